@@ -1,0 +1,1 @@
+"""lmwire's Python client."""

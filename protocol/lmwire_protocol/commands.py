@@ -1,0 +1,192 @@
+"""Every command of protocol 1: one Struct each, holding the fields between the envelope's `id` and `cmd`.
+
+The envelope is apart from the fields so that a line always starts with its `id`, which lets a worker recover the id
+of a line that it cannot read. A JSON null counts as an absent field. Unknown fields are refused.
+"""
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Meta, Struct
+
+from . import events
+from .limits import CLIENT_BYTES, MAX_INT, PROTOCOL_VERSION, STOP_BYTES, STOP_STRINGS
+
+NonNegative = Annotated[int, Meta(ge=0, le=MAX_INT)]
+Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
+
+
+class Command(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """What all commands share. A subclass's docstring is its description in the schema."""
+
+    name: ClassVar[str]
+    """The value of `cmd`."""
+    done: ClassVar[type[events.Done]]
+    """The Struct of this command's `done` event."""
+    oob: ClassVar[bool] = False
+    """Out of band: the worker's reader answers it at once, whatever the engine does; it cannot be cancelled."""
+    barrier: ClassVar[bool] = False
+    """Waits for all earlier requests to end, and later ones wait for it."""
+
+
+class Hello(Command):
+    """Opens a session: agrees on a protocol version and tells what the worker is. Optional; answered at once."""
+
+    name = "hello"
+    done = events.HelloDone
+    oob = True
+
+    protocol: tuple[Positive, Positive] = (PROTOCOL_VERSION, PROTOCOL_VERSION)
+    """The lowest and the highest version that the host speaks."""
+    client: Annotated[str, Meta(extra_json_schema={"maxLength": CLIENT_BYTES})] = ""
+    """The host's name and version, for the worker's log; at most 128 bytes."""
+    host_pid: Positive | None = None
+    """A process above the worker; when it ends, the worker ends. Refused when it is not an ancestor."""
+
+    def __post_init__(self) -> None:
+        if self.protocol[0] > self.protocol[1]:
+            raise ValueError("protocol: the first version must not be above the second")
+        if len(self.client.encode()) > CLIENT_BYTES:
+            raise ValueError(f"client: longer than {CLIENT_BYTES} bytes")
+
+
+class Load(Command):
+    """Loads a model in place of the present one."""
+
+    name = "load"
+    done = events.ModelDone
+    barrier = True
+
+    path: Annotated[str, Meta(min_length=1)]
+    """A folder, a model hub id (`owner/name`) or an alias."""
+    trust_remote_code: bool = False
+    """Allow Python code in the model's folder to run. Off, such a model is refused."""
+
+
+class Unload(Command):
+    """Drops the model and gives its memory back."""
+
+    name = "unload"
+    done = events.UnloadDone
+    barrier = True
+
+
+class Generation(Command, kw_only=True):
+    """How to generate: the fields that `generate` and `chat` share."""
+
+    max_tokens: NonNegative | None = None
+    """Tokens to generate at most; the rest of the context when absent. 0 only processes the prompt."""
+    temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
+    """0 is greedy."""
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Sample from the smallest set of tokens whose probabilities add up to this; 1 is off."""
+    top_k: NonNegative = 0
+    """Sample from this many most probable tokens; 0 is off."""
+    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Drop tokens less probable than this share of the most probable one's; 0 is off."""
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
+    """Divide (multiply, when negative) the logits of tokens within the window by this; 1 is off."""
+    penalty_window: NonNegative = 64
+    """The newest tokens, prompt included, that the penalty looks at; 0 is all."""
+    seed: NonNegative | None = None
+    """The same seed, request and model give the same tokens, alone or among others. Random when absent; see `done`."""
+    stop: Annotated[
+        list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
+        Meta(max_length=STOP_STRINGS),
+    ] = []
+    """End before the first of these strings; at most 1,024 bytes each."""
+
+    def __post_init__(self) -> None:
+        for index, text in enumerate(self.stop):
+            if len(text.encode()) > STOP_BYTES:
+                raise ValueError(f"stop[{index}]: longer than {STOP_BYTES} bytes")
+
+
+class Generate(Generation):
+    """Continues a prompt as it stands."""
+
+    name = "generate"
+    done = events.ResultDone
+
+    prompt: str | Annotated[list[NonNegative], Meta(min_length=1)]
+    """Text, which the model's tokenizer encodes (with a beginning-of-text token where the model has one), or token
+    ids, which are used as they are."""
+
+
+class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
+    """A piece of a message."""
+
+    text: str
+
+
+class Message(Struct, forbid_unknown_fields=True, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str | list[TextPart]
+    """Text, or parts, which are joined as they are."""
+
+
+class Chat(Generation):
+    """Answers a conversation, written into the model's chat template."""
+
+    name = "chat"
+    done = events.ResultDone
+
+    messages: Annotated[list[Message], Meta(min_length=1)]
+
+
+class Info(Command):
+    """Tells what is loaded."""
+
+    name = "info"
+    done = events.ModelDone
+
+
+class Cancel(Command):
+    """Ends one request, or all. Exactly one of the two fields."""
+
+    name = "cancel"
+    done = events.CancelDone
+    oob = True
+
+    target: str | None = None
+    """The id of the request to end. Not that of a hello, cancel, ping, stats or quit."""
+    all: Literal[True] | None = None
+    """End every request that can be cancelled."""
+
+    def __post_init__(self) -> None:
+        if (self.target is None) == (self.all is None):
+            raise ValueError("target: give exactly one of `target` and `all`")
+
+
+class Ping(Command):
+    """Asks whether the worker lives and makes progress."""
+
+    name = "ping"
+    done = events.PingDone
+    oob = True
+
+
+class Stats(Command):
+    """Asks for the worker's counters."""
+
+    name = "stats"
+    done = events.StatsDone
+    oob = True
+
+
+class Quit(Command):
+    """Ends the worker. Its `done` is the last line."""
+
+    name = "quit"
+    done = events.QuitDone
+    oob = True
+
+    drain: bool = False
+    """Let unfinished requests end by themselves instead of cancelling them."""
+
+
+COMMANDS: Final[dict[str, type[Command]]] = {
+    command.name: command for command in (Hello, Load, Unload, Generate, Chat, Info, Cancel, Ping, Stats, Quit)
+}
+"""Every command by the value of `cmd`."""

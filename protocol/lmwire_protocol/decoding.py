@@ -1,0 +1,128 @@
+"""Lines to commands: what is wrong with a line is named precisely, in the order a host can act on."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from .commands import COMMANDS, Command
+from .errors import RequestError
+from .framing import Line
+from .limits import ID_BYTES, LINE_IN_BYTES
+
+_LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){1,800}")')
+_WHERE = re.compile(r"(.*) - at `\$(?P<path>.*)`$", re.DOTALL)
+_NAMED = re.compile(r"Object (?P<what>contains unknown|missing required) field `(?P<name>.*)`$", re.DOTALL)
+_CHECKED = re.compile(r"(?P<field>[\w.\[\]]+): (?P<rest>.*)$", re.DOTALL)
+
+
+def usable_id(value: object) -> bool:
+    """Whether `value` can be a request's id: a string of 1 to 128 bytes."""
+    return isinstance(value, str) and 0 < len(value.encode()) <= ID_BYTES
+
+
+def recover_id(line: bytes) -> str | None:
+    """The id of a line that cannot be read as a whole, when the id stands first and is usable."""
+    if not (match := _LEADING_ID.match(line)):
+        return None
+    try:
+        value = msgspec.json.decode(match[1])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if usable_id(value) else None
+
+
+def decode_object(line: Line) -> dict[str, Any]:
+    """Reads a line as a JSON object, without the fields that are null.
+
+    Raises:
+        RequestError: parse_error or line_too_long.
+    """
+    if line.overlong:
+        raise RequestError("line_too_long", f"the line is longer than {LINE_IN_BYTES} bytes and was skipped")
+    try:
+        value = msgspec.json.decode(line.data)
+    except RecursionError:
+        raise RequestError("parse_error", "the line is nested too deep; 100 levels always work") from None
+    except UnicodeDecodeError as error:
+        raise RequestError("parse_error", f"the line is not UTF-8: {error.reason}") from None
+    except msgspec.DecodeError as error:
+        hint = "; remove the byte order mark" if line.data.startswith(b"\xef\xbb\xbf") else ""
+        raise RequestError("parse_error", f"the line is not JSON: {error}{hint}") from None
+    if not isinstance(value, dict):
+        raise RequestError("parse_error", f"the line is JSON but not an object: {type(value).__name__}")
+    return _without_nulls(value)
+
+
+def decode_command(fields: dict[str, Any]) -> Command:
+    """Reads the command from an object; its `id` is not looked at.
+
+    Raises:
+        RequestError: unknown_command or invalid_request, with the field's path.
+    """
+    fields = {name: value for name, value in fields.items() if name != "id"}
+    name = fields.pop("cmd", None)
+    if name is None:
+        raise RequestError("invalid_request", f"`cmd` is missing; it is one of {', '.join(COMMANDS)}", field="cmd")
+    if not isinstance(name, str):
+        raise RequestError("invalid_request", "`cmd` must be a string", field="cmd")
+    if (command := COMMANDS.get(name)) is None:
+        raise RequestError("unknown_command", f"unknown command {name!r}{_nearest(name, COMMANDS)}", field="cmd")
+    try:
+        return msgspec.convert(fields, command)
+    except msgspec.ValidationError as error:
+        raise _explain(error, command, fields) from None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _explain(error: msgspec.ValidationError, command: type[Command], fields: dict[str, Any]) -> RequestError:
+    """msgspec's sentence, turned into one that starts with the field and says what would be right."""
+    text, path = str(error), ""
+    if match := _WHERE.match(text):
+        text, path = match[1], match["path"].removeprefix(".")
+    if match := _NAMED.match(text):
+        field = f"{path}.{match['name']}" if path else match["name"]
+        if match["what"] == "missing required":
+            text = "is required"
+        else:
+            text = f"unknown field{_nearest(match['name'], _names(command) if not path else ())}"
+    elif match := _CHECKED.match(text):
+        field, text = match["field"], match["rest"]
+    else:
+        field = path
+        if text.startswith("Invalid enum value"):
+            text = f"is not one of {', '.join(_choices(command, path))}"
+        text = text[:1].lower() + text[1:]
+    return RequestError("invalid_request", f"`{field}`: {text}", field=field)
+
+
+def _names(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    return struct.__struct_fields__
+
+
+def _choices(command: type[Command], path: str) -> list[str]:
+    """The values that the field at `path` allows, found by walking the command's types."""
+    from msgspec import inspect
+
+    kinds: list[Any] = [inspect.type_info(command)]
+    for name in re.findall(r"\w+|\[\.*\d*\]", path):
+        inner: list[Any] = []
+        for kind in kinds:
+            if isinstance(kind, inspect.StructType):
+                inner += [field.type for field in kind.fields if field.encode_name == name]
+            elif isinstance(kind, inspect.ListType) and name.startswith("["):
+                inner.append(kind.item_type)
+        kinds = [part for kind in inner for part in getattr(kind, "types", (kind,))]
+    return [str(value) for kind in kinds if isinstance(kind, inspect.LiteralType) for value in kind.values]
+
+
+def _nearest(name: str, names: Any) -> str:
+    import difflib  # only on the way to an error: 5 ms that a start does not need
+
+    near = difflib.get_close_matches(name[:64], list(names), n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""

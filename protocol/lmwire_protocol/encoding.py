@@ -1,0 +1,60 @@
+"""Commands and events to lines. Every event line stays under `LINE_OUT_BYTES`, whatever it carries."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from .commands import Command
+from .errors import RequestError
+from .events import Error, Event, Token
+from .framing import escape_separators
+from .limits import ERROR_BYTES, TOKEN_IDS
+
+_encode = msgspec.json.Encoder().encode
+
+# A character takes at most 6 bytes in JSON, a token id and its comma at most 8: text and ids of one event stay
+# under 24 and 32 KiB, and the line under 60.
+_TEXT_CHARACTERS = 4000
+_FIELD_CHARACTERS = 256
+
+
+def encode_command(id: str, command: Command) -> bytes:
+    """One command as a line, `id` first, fields that have their default left out."""
+    head = b'{"id":' + _encode(id) + b',"cmd":' + _encode(command.name)
+    fields = _encode(command)
+    return head + (b"}\n" if fields == b"{}" else b"," + fields[1:] + b"\n")
+
+
+def encode_event(event: Event) -> bytes:
+    """One event as a line. Tokens go through `encode_tokens`, which keeps them to the limits."""
+    return escape_separators(_encode(event)) + b"\n"
+
+
+def encode_tokens(id: str, text: str, token_ids: Sequence[int]) -> Iterator[bytes]:
+    """Token events as lines: one, or as many as the limits make of it."""
+    if len(text) <= _TEXT_CHARACTERS and len(token_ids) <= TOKEN_IDS:
+        yield encode_event(Token(id=id, token=text, token_ids=list(token_ids)))
+        return
+    while text or token_ids:
+        yield encode_event(Token(id=id, token=text[:_TEXT_CHARACTERS], token_ids=list(token_ids[:TOKEN_IDS])))
+        text, token_ids = text[_TEXT_CHARACTERS:], token_ids[TOKEN_IDS:]
+
+
+def error_event(error: RequestError, *, id: str | None = None, bad_id: str | None = None) -> Error:
+    """The event that tells a host of `error`, cut to the limits."""
+    return Error(
+        id=id,
+        error=clip(error.message),
+        code=error.code,
+        retryable=error.retryable,
+        field=error.field and error.field[:_FIELD_CHARACTERS],
+        bad_id=bad_id,
+    )
+
+
+def clip(text: str, limit: int = ERROR_BYTES) -> str:
+    """`text`, cut so that its JSON form takes at most `limit` bytes; valid Unicode in any case."""
+    text = text[:limit].encode("utf-8", "replace").decode()
+    while len(escape_separators(_encode(text))) > limit:
+        text = text[: len(text) * 3 // 4] + "…"
+    return text

@@ -1,0 +1,231 @@
+"""Every event of protocol 1. The field `event` tells them apart; `done` has a form for each command.
+
+A field that a line lacks is None here: events leave absent fields out, and readers ignore fields they do not know.
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from .limits import TOKEN_IDS
+
+Count = Annotated[int, Meta(ge=0)]
+Milliseconds = Annotated[float, Meta(ge=0)]
+
+
+class Event(Struct, omit_defaults=True, tag_field="event"):
+    """What all events share."""
+
+
+class Progress(Event, tag="progress", kw_only=True):
+    """How far a long step has come; at most ten a second for one id."""
+
+    id: str
+    stage: Literal["resolve", "download", "read", "warm_up", "prefill"]
+    current: Count
+    total: Count | None = None
+    """Absent when it is not known."""
+    unit: Literal["bytes", "tokens", "steps", "seconds"]
+
+
+class Token(Event, tag="token"):
+    """Generated tokens, with the text that became certain with them (which can be empty)."""
+
+    id: str
+    token: str
+    token_ids: Annotated[list[Count], Meta(max_length=TOKEN_IDS)]
+
+
+class Error(Event, tag="error", kw_only=True):
+    """A request's failure, and its terminal when it has an id."""
+
+    id: str | None = None
+    error: str
+    """A sentence for a person, at most 4 KiB."""
+    code: str
+    retryable: bool
+    """Whether the same request can succeed later."""
+    field: str | None = None
+    """The path of the field at fault, as `messages[2].content[0]`."""
+    bad_id: str | None = None
+    """An id that the line names and that is not ended by this error."""
+    protocols: list[int] | None = None
+    """With unsupported_protocol: the versions that the worker speaks."""
+    loaded: bool | None = None
+    """With a failed load: whether the model of before is still there."""
+
+
+class Done(Event, tag="done"):
+    """A request's success, and its terminal. Each command has its own form."""
+
+    id: str
+
+
+class Limits(Struct):
+    """What the worker accepts at most."""
+
+    line_in_bytes: int
+    line_out_bytes: int
+    requests: int
+    """Unfinished requests."""
+    queued_bytes: int
+    """The lines of unfinished requests together."""
+
+
+class HelloDone(Done, tag="done"):
+    """The reply to `hello`."""
+
+    protocol: int
+    """The version in use: the highest that both speak."""
+    worker: str
+    """Name and version."""
+    pid: int
+    engines: list[str]
+    """The model libraries that this installation can use."""
+    features: list[str]
+    """Every command, field and value newer than 1.0 that this worker serves, as `chat.foo`."""
+    limits: Limits
+
+
+class Quantization(Struct):
+    """How a model's weights are quantised."""
+
+    bits: int
+    group_size: int
+
+
+class ModelDone(Done, tag="done"):
+    """The reply to `load` and `info`: the loaded model."""
+
+    path: str
+    """The folder that it was loaded from."""
+    model_type: str
+    vocab_size: int
+    layers: int
+    hidden_size: int
+    context_len: int
+    """Tokens of prompt and answer together, at most."""
+    weights_bytes: int
+    capabilities: list[str]
+    """The commands that this model can serve."""
+    quantization: Quantization | None = None
+    """Absent for a model that is not quantised."""
+
+
+class UnloadDone(Done, tag="done"):
+    """The reply to `unload`."""
+
+    freed_bytes: Count
+    """0 when no model was loaded."""
+
+
+class Usage(Struct):
+    """What a request used, in tokens."""
+
+    prompt_tokens: Count
+    cached_tokens: Count
+    """Of the prompt's, those that a cache saved from being processed again."""
+    completion_tokens: Count
+    """The end-of-turn token included, which has no token event."""
+
+
+class Timings(Struct, kw_only=True, omit_defaults=True):
+    """Where a request's time went. Milliseconds; a figure is absent when the request ended before it."""
+
+    queued_ms: Milliseconds
+    """From reading its line to the engine's start on it."""
+    prefill_ms: Milliseconds | None = None
+    """From the start to the first token."""
+    first_token_ms: Milliseconds | None = None
+    """From reading its line to the first token."""
+    total_ms: Milliseconds
+    """From reading its line to its end."""
+    prompt_tps: float | None = None
+    """Prompt tokens processed a second."""
+    decode_tps: float | None = None
+    """Tokens generated a second, from the first token on."""
+
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class ResultDone(Done, tag="done", kw_only=True):
+    """The reply to `generate` and `chat`."""
+
+    finish_reason: FinishReason
+    """`stop`: the model ended its turn, or a stop string came. `length`: max_tokens, or the context is full."""
+    stop: str | None = None
+    """The stop string that ended it."""
+    seed: Count
+    """The seed in use."""
+    usage: Usage
+    timings: Timings
+
+
+class CancelDone(Done, tag="done"):
+    """The reply to `cancel`. Comes before the terminals that it causes."""
+
+    matched: Count
+    """Requests found; 0 for one that is unknown or has ended."""
+
+
+State = Literal["idle", "loading", "running", "paused", "draining"]
+
+
+class PingDone(Done, tag="done", kw_only=True):
+    """The reply to `ping`."""
+
+    state: State
+    """`paused`: the engine waits for the host to read."""
+    step_age_ms: Milliseconds | None = None
+    """Since the engine's last sign of progress; absent when idle."""
+    active: Count
+    """Requests that the engine works on."""
+    queued: Count
+    """Requests that wait for it."""
+
+
+class RequestStats(Struct):
+    """Requests since the start, `hello`, `cancel`, `ping`, `stats` and `quit` not counted."""
+
+    accepted: Count
+    active: Count
+    queued: Count
+    done: Count
+    errors: Count
+    cancelled: Count
+
+
+class TokenStats(Struct):
+    """Tokens since the start."""
+
+    prompt: Count
+    completion: Count
+
+
+class MemoryStats(Struct):
+    """The model library's memory, in bytes."""
+
+    active_bytes: Count
+    cache_bytes: Count
+    """Freed, and kept for reuse."""
+    peak_bytes: Count
+
+
+class StatsDone(Done, tag="done"):
+    """The reply to `stats`."""
+
+    uptime_ms: Milliseconds
+    requests: RequestStats
+    tokens: TokenStats
+    memory: MemoryStats
+    outbox_bytes: Count
+    """Output that waits for the host to read."""
+
+
+class QuitDone(Done, tag="done"):
+    """The reply to `quit`, and the worker's last line."""
+
+
+EVENTS: Final[dict[str, type[Event]]] = {"progress": Progress, "token": Token, "error": Error, "done": Done}
+"""Every event by the value of `event`."""

@@ -1,0 +1,3 @@
+from lmwire_worker.__main__ import main
+
+main()

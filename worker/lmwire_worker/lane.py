@@ -1,0 +1,155 @@
+"""The contract between the scheduler and what runs a model.
+
+A lane serves one loaded model: text today, others by the same contract. The scheduler knows no model library and a
+lane knows no wire: no ids, no events, no lines. What they share is below, and the command Structs, which are the
+one place where a request's parameters, their bounds and their defaults are written down.
+
+All calls come from one thread, the process's main one, because MLX streams belong to threads; `memory` alone may be
+called from any. Why each rule is there stands beside it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lmwire_protocol import Chat, Generate, Load, RequestError
+from lmwire_protocol.events import Quantization
+
+
+class LoadCancelled(Exception):
+    """Raised by `Report` when the host cancelled the load; the engine lets it pass."""
+
+
+Report = Callable[[str, int, int | None, str], None]
+"""`report(stage, current, total, unit)`, as in the protocol's `progress` event. Called between any two steps of a
+load, however often: the caller thins it out. It is also where a load notices that it was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is loaded, as the protocol's *model* reports it; see `lmwire_protocol.events.ModelDone`."""
+
+    path: str
+    model_type: str
+    vocab_size: int
+    layers: int
+    hidden_size: int
+    context_len: int
+    weights_bytes: int
+    capabilities: list[str]
+    quantization: Quantization | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The model library's memory, in bytes."""
+
+    active_bytes: int = 0
+    cache_bytes: int = 0
+    peak_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Prefilled:
+    """A prompt came further."""
+
+    key: int
+    done: int
+    """Prompt tokens processed so far."""
+    total: int
+
+
+@dataclass(slots=True)
+class Piece:
+    """What a step gave one request: its newest tokens, and the text that became certain with them.
+
+    Text never ends inside a character and never holds part of a stop string; what may become one is held back.
+    """
+
+    key: int
+    text: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    generated: int = 0
+    """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
+    finish_reason: str | None = None
+    """`stop` or `length` when the request has ended by itself; the lane has then forgotten the key."""
+    stop: str | None = None
+    """The stop string that ended it."""
+
+
+@dataclass(slots=True)
+class Failed:
+    """The request, and no other, has failed; the lane has forgotten the key."""
+
+    key: int
+    error: RequestError
+
+
+Outcome = Prefilled | Piece | Failed
+
+
+class Lane(Protocol):
+    """One loaded model at work.
+
+    A key is the scheduler's name for a request, unique among those the lane holds.
+    """
+
+    model: Model
+
+    rows: int
+    """Requests that the lane works on at once. The scheduler keeps the others, where a cancel ends them at no cost."""
+
+    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
+        """Takes a request in and returns its prompt's length in tokens. Computes nothing yet.
+
+        The seed is the request's own, or the one that the scheduler drew for it.
+
+        Raises:
+            RequestError: it cannot be served (invalid_request, unsupported, context_overflow). Nothing was kept.
+        """
+        ...
+
+    def step(self) -> list[Outcome]:
+        """One bounded piece of work for the requests held: a token for each running one, a slice of a prompt.
+
+        Nothing can interrupt it, so its length is how late a cancel may be. Called only while a request is held.
+        An exception ends the worker; failures of requests are outcomes. Within one key the order is that of the
+        stream; between keys there is none.
+        """
+        ...
+
+    def remove(self, key: int) -> Piece:
+        """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
+        ...
+
+    def memory(self) -> Memory:
+        """May be called from any thread."""
+        ...
+
+    def close(self) -> int:
+        """Gives everything back and returns how many bytes that freed. No request is held."""
+        ...
+
+
+class Engine(Protocol):
+    """Opens lanes: what a model library is to the scheduler."""
+
+    names: list[str]
+    """The libraries that this installation has, for `hello`. Found without importing them."""
+
+    def prepare(self) -> None:
+        """Imports what is slow to import. Called once, after the host has had its first answer."""
+        ...
+
+    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+        """Loads a model and makes it ready to answer at full speed.
+
+        Everything that can be checked without memory for the model (its path, its files, its architecture) is checked
+        first; then `replace()` is called, which closes the present lane; then weights are read. So a wrong path
+        costs nobody the model that runs.
+
+        Raises:
+            RequestError: model_not_found, bad_model, unsupported, out_of_memory.
+            LoadCancelled: from `report`.
+        """
+        ...
