@@ -123,7 +123,7 @@ def write_model(
         **overrides: Fields of config.json, as `hidden_size=16`.
     """
     config = {"model_type": family, **FAMILIES[family], "vocab_size": vocab_size, **overrides}
-    recipe = {"config": config, "dtype": dtype, "quantize": quantize, "printable": printable}
+    recipe = {"config": dict(config), "dtype": dtype, "quantize": quantize, "printable": printable}
     recipe |= {"end_scale": end_scale, "seed": seed, "source": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
     if not _begin(folder, recipe):
         return folder
@@ -141,12 +141,13 @@ def write_custom_model(folder: Path, source: str, **config: Any) -> Path:
     The code defines `ModelArgs`, with a class method `from_dict(config)`, and `Model(args)`, an `mlx.nn.Module` with
     `layers` and `__call__(tokens, cache=None)`. Its one weight must be `weight`, float32 of shape [1].
     """
+    config = {"vocab_size": 272, **config}
     recipe = {"source": source, "config": config}
     if not _begin(folder, recipe):
         return folder
     import mlx.core as mx
 
-    vocabulary = _write_tokenizer(folder, config.setdefault("vocab_size", 272))
+    vocabulary = _write_tokenizer(folder, config["vocab_size"])
     (folder / "model.py").write_text(source)
     fields = {"model_type": "custom", "model_file": "model.py", "hidden_size": 1, "num_hidden_layers": 1}
     fields |= {"max_position_embeddings": 4096, "eos_token_id": vocabulary[END_OF_TURN]}
