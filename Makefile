@@ -1,0 +1,53 @@
+# Everything runs in .venv, made by plain venv and pip. `make` alone lists the targets.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.set-up
+MODEL := .cache/random-tiny
+
+.DEFAULT_GOAL := help
+.PHONY: help setup chat test lint format schema bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
+
+chat: $(MODEL)/config.json ## chat with a tiny model with random weights, made here; one exchange without a terminal
+	@echo "The weights of $(MODEL) are random until a trained model ships with lmwire: the words it answers are noise."
+	@if [ -t 0 ] && [ -t 1 ]; then \
+		$(BIN)/lmwire chat $(MODEL) --max-tokens 200; \
+	else \
+		set -x; $(BIN)/lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?" </dev/null; \
+	fi
+
+test: lint ## check format, lint, types and schema, then run all tests
+	$(BIN)/python -m lmwire_protocol.schema --check
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## check format, lint and types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+
+format: $(STAMP) ## rewrite the Python files in the project's format
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
+	$(BIN)/python -m lmwire_protocol.schema
+
+bench: $(MODEL)/config.json ## measure what the pipe costs, against the library in one process
+	$(BIN)/lmwire bench pipe --model $(MODEL)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "lmwire needs Python 3.11 or newer, and $(PYTHON) is not. Name another: make setup PYTHON=python3.12" >&2; \
+		exit 1; \
+	}
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(MODEL)/config.json: worker/builtin/random_model.py | $(STAMP)
+	$(BIN)/python worker/builtin/random_model.py $(MODEL)
