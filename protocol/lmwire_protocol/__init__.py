@@ -24,7 +24,7 @@ from .commands import (
 )
 from .decoding import decode_command, decode_object, recover_id, usable_id
 from .encoding import clip, encode_command, encode_event, encode_tokens, error_event
-from .errors import CLIENT_CODES, CODES, RequestError
+from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
 from .framing import Line, LineSplitter, escape_separators
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "CLIENT_CODES",
     "CODES",
     "COMMANDS",
+    "EXIT_CODES",
     "Cancel",
     "Chat",
     "Command",

@@ -22,6 +22,8 @@ class Command(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
     """The value of `cmd`."""
     done: ClassVar[type[events.Done]]
     """The Struct of this command's `done` event."""
+    streams: ClassVar[tuple[type[events.Event], ...]] = ()
+    """The events that may come before the terminal."""
     oob: ClassVar[bool] = False
     """Out of band: the worker's reader answers it at once, whatever the engine does; it cannot be cancelled."""
     barrier: ClassVar[bool] = False
@@ -54,6 +56,7 @@ class Load(Command):
 
     name = "load"
     done = events.ModelDone
+    streams = (events.Progress,)
     barrier = True
 
     path: Annotated[str, Meta(min_length=1)]
@@ -72,6 +75,8 @@ class Unload(Command):
 
 class Generation(Command, kw_only=True):
     """How to generate: the fields that `generate` and `chat` share."""
+
+    streams = (events.Progress, events.Token)
 
     max_tokens: NonNegative | None = None
     """Tokens to generate at most; the rest of the context when absent. 0 only processes the prompt."""

@@ -41,7 +41,7 @@ def decode_object(line: Line) -> dict[str, Any]:
     if line.overlong:
         raise RequestError("line_too_long", f"the line is longer than {LINE_IN_BYTES} bytes and was skipped")
     try:
-        value = msgspec.json.decode(line.data)
+        value = _without_nulls(msgspec.json.decode(line.data))
     except RecursionError:
         raise RequestError("parse_error", "the line is nested too deep; 100 levels always work") from None
     except UnicodeDecodeError as error:
@@ -51,7 +51,7 @@ def decode_object(line: Line) -> dict[str, Any]:
         raise RequestError("parse_error", f"the line is not JSON: {error}{hint}") from None
     if not isinstance(value, dict):
         raise RequestError("parse_error", f"the line is JSON but not an object: {type(value).__name__}")
-    return _without_nulls(value)
+    return value
 
 
 def decode_command(fields: dict[str, Any]) -> Command:
@@ -81,7 +81,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _explain(error: msgspec.ValidationError, command: type[Command], fields: dict[str, Any]) -> RequestError:
-    """msgspec's sentence, turned into one that starts with the field and says what would be right."""
+    """The sentence of msgspec, turned into one that starts with the field and says what would be right."""
     text, path = str(error), ""
     if match := _WHERE.match(text):
         text, path = match[1], match["path"].removeprefix(".")
@@ -118,7 +118,8 @@ def _choices(command: type[Command], path: str) -> list[str]:
             elif isinstance(kind, inspect.ListType) and name.startswith("["):
                 inner.append(kind.item_type)
         kinds = [part for kind in inner for part in getattr(kind, "types", (kind,))]
-    return [str(value) for kind in kinds if isinstance(kind, inspect.LiteralType) for value in kind.values]
+    literals = [value for kind in kinds if isinstance(kind, inspect.LiteralType) for value in kind.values]
+    return [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in literals]
 
 
 def _nearest(name: str, names: Any) -> str:

@@ -31,6 +31,15 @@ CLIENT_CODES: Final[dict[str, str]] = {
 }
 """Codes that clients make for their own users. They are never on the wire."""
 
+EXIT_CODES: Final[dict[int, str]] = {
+    0: "clean: after quit, end of input, SIGTERM or SIGHUP",
+    64: "wrong use of the worker's command line",
+    70: "a bug in the worker, or its engine died; every request was ended with `internal`",
+    74: "the host is gone: its end of stdout was closed, or `host_pid` ended",
+    76: "the host speaks no protocol version of the worker's",
+}
+"""The statuses that a worker exits with, and what they mean. A worker that a signal killed has none of them."""
+
 
 class RequestError(Exception):
     """A request that ends in an `error` event.

@@ -1,4 +1,4 @@
-"""The numbers of protocol 1 that both ends must agree on. All sizes are bytes of encoded UTF-8 unless said otherwise."""
+"""The numbers of protocol 1 that both ends must agree on. Sizes are bytes of encoded UTF-8 unless said otherwise."""
 
 PROTOCOL_VERSION = 1
 """The highest protocol version that this package speaks; `hello` negotiates it."""
