@@ -30,7 +30,7 @@ class Command(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
     """Waits for all earlier requests to end, and later ones wait for it."""
 
 
-class Hello(Command):
+class Hello(Command, frozen=True):
     """Opens a session: agrees on a protocol version and tells what the worker is. Optional; answered at once."""
 
     name = "hello"
@@ -51,7 +51,7 @@ class Hello(Command):
             raise ValueError(f"client: longer than {CLIENT_BYTES} bytes")
 
 
-class Load(Command):
+class Load(Command, frozen=True):
     """Loads a model in place of the present one."""
 
     name = "load"
@@ -65,7 +65,7 @@ class Load(Command):
     """Allow Python code in the model's folder to run. Off, such a model is refused."""
 
 
-class Unload(Command):
+class Unload(Command, frozen=True):
     """Drops the model and gives its memory back."""
 
     name = "unload"
@@ -73,7 +73,7 @@ class Unload(Command):
     barrier = True
 
 
-class Generation(Command, kw_only=True):
+class Generation(Command, frozen=True, kw_only=True):
     """How to generate: the fields that `generate` and `chat` share."""
 
     streams = (events.Progress, events.Token)
@@ -106,7 +106,7 @@ class Generation(Command, kw_only=True):
                 raise ValueError(f"stop[{index}]: longer than {STOP_BYTES} bytes")
 
 
-class Generate(Generation):
+class Generate(Generation, frozen=True):
     """Continues a prompt as it stands."""
 
     name = "generate"
@@ -131,7 +131,7 @@ class Message(Struct, forbid_unknown_fields=True, frozen=True):
     """Text, or parts, which are joined as they are."""
 
 
-class Chat(Generation):
+class Chat(Generation, frozen=True):
     """Answers a conversation, written into the model's chat template."""
 
     name = "chat"
@@ -140,14 +140,14 @@ class Chat(Generation):
     messages: Annotated[list[Message], Meta(min_length=1)]
 
 
-class Info(Command):
+class Info(Command, frozen=True):
     """Tells what is loaded."""
 
     name = "info"
     done = events.ModelDone
 
 
-class Cancel(Command):
+class Cancel(Command, frozen=True):
     """Ends one request, or all. Exactly one of the two fields."""
 
     name = "cancel"
@@ -164,7 +164,7 @@ class Cancel(Command):
             raise ValueError("target: give exactly one of `target` and `all`")
 
 
-class Ping(Command):
+class Ping(Command, frozen=True):
     """Asks whether the worker lives and makes progress."""
 
     name = "ping"
@@ -172,7 +172,7 @@ class Ping(Command):
     oob = True
 
 
-class Stats(Command):
+class Stats(Command, frozen=True):
     """Asks for the worker's counters."""
 
     name = "stats"
@@ -180,7 +180,7 @@ class Stats(Command):
     oob = True
 
 
-class Quit(Command):
+class Quit(Command, frozen=True):
     """Ends the worker. Its `done` is the last line."""
 
     name = "quit"
