@@ -52,7 +52,7 @@ class Error(Event, tag="error", kw_only=True):
     protocols: list[int] | None = None
     """With unsupported_protocol: the versions that the worker speaks."""
     loaded: bool | None = None
-    """With a failed load: whether the model of before is still there."""
+    """With a failed load: whether a model is loaded now, which is then the one of before."""
 
 
 class Done(Event, tag="done"):
