@@ -1,0 +1,37 @@
+"""Lines for people, on stderr, through a bounded thread: a host that does not read them slows nothing down."""
+
+import os
+import threading
+from queue import SimpleQueue
+
+_LINES = 1000
+
+
+class Log:
+    """Call it with a line. Beyond 1,000 waiting lines it drops, and later says how many."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, text: str) -> None:
+        if self._lines.qsize() >= _LINES:
+            self._dropped += 1
+            return
+        if self._dropped:
+            text, self._dropped = f"{text}\nlmwire: {self._dropped} log lines were dropped before this one", 0
+        self._lines.put(text)
+
+    def close(self, seconds: float) -> None:
+        """Writes what is waiting, for at most `seconds`."""
+        self._lines.put(None)
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (text := self._lines.get()) is not None:
+            try:
+                os.write(2, f"lmwire: {text}\n".encode("utf-8", "replace"))
+            except OSError:
+                return  # nobody can read it any more

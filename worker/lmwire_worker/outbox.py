@@ -1,0 +1,191 @@
+"""The bounded queue of output, and the thread that writes it.
+
+Nothing here ever makes the reader wait for tokens: terminals and replies have room of their own, tokens merge
+without loss when the host reads slowly, and past the hard mark the engine makes no step.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from lmwire_protocol import encode_tokens, limits
+
+from . import pipes
+
+HIGH_WATER_BYTES = 256 * 1024
+"""Waiting stream output (tokens and progress) from which on tokens of one request merge."""
+
+HARD_BYTES = 4 * 1024 * 1024
+"""Waiting stream output from which on the engine makes no step."""
+
+_WRITE_BYTES = 64 * 1024
+_TOKEN_BYTES = 8
+_LINE_BYTES = 64
+
+
+class _Tokens:
+    """Tokens of one request that wait to be written as one event."""
+
+    __slots__ = ("id", "size", "texts", "token_ids")
+    reply = 0
+
+    def __init__(self, id: str, text: str, token_ids: Sequence[int], size: int) -> None:
+        self.id = id
+        self.texts = [text]
+        self.token_ids = list(token_ids)
+        self.size = size
+
+    def lines(self) -> bytes:
+        return b"".join(encode_tokens(self.id, "".join(self.texts), self.token_ids))
+
+
+class _Line:
+    """A finished line. `reply` lines count against the reader's reserve, `stream` lines as tokens do."""
+
+    __slots__ = ("data", "reply", "size")
+
+    def __init__(self, data: bytes, *, stream: bool = False, reply: bool = False) -> None:
+        self.data = data
+        self.size = len(data) if stream else 0
+        self.reply = len(data) if reply else 0
+
+    def lines(self) -> bytes:
+        return self.data
+
+
+class Outbox:
+    """Takes output from every thread and writes it in order.
+
+    Args:
+        fd: where the lines go.
+        drained: called, on the writer's thread, when the engine may step again.
+        broken: called, on the writer's thread, when the host has closed its end.
+    """
+
+    def __init__(self, fd: int, drained: Callable[[], None], broken: Callable[[], None]) -> None:
+        self._fd = fd
+        self._drained = drained
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)  # for the writer
+        self._settled = threading.Condition(self._lock)  # for those who wait for the writer
+        self._queue: deque[_Tokens | _Line] = deque()
+        self._open: dict[str, _Tokens] = {}  # by id: the tokens in the queue that may still grow
+        self._stream_bytes = 0
+        self._reply_bytes = 0
+        self._writing = False
+        self._sealed = False
+        self._dead = False
+
+    def put_tokens(self, id: str, text: str, token_ids: Sequence[int]) -> None:
+        """Queues generated tokens, merged with waiting ones of the same request when the host is slow."""
+        size = len(text) + _TOKEN_BYTES * len(token_ids)
+        with self._lock:
+            if self._stream_bytes > HIGH_WATER_BYTES and (waiting := self._open.get(id)):
+                waiting.texts.append(text)
+                waiting.token_ids += token_ids
+                waiting.size += size
+                self._stream_bytes += size
+            else:
+                tokens = _Tokens(id, text, token_ids, size + _LINE_BYTES)
+                self._open[id] = tokens
+                self._append(tokens)
+
+    def put_stream(self, line: bytes) -> None:
+        """Queues a line that counts as a token does: progress, and the bridge's tokens, which never merge."""
+        with self._lock:
+            self._append(_Line(line, stream=True))
+
+    def put_terminal(self, id: str, line: bytes) -> None:
+        """Queues a request's last line, in the room that the request reserved."""
+        with self._lock:
+            self._open.pop(id, None)
+            self._append(_Line(line))
+
+    def put_reply(self, line: bytes) -> None:
+        """Queues an answer of the reader itself; `wait_for_reply_room` keeps these bounded."""
+        with self._lock:
+            self._append(_Line(line, reply=True))
+
+    def wait_for_reply_room(self) -> None:
+        """Holds the reader up while the replies that it has caused fill their reserve."""
+        with self._lock:
+            self._settled.wait_for(lambda: self._reply_bytes < limits.REPLY_BYTES or self._dead)
+
+    @property
+    def full(self) -> bool:
+        """Whether the engine must not step."""
+        return self._stream_bytes > HARD_BYTES
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Output that waits for the host to read."""
+        return self._stream_bytes + self._reply_bytes
+
+    def seal(self) -> None:
+        """Drops whatever is put from now on: the last line has been queued."""
+        with self._lock:
+            self._sealed = True
+
+    def flush(self, seconds: float | None = None) -> None:
+        """Waits until everything is written, the host is gone, or the time is over."""
+        with self._lock:
+            self._settled.wait_for(lambda: self._dead or not (self._queue or self._writing), seconds)
+
+    def run(self) -> None:
+        """The writer's thread."""
+        while True:
+            batch = self._take()
+            try:
+                pipes.write(self._fd, b"".join([item.lines() for item in batch]))
+            except OSError:
+                self._give_up()
+                return
+            self._settle(batch)
+
+    def _append(self, item: _Tokens | _Line) -> None:
+        if self._sealed:
+            return
+        self._queue.append(item)
+        self._stream_bytes += item.size
+        self._reply_bytes += item.reply
+        self._work.notify()
+
+    def _take(self) -> list[_Tokens | _Line]:
+        """The next lines, about as many as one write takes."""
+        with self._lock:
+            self._work.wait_for(lambda: self._queue)
+            self._writing = True
+            batch: list[_Tokens | _Line] = []
+            size = 0
+            while self._queue and size < _WRITE_BYTES:
+                item = self._queue.popleft()
+                if isinstance(item, _Tokens):
+                    if self._open.get(item.id) is item:
+                        del self._open[item.id]
+                    size += item.size
+                else:
+                    size += len(item.data)
+                batch.append(item)
+            return batch
+
+    def _settle(self, batch: list[_Tokens | _Line]) -> None:
+        with self._lock:
+            was_full = self.full
+            for item in batch:
+                self._stream_bytes -= item.size
+                self._reply_bytes -= item.reply
+            self._writing = False
+            self._settled.notify_all()
+            drained = was_full and not self.full
+        if drained:
+            self._drained()
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._sealed = self._dead = True
+            self._queue.clear()
+            self._open.clear()
+            self._stream_bytes = self._reply_bytes = 0
+            self._settled.notify_all()
+        self._broken()

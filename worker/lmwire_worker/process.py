@@ -1,0 +1,136 @@
+"""The worker process: its parts put together, its threads, and the one way out."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+
+from . import pipes
+from .lane import Engine
+from .log import Log
+from .outbox import Outbox
+from .pipes import Pipes
+from .registry import Registry
+from .requests import Request
+from .scheduler import Scheduler
+from .session import Session
+from .watcher import Watcher
+
+if TYPE_CHECKING:
+    from .bridge import BridgeSession
+
+EXIT_INTERNAL = 70
+EXIT_PROTOCOL = 76
+
+_READ_BYTES = 256 * 1024
+_LOG_SECONDS = 0.2
+_LAST_WORDS_SECONDS = 2.0
+
+
+class Process:
+    """One worker, from its first line to its exit.
+
+    Args:
+        io: the host's pipes.
+        log: for people.
+        engine: what opens models.
+    """
+
+    def __init__(self, io: Pipes, log: Log, engine: Engine) -> None:
+        self._io = io
+        self._log = log
+        self._engine = engine
+        self._outbox = Outbox(
+            io.stdout, drained=lambda: self._registry.wake(), broken=lambda: self._watcher.host_gone()
+        )
+        self._registry = Registry(self._outbox)
+        self._watcher = Watcher(self._registry, io.stdout, self._leave)
+        self._scheduler = Scheduler(self._registry, self._outbox, engine, log)
+        self._session: Session | BridgeSession | None = None
+
+    def run(self) -> None:
+        """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
+        self._watcher.take_signals(interactive=os.isatty(self._io.stdin))
+        self._spawn("printed", lambda: pipes.log_printed(self._io.printed, self._log))
+        self._spawn("writer", self._outbox.run)
+        self._spawn("watcher", self._watcher.run)
+        self._spawn("reader", self._read)
+        self._guard(self._serve)
+
+    def _serve(self) -> None:
+        self._registry.wait_opened()
+        self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
+        self._engine.prepare()
+        self._scheduler.run()
+        self._leave()
+
+    def _read(self) -> None:
+        """The reader's thread. The end of stdin ends only the taking of requests."""
+        lines = LineSplitter(limits.LINE_IN_BYTES)
+        while data := pipes.read(self._io.stdin, _READ_BYTES):
+            for line in lines.feed(data):
+                self._handle(line)
+        for line in lines.finish():
+            self._handle(line)
+        self._registry.drain()
+
+    def _handle(self, line: Line) -> None:
+        try:
+            fields = decode_object(line)
+        except RequestError as error:
+            (self._session or self._version_1()).refuse(line, error)
+        else:
+            if self._session is None:
+                self._session = self._version_1() if "id" in fields else self._bridge()
+            self._session.serve(fields, len(line.data))
+        self._registry.open()
+        self._outbox.wait_for_reply_room()
+
+    def _version_1(self) -> Session:
+        return Session(
+            self._registry, self._outbox, self._scheduler, self._watcher, self._engine.names, self._refuse_protocol
+        )
+
+    def _bridge(self) -> "BridgeSession":
+        from .bridge import BridgeSession  # few hosts need it, and every start would pay for it
+
+        return BridgeSession(self._registry, self._log)
+
+    def _refuse_protocol(self) -> None:
+        """After a hello without a common version nothing further is served."""
+        self._watcher.exit_code = EXIT_PROTOCOL
+        self._registry.end_all(Request.cancellation)
+        self._leave()
+
+    def _leave(self) -> None:
+        """The way out: the last lines, the host's time to read them, and the end.
+
+        `os._exit`, because threads may be inside a read or an evaluation, and MLX's own teardown aborts then.
+        """
+        self._registry.close()
+        self._outbox.flush()
+        code = self._watcher.exit_code
+        self._log.close(_LOG_SECONDS)
+        os._exit(code)
+
+    def _spawn(self, name: str, work: Callable[[], None]) -> None:
+        threading.Thread(target=self._guard, args=(work,), name=name, daemon=True).start()
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """Runs one of the process's threads. A bug in any of them ends all requests, and the process: a worker
+        that looks alive and answers nothing is worse than one that is gone.
+        """
+        try:
+            work()
+        except BaseException as error:
+            import traceback
+
+            what = f"{type(error).__name__}: {error}"
+            self._log(traceback.format_exc())
+            self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
+            self._registry.close()
+            self._outbox.flush(_LAST_WORDS_SECONDS)
+            self._log.close(_LOG_SECONDS)
+            os._exit(EXIT_INTERNAL)

@@ -1,0 +1,253 @@
+"""Every id in flight, under one lock that decides every ending.
+
+Whoever takes an id out of the registry owns its terminal, and the terminal is queued before the lock is let go. So a
+cancel, a timeout, a quit, a dead engine and a request's own end may race: exactly one of them writes the last line,
+and nothing of that request comes after it.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
+from lmwire_protocol.events import CancelDone, Done, QuitDone, RequestStats
+
+from .outbox import Outbox
+from .requests import Request
+
+
+class Registry:
+    """The ids in flight, the way into the engine, and how far the process is on its way out.
+
+    Args:
+        outbox: where terminals go.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)  # for the engine
+        self._live: dict[str, Request] = {}
+        self._quits: dict[str, Request] = {}
+        self._inbox: deque[Request] = deque()
+        self._cancelled: list[Request] = []
+        self._line_bytes = 0
+        self._counts = dict.fromkeys(("accepted", "done", "errors", "cancelled"), 0)
+        self._opened = False
+        self.draining = False
+        self.model_loaded = False
+        """Kept by the engine, told by every failed load."""
+
+    # The reader's side.
+
+    def accept(self, request: Request) -> None:
+        """Registers a request and hands it to the engine.
+
+        Raises:
+            RequestError: duplicate_id, busy or draining; nothing was registered.
+        """
+        with self._lock:
+            self._check_free(request.id)
+            if self.draining:
+                raise RequestError("draining", "the worker is quitting and takes no further requests")
+            if len(self._live) >= limits.REQUESTS:
+                raise RequestError("busy", f"{limits.REQUESTS} requests are unfinished; send it again when some end")
+            if self._line_bytes + request.line_bytes > limits.QUEUED_BYTES:
+                raise RequestError("busy", f"unfinished requests hold {self._line_bytes} bytes; send it again later")
+            self._live[request.id] = request
+            self._line_bytes += request.line_bytes
+            self._counts["accepted"] += 1
+            self._inbox.append(request)
+            self._news.notify()
+
+    def reply(self, id: str, line: bytes) -> None:
+        """Answers a command that the reader serves itself.
+
+        Raises:
+            RequestError: duplicate_id.
+        """
+        with self._lock:
+            self._check_free(id)
+            self._outbox.put_reply(line)
+
+    def refuse(self, error: RequestError, id: str | None, protocols: list[int] | None = None) -> None:
+        """Answers a line that is no request. An id that is in flight is named and not ended."""
+        with self._lock:
+            taken = id in self._live or id in self._quits
+            event = error_event(error, id=None if taken else id, bad_id=id if taken else None)
+            event.protocols = protocols
+            self._outbox.put_reply(encode_event(event))
+
+    def cancel(self, id: str, target: str | None) -> None:
+        """Cancels one request, or all for None. Its own `done` goes before the ends that it causes.
+
+        Raises:
+            RequestError: duplicate_id.
+        """
+        with self._lock:
+            self._check_free(id)
+            found = [self._live[target]] if target in self._live else [] if target else list(self._live.values())
+            self._outbox.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
+            self._cancel(found)
+
+    def cancel_where(self, wanted: Callable[[Request], bool]) -> None:
+        """Cancels without an answer: the bridge's cancel, a signal, a host that is gone."""
+        with self._lock:
+            self._cancel([request for request in self._live.values() if wanted(request)])
+
+    def quit(self, request: Request, *, drain: bool) -> None:
+        """Takes no further requests; ends the present ones unless they may drain. Answered when all is done.
+
+        Raises:
+            RequestError: duplicate_id.
+        """
+        with self._lock:
+            self._check_free(request.id)
+            self._quits[request.id] = request
+            self._drain()
+            if not drain:
+                self._cancel(list(self._live.values()))
+
+    def drain(self) -> None:
+        """Takes no further requests: the end of stdin, a signal."""
+        with self._lock:
+            self._drain()
+
+    def open(self) -> None:
+        """The first line has been answered: the engine may begin with what is slow."""
+        with self._lock:
+            self._opened = True
+            self._news.notify()
+
+    # The engine's side.
+
+    def wait_opened(self) -> None:
+        """Waits for the first line, or the end."""
+        with self._lock:
+            self._news.wait_for(lambda: self._opened or self.draining)
+
+    def collect(self, *, block: bool) -> list[Request] | None:
+        """What has come in since the last call; waits for something when told to. None when all is done for good."""
+        with self._lock:
+            while not self._inbox and not self._cancelled:
+                if self.draining and not self._live:
+                    return None
+                if not block:
+                    break
+                self._news.wait()
+            arrived = list(self._inbox)
+            self._inbox.clear()
+            return arrived
+
+    def wait_unless(self, ready: Callable[[], bool]) -> None:
+        """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads."""
+        with self._lock:
+            if not (ready() or self._inbox or self._cancelled):
+                self._news.wait()
+
+    def wake(self) -> None:
+        """Makes a waiting engine look again."""
+        with self._lock:
+            self._news.notify()
+
+    def take_cancelled(self) -> list[Request]:
+        """The running requests that were cancelled since the last call; the engine ends them."""
+        with self._lock:
+            cancelled, self._cancelled = self._cancelled, []
+            return cancelled
+
+    def start(self, request: Request) -> bool:
+        """Marks a waiting request as the engine's. False when it has ended meanwhile."""
+        with self._lock:
+            if self._live.get(request.id) is not request:
+                return False
+            request.running = True
+            request.started_at = time.monotonic()
+            return True
+
+    def emit(self, pieces: Iterable[tuple[Request, str, list[int]]]) -> None:
+        """Sends generated tokens of requests that are still in flight."""
+        with self._lock:
+            for request, text, token_ids in pieces:
+                if self._live.get(request.id) is request:
+                    request.voice.tokens(self._outbox, request, text, token_ids)
+
+    def progress(self, request: Request, line: bytes) -> None:
+        """Sends a progress line of a request that is still in flight."""
+        with self._lock:
+            if line and self._live.get(request.id) is request:
+                self._outbox.put_stream(line)
+
+    def end(self, request: Request, outcome: Done | RequestError) -> None:
+        """Ends a request, unless it has ended already."""
+        with self._lock:
+            self._end(request, outcome)
+
+    # Everyone's.
+
+    def end_all(self, outcome: Callable[[Request], Done | RequestError]) -> None:
+        """Ends whatever is left without the engine, which may be inside an evaluation, or dead."""
+        with self._lock:
+            self._drain()
+            for request in list(self._live.values()):
+                self._end(request, outcome(request))
+
+    def close(self) -> None:
+        """Writes the last lines, those of quit. Nothing is written after them."""
+        with self._lock:
+            for request in self._quits.values():
+                self._outbox.put_terminal(request.id, request.voice.terminal(request, QuitDone(id=request.id)))
+            self._quits.clear()
+            self._outbox.seal()
+
+    def counts(self) -> RequestStats:
+        """Requests since the start."""
+        with self._lock:
+            active, queued = self._active_and_queued()
+            return RequestStats(active=active, queued=queued, **self._counts)
+
+    def active_and_queued(self) -> tuple[int, int]:
+        """Requests that the engine works on, and requests that wait for it."""
+        with self._lock:
+            return self._active_and_queued()
+
+    # With the lock held.
+
+    def _check_free(self, id: str) -> None:
+        if id in self._live or id in self._quits:
+            raise RequestError("duplicate_id", f"the id {id!r} is in flight; it is free again after its terminal")
+
+    def _drain(self) -> None:
+        self.draining = True
+        self._news.notify()
+
+    def _cancel(self, found: list[Request]) -> None:
+        for request in found:
+            if request.running or request.voice.serial:
+                if not request.cancelled:
+                    request.cancelled = True
+                    self._cancelled.append(request)
+            else:
+                self._end(request, request.cancellation())
+        self._news.notify()
+
+    def _end(self, request: Request, outcome: Done | RequestError) -> None:
+        if self._live.get(request.id) is not request:
+            return
+        del self._live[request.id]
+        self._line_bytes -= request.line_bytes
+        if isinstance(outcome, RequestError):
+            self._counts["cancelled" if outcome.code == "cancelled" else "errors"] += 1
+            event = error_event(outcome, id=request.id)
+            event.loaded = self.model_loaded if isinstance(request.command, Load) else None
+        else:
+            self._counts["cancelled" if getattr(outcome, "finish_reason", "") == "cancelled" else "done"] += 1
+            event = outcome
+        self._outbox.put_terminal(request.id, request.voice.terminal(request, event))
+        if self.draining:
+            self._news.notify()
+
+    def _active_and_queued(self) -> tuple[int, int]:
+        active = sum(request.running for request in self._live.values())
+        return active, len(self._live) - active

@@ -1,0 +1,201 @@
+"""The engine's loop: takes requests in order, applies cancels, makes one step of the lane, sends what it gave.
+
+It runs on the process's main thread, which alone calls the lane, and it knows no model library. One turn of the loop
+is one step long, so that is how late a cancel is.
+"""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from lmwire_protocol import Chat, Generate, Generation, Load, RequestError, Unload
+from lmwire_protocol.events import Done, MemoryStats, ModelDone, PingDone, Progress, State, TokenStats, UnloadDone
+
+from .lane import Engine, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
+from .log import Log
+from .outbox import Outbox
+from .registry import Registry
+from .requests import Request
+
+_PROGRESS_SECONDS = 0.1
+"""At most ten progress events a second for one request."""
+
+
+class Scheduler:
+    """Serves requests on one lane at a time.
+
+    Args:
+        registry: where requests come from and end.
+        outbox: whether the host reads; tokens go through the registry.
+        engine: opens lanes.
+        log: for what failed.
+    """
+
+    def __init__(self, registry: Registry, outbox: Outbox, engine: Engine, log: Log) -> None:
+        self._registry = registry
+        self._outbox = outbox
+        self._engine = engine
+        self._log = log
+        self._lane: Lane | None = None
+        self._waiting: deque[Request] = deque()
+        self._active: dict[int, Request] = {}
+        self._keys = 0
+        self._activity: State = "idle"
+        self._sign_of_life = time.monotonic()
+        self.tokens = TokenStats(prompt=0, completion=0)
+
+    def run(self) -> None:
+        """Works until the registry says that all is done."""
+        while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
+            self._waiting.extend(arrived)
+            self._apply_cancels()
+            self._start_waiting()
+            if not self._active:
+                self._activity = "idle"
+            elif self._outbox.full:
+                self._activity = "paused"
+                self._registry.wait_unless(lambda: not self._outbox.full)
+            else:
+                self._activity = "running"
+                self._sign_of_life = time.monotonic()
+                self._send(self._require_lane().step())
+
+    # Asked by the reader, from its own thread.
+
+    def pong(self, id: str) -> PingDone:
+        """Whether the engine lives and how long ago it last made progress."""
+        active, queued = self._registry.active_and_queued()
+        activity = self._activity
+        age = None if activity == "idle" else round((time.monotonic() - self._sign_of_life) * 1000, 3)
+        state = "draining" if self._registry.draining else activity
+        return PingDone(id=id, state=state, step_age_ms=age, active=active, queued=queued)
+
+    def memory(self) -> MemoryStats:
+        """The model library's memory."""
+        lane = self._lane
+        memory = lane.memory() if lane else Memory()
+        return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
+
+    # Requests.
+
+    def _apply_cancels(self) -> None:
+        for request in self._registry.take_cancelled():
+            if self._active.get(request.key) is request:
+                self._send([self._require_lane().remove(request.key)])
+                del self._active[request.key]
+                self._registry.end(request, request.cancellation())
+
+    def _start_waiting(self) -> None:
+        """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
+        held_back: list[Request] = []
+        while self._waiting:
+            request = self._waiting.popleft()
+            alone = request.voice.serial or request.command.barrier
+            if alone and (self._active or held_back):
+                held_back.append(request)
+                break
+            if isinstance(request.command, Generation) and self._lane and len(self._active) >= self._lane.rows:
+                held_back.append(request)
+            elif self._registry.start(request):
+                self._begin(request)
+        self._waiting.extendleft(reversed(held_back))
+
+    def _begin(self, request: Request) -> None:
+        self._sign_of_life = time.monotonic()
+        outcome = request.refusal or (request.cancellation() if request.cancelled else self._perform(request))
+        if outcome is not None:
+            self._registry.end(request, outcome)
+
+    def _perform(self, request: Request) -> Done | RequestError | None:
+        """Serves one command; None when it goes on in the lane."""
+        try:
+            match request.command:
+                case Load() as load:
+                    return self._load(request, load)
+                case Unload():
+                    return UnloadDone(id=request.id, freed_bytes=self._close_lane())
+                case Generate() | Chat() as command:
+                    return self._add(request, command)
+                case _:
+                    return self._describe(request)
+        except RequestError as error:
+            return error
+
+    def _add(self, request: Request, command: Generate | Chat) -> None:
+        lane = self._require_lane()
+        if command.name not in lane.model.capabilities:
+            able = ", ".join(lane.model.capabilities)
+            raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
+        self._keys += 1
+        request.key = self._keys
+        request.prompt_tokens = lane.add(request.key, command, request.seed)
+        self.tokens.prompt += request.prompt_tokens
+        self._active[request.key] = request
+
+    # Models.
+
+    def _load(self, request: Request, load: Load) -> ModelDone:
+        def report(stage: str, current: int, total: int | None, unit: str) -> None:
+            if request.cancelled:
+                raise LoadCancelled
+            self._sign_of_life = time.monotonic()
+            self._progress(request, stage, current, total, unit)
+
+        self._activity = "loading"
+        try:
+            self._lane = self._engine.open(load, report, self._drop_lane)
+        except LoadCancelled:
+            raise RequestError("cancelled", "the load was cancelled") from None
+        self._registry.model_loaded = True
+        return self._describe(request)
+
+    def _drop_lane(self) -> None:
+        self._close_lane()
+
+    def _close_lane(self) -> int:
+        lane, self._lane = self._lane, None
+        self._registry.model_loaded = False
+        return lane.close() if lane else 0
+
+    def _describe(self, request: Request) -> ModelDone:
+        model = self._require_lane().model
+        return ModelDone(request.id, **{name: getattr(model, name) for name in model.__slots__})
+
+    def _require_lane(self) -> Lane:
+        if self._lane is None:
+            raise RequestError("not_loaded", "no model is loaded; send a load first")
+        return self._lane
+
+    # What a step gave.
+
+    def _send(self, outcomes: Sequence[Outcome]) -> None:
+        now = time.monotonic()
+        pieces: list[tuple[Request, str, list[int]]] = []
+        ended: list[tuple[Request, Done | RequestError]] = []
+        for outcome in outcomes:
+            request = self._active[outcome.key]
+            if isinstance(outcome, Piece):
+                if outcome.generated:
+                    request.completion_tokens += outcome.generated
+                    self.tokens.completion += outcome.generated
+                    request.first_token_at = request.first_token_at or now
+                if outcome.text or outcome.token_ids:
+                    pieces.append((request, outcome.text, outcome.token_ids))
+                if outcome.finish_reason:
+                    ended.append((request, request.result(outcome.finish_reason, outcome.stop)))
+            elif isinstance(outcome, Prefilled):
+                self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
+            else:
+                self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
+                ended.append((request, outcome.error))
+        self._registry.emit(pieces)
+        for request, outcome in ended:
+            del self._active[request.key]
+            self._registry.end(request, outcome)
+
+    def _progress(self, request: Request, stage: str, current: int, total: int | None, unit: str) -> None:
+        now = time.monotonic()
+        if now - request.progress_at >= _PROGRESS_SECONDS:
+            request.progress_at = now
+            event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)  # type: ignore[arg-type]
+            self._registry.progress(request, request.voice.progress(event))

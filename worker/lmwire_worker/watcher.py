@@ -1,0 +1,152 @@
+"""The thread that ends the process when the engine cannot: signals, a host that is gone, an end that takes too long.
+
+A running evaluation holds up Python's own signal handlers and cannot be interrupted, so signals come through a wakeup
+descriptor, and the last resort is `os._exit` from here.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from .registry import Registry
+from .requests import Request
+
+EXIT_OK = 0
+EXIT_HOST_GONE = 74
+
+_QUIT_SECONDS = 2.0
+"""An undrained quit lets requests end by themselves for so long."""
+
+_SIGNAL_CANCEL_SECONDS = 1.0
+_SIGNAL_EXIT_SECONDS = 1.8
+_GONE_SECONDS = 1.0
+_POLL_SECONDS = 0.5
+"""How often a host is looked at where the system cannot report its end."""
+
+
+class Watcher:
+    """Watches the host, the signals and the clock.
+
+    Args:
+        registry: what is in flight.
+        stdout: the protocol's output; its reader's end is noticed even while nothing is written.
+        leave: writes the last lines, waits for the host to read them and ends the process with `exit_code`.
+    """
+
+    def __init__(self, registry: Registry, stdout: int, leave: Callable[[], None]) -> None:
+        self._registry = registry
+        self._leave = leave
+        self._wakeup, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._poller = select.poll()
+        self._poller.register(self._wakeup, select.POLLIN)
+        self._poller.register(stdout, 0)  # reports only hang-up and error
+        self._host: int | None = None
+        self._host_fd: int | None = None
+        self._end_all_at: float | None = None
+        self._exit_at: float | None = None
+        self.exit_code = EXIT_OK
+        """With which code the process leaves once the engine has nothing more to do."""
+
+    def take_signals(self, *, interactive: bool) -> None:
+        """Routes signals here. Must run on the main thread.
+
+        Args:
+            interactive: stdin is a terminal, so that Ctrl-C is meant for the worker.
+        """
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _noticed_elsewhere)
+        signal.signal(signal.SIGINT, _noticed_elsewhere if interactive else signal.SIG_IGN)
+
+    def watch_host(self, pid: int) -> None:
+        """Ends the worker when the process `pid` is gone."""
+        self._host = pid
+        try:
+            self._host_fd = os.pidfd_open(pid)
+            self._poller.register(self._host_fd, select.POLLIN)
+        except AttributeError:  # not Linux: looked at twice a second
+            pass
+        except OSError:  # it is gone already
+            self._host_fd = None
+        self._nudge()
+
+    def end_soon(self) -> None:
+        """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
+        self._end_all_at = min(self._end_all_at or float("inf"), time.monotonic() + _QUIT_SECONDS)
+        self._nudge()
+
+    def host_gone(self) -> None:
+        """Nobody reads any more: give up what runs, and leave."""
+        if self.exit_code != EXIT_HOST_GONE:
+            self.exit_code = EXIT_HOST_GONE
+            self._registry.drain()
+            self._registry.cancel_where(lambda request: True)
+            self._exit_at = time.monotonic() + _GONE_SECONDS
+            self._nudge()
+
+    def run(self) -> None:
+        """The watcher's thread."""
+        while True:
+            for fd, events in self._poller.poll(self._milliseconds()):
+                if fd == self._wakeup:
+                    self._take_wakeups()
+                else:
+                    self._poller.unregister(fd)
+                    if not events & select.POLLNVAL:  # what some systems say of a terminal
+                        self.host_gone()
+            if self._host is not None and self._host_fd is None and not _exists(self._host):
+                self.host_gone()
+            self._enforce()
+
+    def _take_wakeups(self) -> None:
+        for number in os.read(self._wakeup, 512):
+            if number:
+                self._terminate()
+
+    def _terminate(self) -> None:
+        """SIGTERM, SIGHUP, Ctrl-C: cancel, write the terminals, and leave within 2 s whatever happens."""
+        if self._exit_at is None:
+            now = time.monotonic()
+            self._exit_at = now + _SIGNAL_EXIT_SECONDS
+            self._end_all_at = now + _SIGNAL_CANCEL_SECONDS
+            self._registry.drain()
+            self._registry.cancel_where(lambda request: True)
+
+    def _enforce(self) -> None:
+        now = time.monotonic()
+        if self._exit_at is not None and now >= self._exit_at:
+            os._exit(self.exit_code)
+        if self._end_all_at is not None and now >= self._end_all_at:
+            self._end_all_at = None
+            self._registry.end_all(Request.cancellation)
+            # Apart, because the host may read slowly and there is still something to watch.
+            threading.Thread(target=self._leave, name="leave", daemon=True).start()
+
+    def _milliseconds(self) -> float | None:
+        deadlines = [at for at in (self._end_all_at, self._exit_at) if at is not None]
+        if self._host is not None and self._host_fd is None:
+            deadlines.append(time.monotonic() + _POLL_SECONDS)
+        return max(0.0, min(deadlines) - time.monotonic()) * 1000 + 1 if deadlines else None
+
+    def _nudge(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # full: it is awake
+            os.write(self._wake, b"\0")
+
+
+def _noticed_elsewhere(number: int, frame: object) -> None:
+    """The wakeup descriptor has told the watcher already; without a handler Python would not write to it."""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
