@@ -1,0 +1,24 @@
+"""The `lmwire` command: a worker, a chat, the models at hand, a benchmark and the protocol's schema."""
+
+import sys
+
+
+def main() -> int:
+    """Runs the command line in `sys.argv` and returns its exit code."""
+    # Hosts wait for the worker's first answer, so it starts before anything is imported for the other subcommands,
+    # and in this very process: its pid and its pipes are those that the host sees.
+    if sys.argv[1:2] == ["worker"]:
+        return _worker()
+    from .arguments import parse
+    from .failures import reported
+
+    arguments = parse(sys.argv[1:])
+    return reported(arguments.run, arguments)
+
+
+def _worker() -> int:
+    import runpy
+
+    sys.argv[:2] = ["lmwire worker"]
+    runpy.run_module("lmwire_worker", run_name="__main__", alter_sys=True)
+    return 0

@@ -1,0 +1,162 @@
+"""The command line: what can be typed, and the help for it. What a subcommand does is imported when it runs."""
+
+import argparse
+import importlib
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NoReturn
+
+import lmwire_protocol
+
+from .failures import USAGE
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with help that keeps its lines, and with the exit code of sysexits.h for wrong usage."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The parsed command line; its `run` is the function to call with it."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if "run" not in arguments:
+        parser.print_help()
+        parser.exit(USAGE)
+    return arguments
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="lmwire",
+        description="Run MLX language models as child processes that speak one protocol over their pipes.",
+        epilog=dedent("""\
+            examples:
+              lmwire chat mlx-community/Qwen3-0.6B-4bit      talk to a model
+              git diff | lmwire chat MODEL -p "Review this"  one answer, in a pipeline
+              lmwire models                                  what is on this machine and can run
+              lmwire worker                                  what a host program starts; see PROTOCOL.md
+            """),
+    )
+    parser.add_argument("--version", action="version", version=f"lmwire {lmwire_protocol.__version__}")
+    subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
+    _add_worker(subcommands)
+    _add_chat(subcommands)
+    _add_models(subcommands)
+    _add_bench(subcommands)
+    _add_schema(subcommands)
+    return parser
+
+
+def _add_worker(subcommands: Any) -> None:
+    # Listed for the help only: `lmwire worker` never comes here.
+    subcommands.add_parser("worker", help="be a worker: read commands from stdin, write events to stdout")
+
+
+def _add_chat(subcommands: Any) -> None:
+    parser = subcommands.add_parser(
+        "chat",
+        help="talk to a model, or get one answer in a pipeline",
+        description=dedent("""\
+            Talk to a model. On a terminal, a conversation: Ctrl-C stops an answer, Ctrl-D leaves, /help lists the rest.
+            With -p, or with a pipe on stdin, one answer: stdin is the prompt, or follows the one of -p.
+            Into a pipe goes the answer's plain text and nothing else."""),
+        epilog=dedent("""\
+            examples:
+              lmwire chat ./my-model
+              lmwire chat mlx-community/Qwen3-0.6B-4bit --system "Answer in French." --temperature 0.7
+              lmwire chat MODEL -p "Write a haiku about pipes" > haiku.txt
+              lmwire chat MODEL -p "Summarise this:" < notes.md
+              lmwire chat MODEL --worker "ssh studio lmwire worker"
+            """),
+    )
+    parser.add_argument(
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        default=os.environ.get("LMWIRE_MODEL"),
+        help="a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL when left out",
+    )
+    parser.add_argument("-p", "--prompt", help="answer this and leave")
+    parser.add_argument("--system", metavar="TEXT", help="the system message")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens of an answer at most (default: what fits)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="0 always takes the likeliest token (default)")
+    parser.add_argument("--top-p", type=float, metavar="P", help="sample from the likeliest tokens that add up to P")
+    parser.add_argument("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
+    parser.add_argument("--min-p", type=float, metavar="P", help="drop tokens below this share of the likeliest one's")
+    parser.add_argument("--repetition-penalty", type=float, metavar="R", help="above 1: repeat less (default: 1, off)")
+    parser.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
+    parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text; can be given again")
+    parser.add_argument(
+        "--worker",
+        type=shlex.split,
+        metavar="COMMAND",
+        help="the command that runs the worker (default: one on this machine)",
+    )
+    parser.set_defaults(run=_lazily("chat"))
+
+
+def _add_models(subcommands: Any) -> None:
+    parser = subcommands.add_parser(
+        "models",
+        help="list the models on this machine that can run",
+        description="List the models in the local hub cache that can run: type, quantisation, context and size.",
+        epilog="To get one more, name it: lmwire chat owner/name downloads it.",
+    )
+    parser.add_argument("--all", action="store_true", help="also those that cannot run, and why")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+    parser.set_defaults(run=_lazily("models"))
+
+
+def _add_bench(subcommands: Any) -> None:
+    parser = subcommands.add_parser("bench", help="measure the worker on this machine")
+    benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True, dest="benchmark")
+    pipe = benchmarks.add_parser(
+        "pipe",
+        help="what the pipe costs, against the model library in one process",
+        description=dedent("""\
+            Measure what the worker and its pipe cost: streams against mlx_lm in one process, mixed samplers against
+            greedy, starting, cancelling, and the event path alone. Both sides of a ratio are measured in turns, so
+            that a busy machine slows both. Takes some minutes; the smaller the model, the harder the test."""),
+        epilog="example:\n  lmwire bench pipe --model mlx-community/Qwen3-0.6B-4bit --json",
+    )
+    pipe.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
+    pipe.add_argument("--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)")
+    pipe.add_argument(
+        "--rounds", type=_positive, default=5, metavar="N", help="times that all is measured (default: 5)"
+    )
+    pipe.add_argument("--json", action="store_true", help="JSON instead of a table")
+    pipe.set_defaults(run=_lazily("bench"))
+
+
+def _add_schema(subcommands: Any) -> None:
+    parser = subcommands.add_parser(
+        "schema",
+        help="print the protocol's JSON Schema",
+        description="Print the JSON Schema of every command and event of the protocol.",
+    )
+    parser.add_argument("--meta", action="store_true", help="print the lists of commands, events, errors and limits")
+    parser.set_defaults(run=_lazily("schema"))
+
+
+def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
+    def run(arguments: argparse.Namespace) -> int:
+        return importlib.import_module(f"{__package__}.{module}").run(arguments)
+
+    return run
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number

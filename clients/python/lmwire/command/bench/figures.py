@@ -1,0 +1,74 @@
+"""What the benchmark found, and how it is printed."""
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+
+class Figure(NamedTuple):
+    """One measured figure and what it should be."""
+
+    name: str
+    value: float
+    unit: Literal["x", "ms"]
+    """`x`: a ratio of two speeds measured in turns."""
+    target: float
+    detail: str
+    """The absolute numbers behind it."""
+
+    @property
+    def passed(self) -> bool:
+        """A ratio should be at least its target, a time at most."""
+        return self.value >= self.target if self.unit == "x" else self.value <= self.target
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """The figures as lines of columns."""
+    rows = [("figure", "value", "target", "", "")]
+    rows += [
+        (
+            figure.name,
+            _number(figure.value, figure.unit),
+            f"{'≥' if figure.unit == 'x' else '≤'} {_number(figure.target, figure.unit)}",
+            "pass" if figure.passed else "MISS",
+            figure.detail,
+        )
+        for figure in figures
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def as_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    """The figures as objects."""
+    return [figure._asdict() | {"passed": figure.passed} for figure in figures]
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("mlx", "mlx-lm", "lmwire")},
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value:.2f}x" if unit == "x" else f"{value:.1f} ms"

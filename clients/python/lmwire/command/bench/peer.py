@@ -1,0 +1,106 @@
+"""The two programs that are compared, driven at their pipes with nothing between."""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+
+from lmwire_protocol import Command, Generate, encode_command
+
+from ..failures import Failure
+
+WORKER: Final = [str(Path(sysconfig.get_path("scripts")) / "lmwire"), "worker"]
+_decode = msgspec.json.decode
+
+
+class Program:
+    """A child process with pipes. Leaving it closes its stdin, which ends it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._process.kill()
+        self._process.communicate()
+
+    def write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def read_line(self) -> bytes:
+        assert self._process.stdout is not None
+        if not (line := self._process.stdout.readline()):
+            raise Failure(f"a process of the benchmark ended early: {self._process.args}")
+        return line
+
+
+class InProcess(Program):
+    """mlx_lm in one process."""
+
+    def __init__(self, model: Path) -> None:
+        super().__init__([sys.executable, "-m", f"{__package__}.in_process", str(model)])
+        self.read_line()
+
+    def rate(self, streams: int, tokens: int) -> float:
+        """Tokens a second, of all streams together."""
+        self.write(b"%d %d\n" % (streams, tokens))
+        return float(self.read_line())
+
+
+class Worker(Program):
+    """An lmwire worker, with as little of a host as there can be."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__([*WORKER, *options])
+
+    def send(self, commands: dict[str, Command]) -> None:
+        """Writes commands by their ids, in one write."""
+        self.write(b"".join(encode_command(id, command) for id, command in commands.items()))
+
+    def lines(self, terminals: int) -> Iterator[bytes]:
+        """The next lines, up to the given number of terminals.
+
+        Raises:
+            Failure: one of them is an error.
+        """
+        while terminals:
+            line = self.read_line()
+            if line.startswith(b'{"event":"error"'):
+                raise Failure(f"the worker refused the benchmark: {_decode(line)['error']}")
+            terminals -= line.startswith(b'{"event":"done"')
+            yield line
+
+    def events(self, terminals: int = 1) -> Iterator[dict[str, Any]]:
+        """The same, decoded."""
+        return map(_decode, self.lines(terminals))
+
+    def ask(self, command: Command) -> dict[str, Any]:
+        """Sends one command and returns its `done`."""
+        self.send({"ask": command})
+        *_, done = self.events()
+        return done
+
+    def rate(self, requests: list[Generate]) -> float:
+        """Tokens a second, of all requests together, from the write of the first to the end of the last."""
+        started = perf_counter()
+        self.send({str(index): request for index, request in enumerate(requests)})
+        made = sum(
+            event["usage"]["completion_tokens"] for event in self.events(len(requests)) if event["event"] == "done"
+        )
+        seconds = perf_counter() - started
+        if made != sum(request.max_tokens or 0 for request in requests):
+            raise Failure("the model ended a stream early, so that rates cannot be compared; take another model")
+        return made / seconds

@@ -1,0 +1,55 @@
+"""What is measured: the same prompts for both sides, and a model that never ends a stream early."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from lmwire_protocol import Generate
+
+PROMPT_TOKENS: Final = 32
+
+
+def prompt(stream: int) -> list[int]:
+    """Token ids that every vocabulary has."""
+    return [(7 * stream + 3 * position) % 200 for position in range(PROMPT_TOKENS)]
+
+
+def greedy(streams: int, tokens: int) -> list[Generate]:
+    """As many greedy requests as `streams`."""
+    return [Generate(prompt=prompt(stream), max_tokens=tokens) for stream in range(streams)]
+
+
+def mixed(streams: int, tokens: int) -> list[Generate]:
+    """Requests of which no two have the same sampler or seed."""
+    return [
+        Generate(
+            prompt=prompt(stream),
+            max_tokens=tokens,
+            temperature=0.5 + stream / 40,
+            top_p=1 - stream / 80,
+            top_k=(0, 20, 40)[stream % 3],
+            min_p=(0.0, 0.02)[stream % 2],
+            seed=stream,
+        )
+        for stream in range(streams)
+    ]
+
+
+def without_end(folder: Path, copy: Path) -> Path:
+    """Makes `copy` the same model without an end-of-turn token, by links, and returns it.
+
+    Streams of one length are the only ones whose speeds can be compared.
+    """
+    for file in folder.iterdir():
+        if file.name not in (
+            "config.json",
+            "generation_config.json",
+            "tokenizer_config.json",
+            "special_tokens_map.json",
+        ):
+            (copy / file.name).symlink_to(file.resolve())
+    for name, field in (("config.json", "eos_token_id"), ("tokenizer_config.json", "eos_token")):
+        config = json.loads((folder / name).read_text())
+        config.pop(field, None)
+        (copy / name).write_text(json.dumps(config))
+    return copy

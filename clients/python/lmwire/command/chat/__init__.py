@@ -1,0 +1,60 @@
+"""`lmwire chat`: a conversation on a terminal, or one answer in a pipeline."""
+
+import sys
+from argparse import Namespace
+from typing import Any, Final
+
+import lmwire
+
+from ..failures import INTERRUPTED, OK, USAGE, Failure
+from .talk import Stopped, Talk
+
+_FIELDS: Final = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "stop")
+_NO_MODEL: Final = """give a model: a folder, a hub id or an alias, as in
+    lmwire chat ./my-model
+    lmwire chat mlx-community/Qwen3-0.6B-4bit
+or set LMWIRE_MODEL. `lmwire models` lists those on this machine."""
+
+
+def run(arguments: Namespace) -> int:
+    if arguments.model is None:
+        raise Failure(_NO_MODEL, USAGE)
+    prompt = _prompt(arguments.prompt)
+    try:
+        with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
+            talk.load(arguments.model)
+            if prompt is None:
+                from .conversation import Conversation
+
+                Conversation(talk, arguments.model).run()
+            else:
+                talk.answer(prompt)
+    except Stopped:
+        return INTERRUPTED
+    except lmwire.LmwireError as error:
+        raise Failure(_sentence(error)) from error
+    return OK
+
+
+def _prompt(given: str | None) -> str | None:
+    """The one prompt to answer; None for a conversation."""
+    if sys.stdin.isatty() and (given or sys.stdout.isatty()):
+        return given
+    prompt = "\n\n".join(part for part in (given, sys.stdin.read()) if part)
+    if not prompt.strip():
+        raise Failure("nothing to answer: stdin was empty, and there is no -p", USAGE)
+    return prompt
+
+
+def _fields(arguments: Namespace) -> dict[str, Any]:
+    """The fields of the request that were given; what was not is the worker's to choose."""
+    given = vars(arguments)
+    return {name: given[name] for name in _FIELDS if given[name] is not None}
+
+
+def _sentence(error: lmwire.LmwireError) -> str:
+    if isinstance(error, lmwire.RequestFailed) and error.code == "model_not_found":
+        return f"{error.event.error}\n`lmwire models` lists what is on this machine."
+    if isinstance(error, lmwire.StartFailed):
+        return f"{error}: {error.__cause__}"
+    return str(error)

@@ -1,0 +1,89 @@
+"""The conversation on a terminal: reads a line, shows the answer, and again."""
+
+from contextlib import suppress
+from typing import Final
+
+import lmwire
+from lmwire_protocol.events import ResultDone
+
+from .display import dim
+from .talk import Stopped, Talk
+
+with suppress(ImportError):
+    import readline  # noqa: F401 - gives `input` line editing and a history
+
+_PROMPT: Final = "> "
+_HELP: Final = """\
+/clear   forget what was said
+/help    show this
+/quit    leave, as Ctrl-D does
+Ctrl-C   stop the answer; at the prompt, twice leaves"""
+
+
+class Conversation:
+    """One conversation, to its end.
+
+    Args:
+        talk: with its model loaded.
+        model: the model's name, for the greeting.
+    """
+
+    def __init__(self, talk: Talk, model: str) -> None:
+        self._talk = talk
+        self._model = model
+
+    def run(self) -> None:
+        """Returns when the person leaves."""
+        note(f"{self._model} is ready. /help lists the commands, Ctrl-D leaves.")
+        while (line := _read()) is not None:
+            match line.strip():
+                case "":
+                    continue
+                case "/quit":
+                    return
+                case "/help":
+                    note(_HELP)
+                case "/clear":
+                    self._talk.forget()
+                    note("Forgotten.")
+                case command if command.startswith("/") and command[1:].isalpha():
+                    note(f"There is no {command}; /help lists what there is.")
+                case _:
+                    self._say(line)
+
+    def _say(self, prompt: str) -> None:
+        try:
+            note(summary(self._talk.answer(prompt)))
+        except Stopped:
+            note("stopped")
+        except lmwire.RequestFailed as failure:
+            note(str(failure))
+
+
+def summary(result: ResultDone) -> str:
+    """What an answer took, in a line."""
+    tokens = result.usage.completion_tokens
+    parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
+    if result.timings.decode_tps is not None:
+        parts.append(f"{result.timings.decode_tps:,.0f} tok/s")
+    if result.finish_reason == "length":
+        parts.append("cut off: no more tokens were allowed")
+    return ", ".join(parts)
+
+
+def _read() -> str | None:
+    """The next line; None when the person leaves: Ctrl-D, or Ctrl-C twice."""
+    for _ in range(2):
+        try:
+            return input(_PROMPT)
+        except EOFError:
+            note("")
+            return None
+        except KeyboardInterrupt:
+            note("\nCtrl-C once more leaves, as Ctrl-D does.")
+    return None
+
+
+def note(text: str) -> None:
+    """Says something that is not the model's: dimmed."""
+    print(dim(text))
