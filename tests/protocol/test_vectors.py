@@ -1,0 +1,197 @@
+"""Every vector is read as it says, and there is one at each side of every bound."""
+
+import json
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import vectors
+from lmwire_protocol import (
+    CODES,
+    COMMANDS,
+    Command,
+    LineSplitter,
+    RequestError,
+    decode_command,
+    decode_object,
+    events,
+    limits,
+    recover_id,
+    usable_id,
+)
+from lmwire_protocol.schema import schema
+from msgspec import inspect
+from vectors import Vector
+
+SCHEMA = schema()
+VALID_COMMANDS = vectors.read("commands.valid")
+INVALID_COMMANDS = vectors.read("commands.invalid")
+VALID_EVENTS = vectors.read("events.valid")
+INVALID_EVENTS = vectors.read("events.invalid")
+UNREADABLE = ("parse_error", "line_too_long")
+
+
+def each(items: list[Vector]) -> Any:
+    return pytest.mark.parametrize("vector", items, ids=[vector.name for vector in items])
+
+
+def read_command(line: bytes) -> tuple[str | None, Command | RequestError]:
+    """One line as a session of version 1 reads it: the id to answer to, and the command or what is wrong."""
+    (read,) = LineSplitter(limits.LINE_IN_BYTES).feed(line + b"\n")
+    try:
+        fields = decode_object(read)
+    except RequestError as error:
+        return recover_id(read.data), error
+    id = fields.get("id")
+    if not usable_id(id):
+        return None, RequestError("invalid_request", "no usable id", field="id")
+    try:
+        return id, decode_command(fields)
+    except RequestError as error:
+        return id, error
+
+
+def read_event(vector: Vector) -> events.Event | None:
+    """One event as a client reads it; None for an event that it does not know."""
+    value = vectors.without_nulls(msgspec.json.decode(vector.line))
+    if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+        raise msgspec.ValidationError("not an event")
+    form = events.EVENTS.get(value["event"])
+    if form is events.Done:
+        form = COMMANDS[vector.entry["command"]].done
+    return form and msgspec.convert(value, form)
+
+
+def is_json(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def is_part(known: Any, value: Any) -> bool:
+    """Whether `value` holds all of `known`; it may have more members, which a reader ignores."""
+    if isinstance(known, dict):
+        return all(name in value and is_part(member, value[name]) for name, member in known.items())
+    return known == value
+
+
+def accepts(kind: str, value: Any) -> bool:
+    return jsonschema.Draft202012Validator({**SCHEMA, "anyOf": [{"$ref": f"#/$defs/{kind}"}]}).is_valid(value)
+
+
+@each(VALID_COMMANDS)
+def test_a_valid_command_is_read(vector: Vector) -> None:
+    id, command = read_command(vector.line)
+    assert isinstance(command, Command), command
+    assert (id, command.name) == (vector.entry["id"], vector.entry["cmd"])
+    fields = {key: value for key, value in vector.object.items() if key not in ("id", "cmd")}
+    fields = vector.entry.get("fields", fields)
+    assert json.loads(msgspec.json.encode({name: getattr(command, name) for name in fields})) == fields
+    defaults = type(command)(**{name: getattr(command, name) for name in fields})
+    assert command == defaults, "a field that the line lacks must have its default"
+
+
+@each(INVALID_COMMANDS)
+def test_an_invalid_command_is_refused_with_its_code_field_and_id(vector: Vector) -> None:
+    id, error = read_command(vector.line)
+    assert isinstance(error, RequestError), error
+    assert (error.code, error.field, id) == (vector.entry["code"], vector.entry.get("field"), vector.entry["id"])
+    assert error.code in CODES
+    assert error.message
+
+
+@each(VALID_COMMANDS + [vector for vector in INVALID_COMMANDS if vector.entry["code"] not in UNREADABLE])
+def test_the_schema_judges_a_command_as_the_decoder_does(vector: Vector) -> None:
+    assert accepts("Command", vector.object) == vector.entry.get("schema_valid", "code" not in vector.entry)
+
+
+@each(VALID_EVENTS)
+def test_a_valid_event_is_read_or_ignored(vector: Vector) -> None:
+    event = read_event(vector)
+    assert (event is None) == vector.entry.get("ignored", False)
+    if event is not None:
+        assert is_part(msgspec.to_builtins(event), vector.object)
+
+
+@each(INVALID_EVENTS)
+def test_an_invalid_event_is_refused(vector: Vector) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+        read_event(vector)
+
+
+@each(VALID_EVENTS)
+def test_the_schema_accepts_a_valid_event(vector: Vector) -> None:
+    form = COMMANDS[vector.entry["command"]].done.__name__ if vector.object["event"] == "done" else "Event"
+    assert accepts(form, vector.object) == vector.entry.get("schema_valid", True)
+
+
+@each([vector for vector in INVALID_EVENTS if is_json(vector.line)])
+def test_the_schema_refuses_an_invalid_event(vector: Vector) -> None:
+    done = "command" in vector.entry
+    assert not accepts(COMMANDS[vector.entry["command"]].done.__name__ if done else "Event", vector.object)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_valid_vector_and_one_with_an_unknown_field(name: str) -> None:
+    assert any(vector.entry["cmd"] == name for vector in VALID_COMMANDS)
+    assert any(vector.name == f"{name}: unknown field" for vector in INVALID_COMMANDS)
+
+
+def bounded_fields() -> list[tuple[str, str, Any]]:
+    """Every (command, field path, type) with a bound; an item of a list has a path as `stop[]`."""
+    found: list[tuple[str, str, Any]] = []
+
+    def walk(command: str, path: str, kind: Any) -> None:
+        if isinstance(kind, inspect.Metadata):
+            kind = kind.type
+        for part in getattr(kind, "types", ()):
+            walk(command, path, part)
+        for item in getattr(kind, "item_types", (kind.item_type,) if isinstance(kind, inspect.ListType) else ()):
+            walk(command, f"{path}[]", item)
+        if any(getattr(kind, bound, None) is not None for bound in ("ge", "gt", "le", "min_length", "max_length")):
+            found.append((command, path, kind))
+
+    for name, command in COMMANDS.items():
+        info = inspect.type_info(command)
+        assert isinstance(info, inspect.StructType)
+        for field in info.fields:
+            walk(name, field.name, field.type)
+    return found
+
+
+def values_at(path: str, items: list[Vector], command: str) -> list[Any]:
+    """What vectors of a command hold at a path; those that are no JSON objects hold nothing."""
+    name, is_item = path.removesuffix("[]"), path.endswith("[]")
+    found: list[Any] = []
+    for vector in items:
+        if vector.entry.get("code") in UNREADABLE:
+            continue
+        fields = vector.object
+        if fields.get("cmd") == command and name in fields:
+            value = fields[name]
+            found += value if is_item and isinstance(value, list) else [] if is_item else [value]
+    return found
+
+
+def sizes(values: list[Any], kind: Any) -> list[float]:
+    """The numbers that a type's bounds are about: the values themselves, or their lengths."""
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    return [len(value) for value in values if isinstance(value, list if isinstance(kind, inspect.ListType) else str)]
+
+
+@pytest.mark.parametrize(("command", "path", "kind"), bounded_fields(), ids=lambda value: str(value)[:40])
+def test_every_bound_has_a_vector_at_it_and_one_just_beyond(command: str, path: str, kind: Any) -> None:
+    inside = sizes(values_at(path, VALID_COMMANDS, command), kind)
+    outside = sizes(values_at(path, INVALID_COMMANDS, command), kind)
+    step = 1e-6 if isinstance(kind, inspect.FloatType) else 1
+    for bound, beyond in (("ge", -1), ("min_length", -1), ("le", 1), ("max_length", 1)):
+        if (limit := getattr(kind, bound, None)) is not None:
+            assert limit in inside, f"nothing at {limit}"
+            assert any(abs(value - limit - beyond * step) < step / 2 for value in outside), f"nothing beyond {limit}"
+    if (limit := getattr(kind, "gt", None)) is not None:
+        assert limit in outside
+        assert any(limit < value <= limit + step for value in inside)
