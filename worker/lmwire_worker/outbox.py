@@ -58,14 +58,10 @@ class Outbox:
 
     Args:
         fd: where the lines go.
-        drained: called, on the writer's thread, when the engine may step again.
-        broken: called, on the writer's thread, when the host has closed its end.
     """
 
-    def __init__(self, fd: int, drained: Callable[[], None], broken: Callable[[], None]) -> None:
+    def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._drained = drained
-        self._broken = broken
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # for the writer
         self._settled = threading.Condition(self._lock)  # for those who wait for the writer
@@ -132,16 +128,23 @@ class Outbox:
         with self._lock:
             self._settled.wait_for(lambda: self._dead or not (self._queue or self._writing), seconds)
 
-    def run(self) -> None:
-        """The writer's thread."""
+    def run(self, drained: Callable[[], None], broken: Callable[[], None]) -> None:
+        """The writer's thread.
+
+        Args:
+            drained: called when the engine may step again.
+            broken: called when the host has closed its end; nothing is written any more.
+        """
         while True:
             batch = self._take()
             try:
                 pipes.write(self._fd, b"".join([item.lines() for item in batch]))
             except OSError:
                 self._give_up()
+                broken()
                 return
-            self._settle(batch)
+            if self._settle(batch):
+                drained()
 
     def _append(self, item: _Tokens | _Line) -> None:
         if self._sealed:
@@ -169,7 +172,8 @@ class Outbox:
                 batch.append(item)
             return batch
 
-    def _settle(self, batch: list[_Tokens | _Line]) -> None:
+    def _settle(self, batch: list[_Tokens | _Line]) -> bool:
+        """Gives the room of what was written back. Whether that lets the engine step again."""
         with self._lock:
             was_full = self.full
             for item in batch:
@@ -177,9 +181,7 @@ class Outbox:
                 self._reply_bytes -= item.reply
             self._writing = False
             self._settled.notify_all()
-            drained = was_full and not self.full
-        if drained:
-            self._drained()
+            return was_full and not self.full
 
     def _give_up(self) -> None:
         with self._lock:
@@ -188,4 +190,3 @@ class Outbox:
             self._open.clear()
             self._stream_bytes = self._reply_bytes = 0
             self._settled.notify_all()
-        self._broken()

@@ -42,11 +42,9 @@ class Process:
         self._io = io
         self._log = log
         self._engine = engine
-        self._outbox = Outbox(
-            io.stdout, drained=lambda: self._registry.wake(), broken=lambda: self._watcher.host_gone()
-        )
+        self._outbox = Outbox(io.stdout)
         self._registry = Registry(self._outbox)
-        self._watcher = Watcher(self._registry, io.stdout, self._leave)
+        self._watcher = Watcher(self._registry, io.stdout)
         self._scheduler = Scheduler(self._registry, self._outbox, engine, log)
         self._session: Session | BridgeSession | None = None
 
@@ -54,9 +52,10 @@ class Process:
         """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
         self._watcher.take_signals(interactive=os.isatty(self._io.stdin))
         self._spawn("printed", lambda: pipes.log_printed(self._io.printed, self._log))
-        self._spawn("writer", self._outbox.run)
+        self._spawn("writer", lambda: self._outbox.run(self._registry.wake, self._watcher.host_gone))
         self._spawn("watcher", self._watcher.run)
         self._spawn("reader", self._read)
+        self._spawn("leaver", self._leave_when_over)
         self._guard(self._serve)
 
     def _serve(self) -> None:
@@ -64,7 +63,7 @@ class Process:
         self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
         self._engine.prepare()
         self._scheduler.run()
-        self._leave()
+        self._leave_when_over()
 
     def _read(self) -> None:
         """The reader's thread. The end of stdin ends only the taking of requests."""
@@ -90,7 +89,13 @@ class Process:
 
     def _version_1(self) -> Session:
         return Session(
-            self._registry, self._outbox, self._scheduler, self._watcher, self._engine.names, self._refuse_protocol
+            self._registry,
+            self._outbox,
+            self._scheduler,
+            self._watcher,
+            self._engine.names,
+            self._log,
+            self._refuse_protocol,
         )
 
     def _bridge(self) -> "BridgeSession":
@@ -102,13 +107,15 @@ class Process:
         """After a hello without a common version nothing further is served."""
         self._watcher.exit_code = EXIT_PROTOCOL
         self._registry.end_all(Request.cancellation)
-        self._leave()
+        self._registry.close()
 
-    def _leave(self) -> None:
+    def _leave_when_over(self) -> None:
         """The way out: the last lines, the host's time to read them, and the end.
 
-        `os._exit`, because threads may be inside a read or an evaluation, and MLX's own teardown aborts then.
+        A thread of its own, so that a quit need not wait for imports or an evaluation. `os._exit`, because threads
+        may be inside a read or an evaluation, and MLX's own teardown aborts then.
         """
+        self._registry.wait_over()
         self._registry.close()
         self._outbox.flush()
         code = self._watcher.exit_code
@@ -119,8 +126,9 @@ class Process:
         threading.Thread(target=self._guard, args=(work,), name=name, daemon=True).start()
 
     def _guard(self, work: Callable[[], None]) -> None:
-        """Runs one of the process's threads. A bug in any of them ends all requests, and the process: a worker
-        that looks alive and answers nothing is worse than one that is gone.
+        """Runs one of the process's threads; a bug in any of them ends all requests, and then the process.
+
+        A worker that looks alive and answers nothing is worse than one that is gone.
         """
         try:
             work()
@@ -129,6 +137,7 @@ class Process:
 
             what = f"{type(error).__name__}: {error}"
             self._log(traceback.format_exc())
+            self._watcher.exit_code = EXIT_INTERNAL
             self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
             self._registry.close()
             self._outbox.flush(_LAST_WORDS_SECONDS)

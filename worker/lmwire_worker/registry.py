@@ -27,7 +27,7 @@ class Registry:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._lock = threading.Lock()
-        self._news = threading.Condition(self._lock)  # for the engine
+        self._news = threading.Condition(self._lock)  # for the engine, and for who waits for the end
         self._live: dict[str, Request] = {}
         self._quits: dict[str, Request] = {}
         self._inbox: deque[Request] = deque()
@@ -59,7 +59,7 @@ class Registry:
             self._line_bytes += request.line_bytes
             self._counts["accepted"] += 1
             self._inbox.append(request)
-            self._news.notify()
+            self._news.notify_all()
 
     def reply(self, id: str, line: bytes) -> None:
         """Answers a command that the reader serves itself.
@@ -118,20 +118,25 @@ class Registry:
         """The first line has been answered: the engine may begin with what is slow."""
         with self._lock:
             self._opened = True
-            self._news.notify()
+            self._news.notify_all()
 
     # The engine's side.
 
     def wait_opened(self) -> None:
         """Waits for the first line, or the end."""
         with self._lock:
-            self._news.wait_for(lambda: self._opened or self.draining)
+            self._news.wait_for(lambda: self._opened or self._over())
+
+    def wait_over(self) -> None:
+        """Waits until no request is in flight and none will come."""
+        with self._lock:
+            self._news.wait_for(self._over)
 
     def collect(self, *, block: bool) -> list[Request] | None:
         """What has come in since the last call; waits for something when told to. None when all is done for good."""
         with self._lock:
             while not self._inbox and not self._cancelled:
-                if self.draining and not self._live:
+                if self._over():
                     return None
                 if not block:
                     break
@@ -149,7 +154,7 @@ class Registry:
     def wake(self) -> None:
         """Makes a waiting engine look again."""
         with self._lock:
-            self._news.notify()
+            self._news.notify_all()
 
     def take_cancelled(self) -> list[Request]:
         """The running requests that were cancelled since the last call; the engine ends them."""
@@ -218,9 +223,12 @@ class Registry:
         if id in self._live or id in self._quits:
             raise RequestError("duplicate_id", f"the id {id!r} is in flight; it is free again after its terminal")
 
+    def _over(self) -> bool:
+        return self.draining and not self._live
+
     def _drain(self) -> None:
         self.draining = True
-        self._news.notify()
+        self._news.notify_all()
 
     def _cancel(self, found: list[Request]) -> None:
         for request in found:
@@ -230,7 +238,7 @@ class Registry:
                     self._cancelled.append(request)
             else:
                 self._end(request, request.cancellation())
-        self._news.notify()
+        self._news.notify_all()
 
     def _end(self, request: Request, outcome: Done | RequestError) -> None:
         if self._live.get(request.id) is not request:
@@ -246,7 +254,7 @@ class Registry:
             event = outcome
         self._outbox.put_terminal(request.id, request.voice.terminal(request, event))
         if self.draining:
-            self._news.notify()
+            self._news.notify_all()
 
     def _active_and_queued(self) -> tuple[int, int]:
         active = sum(request.running for request in self._live.values())

@@ -23,6 +23,7 @@ from lmwire_protocol import (
 )
 from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone
 
+from .log import Log
 from .outbox import Outbox
 from .parents import is_ancestor
 from .registry import Registry
@@ -54,7 +55,8 @@ class Session:
 
     Args:
         engines: the model libraries of this installation, for hello.
-        refused: called after a hello without a common version; it does not return.
+        log: hears who the host is.
+        refused: called after a hello without a common version, to end the process.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Session:
         scheduler: Scheduler,
         watcher: Watcher,
         engines: list[str],
+        log: Log,
         refused: Callable[[], None],
     ) -> None:
         self._registry = registry
@@ -71,6 +74,7 @@ class Session:
         self._scheduler = scheduler
         self._watcher = watcher
         self._engines = engines
+        self._log = log
         self._refused = refused
         self._started_at = time.monotonic()
 
@@ -115,6 +119,9 @@ class Session:
             error = RequestError("unsupported_protocol", f"no common protocol version: {ours}", field="protocol")
             self._registry.refuse(error, id, protocols=[limits.PROTOCOL_VERSION])
             self._refused()
+            return
+        if hello.client:
+            self._log(f"the host is {hello.client!r}")
         if hello.host_pid is not None:
             if not is_ancestor(hello.host_pid):
                 raise RequestError(

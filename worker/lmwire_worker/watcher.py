@@ -8,9 +8,7 @@ import contextlib
 import os
 import select
 import signal
-import threading
 import time
-from collections.abc import Callable
 
 from .registry import Registry
 from .requests import Request
@@ -34,12 +32,10 @@ class Watcher:
     Args:
         registry: what is in flight.
         stdout: the protocol's output; its reader's end is noticed even while nothing is written.
-        leave: writes the last lines, waits for the host to read them and ends the process with `exit_code`.
     """
 
-    def __init__(self, registry: Registry, stdout: int, leave: Callable[[], None]) -> None:
+    def __init__(self, registry: Registry, stdout: int) -> None:
         self._registry = registry
-        self._leave = leave
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._poller = select.poll()
@@ -50,7 +46,7 @@ class Watcher:
         self._end_all_at: float | None = None
         self._exit_at: float | None = None
         self.exit_code = EXIT_OK
-        """With which code the process leaves once the engine has nothing more to do."""
+        """With which code the process leaves once nothing is in flight."""
 
     def take_signals(self, *, interactive: bool) -> None:
         """Routes signals here. Must run on the main thread.
@@ -124,8 +120,6 @@ class Watcher:
         if self._end_all_at is not None and now >= self._end_all_at:
             self._end_all_at = None
             self._registry.end_all(Request.cancellation)
-            # Apart, because the host may read slowly and there is still something to watch.
-            threading.Thread(target=self._leave, name="leave", daemon=True).start()
 
     def _milliseconds(self) -> float | None:
         deadlines = [at for at in (self._end_all_at, self._exit_at) if at is not None]
