@@ -1,11 +1,13 @@
 """`lmwire schema`."""
 
-import sys
+import json
 from argparse import Namespace
 
-from lmwire_protocol import schema
+from lmwire_protocol.schema import meta, schema
+
+from .failures import OK
 
 
 def run(arguments: Namespace) -> int:
-    sys.stdout.write(schema.meta_text() if arguments.meta else schema.schema_text())
-    return 0
+    print(json.dumps(meta() if arguments.meta else schema(), indent=2, ensure_ascii=False))
+    return OK

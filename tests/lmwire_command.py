@@ -1,0 +1,98 @@
+"""Runs the `lmwire` command as people do: through pipes, or on a terminal."""
+
+import fcntl
+import os
+import re
+import select
+import struct
+import subprocess
+import sys
+import sysconfig
+import termios
+import time
+from pathlib import Path
+from typing import Self
+
+LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
+MOCK_WORKER = f"{LMWIRE} worker --mock"
+"""For `lmwire chat --worker`."""
+REPOSITORY = Path(__file__).parent.parent
+
+_SECONDS = 60
+_CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
+# A session's leader gets its terminal only by asking for it.
+_ON_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command through pipes to its end."""
+    return subprocess.run(
+        [LMWIRE, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+        env=_environment(environment),
+    )
+
+
+class Terminal:
+    """The command on a terminal of 100 by 30 characters. Leaving kills it if it still runs."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 30, 100, 0, 0))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, LMWIRE, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env=_environment({"TERM": "xterm-256color", **environment}),
+        )
+        os.close(slave)
+        self._unread = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(_SECONDS)
+        os.close(self._master)
+
+    def type(self, keys: str) -> None:
+        """Types; "\\r" is Enter, "\\x03" Ctrl-C, "\\x04" Ctrl-D."""
+        os.write(self._master, keys.encode())
+
+    def read_until(self, text: str) -> str:
+        """What appears up to `text`, and with it, without control sequences. What follows is left for the next call."""
+        deadline = time.monotonic() + _SECONDS
+        while text not in self._unread:
+            ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
+            if not ready:
+                raise TimeoutError(f"no {text!r} on the terminal, only {self._unread!r}")
+            self._unread = _CONTROL_SEQUENCES.sub("", self._unread + self._read())
+        shown, _, self._unread = self._unread.partition(text)
+        return shown + text
+
+    def wait(self) -> int:
+        """The exit code, when the command has left."""
+        while select.select([self._master], [], [], _SECONDS)[0] and self._read():
+            pass
+        return self._process.wait(_SECONDS)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._master, 65536).decode(errors="replace")
+        except OSError:  # how Linux says that nobody has the terminal any more
+            return ""
+
+
+def _environment(changes: dict[str, str]) -> dict[str, str]:
+    """This process's environment, with nothing in it that changes what the command does or how it looks."""
+    own = ("LMWIRE_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    return {name: value for name, value in os.environ.items() if name not in own} | {"HF_HUB_OFFLINE": "1"} | changes
