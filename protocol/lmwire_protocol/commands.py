@@ -138,6 +138,7 @@ class Chat(Generation, frozen=True):
     done = events.ResultDone
 
     messages: Annotated[list[Message], Meta(min_length=1)]
+    """The conversation so far, oldest first."""
 
 
 class Info(Command, frozen=True):

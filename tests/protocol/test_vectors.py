@@ -6,6 +6,8 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from msgspec import inspect
+
 import vectors
 from lmwire_protocol import (
     CODES,
@@ -21,7 +23,6 @@ from lmwire_protocol import (
     usable_id,
 )
 from lmwire_protocol.schema import schema
-from msgspec import inspect
 from vectors import Vector
 
 SCHEMA = schema()

@@ -1,0 +1,102 @@
+"""What a host is told about a line that cannot be served. The vectors hold the codes; here are the sentences."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmwire_protocol import CODES, COMMANDS, RequestError, decode_command, decode_object, recover_id, usable_id
+from lmwire_protocol.framing import Line
+
+
+def refusal(line: str) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        decode_command(decode_object(Line(line.encode())))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('{"cmd":"generate"}', "`prompt`: is required"),
+        ('{"cmd":"generate","prompt":"a","temprature":1}', "`temprature`: unknown field; did you mean `temperature`?"),
+        ('{"cmd":"generate","prompt":"a","top_p":2}', "`top_p`: expected `float` <= 1.0"),
+        ('{"cmd":"generate","prompt":"a","top_k":"x"}', "`top_k`: expected `int`, got `str`"),
+        (
+            '{"cmd":"chat","messages":[{"role":"narrator","content":"a"}]}',
+            "`messages[0].role`: is not one of assistant, system, user",
+        ),
+        ('{"cmd":"cancel","all":false}', "`all`: is not one of true"),
+        ('{"cmd":"cancel"}', "`target`: give exactly one of `target` and `all`"),
+        ('{"cmd":"hello","protocol":[2,1]}', "`protocol`: the first version must not be above the second"),
+        ('{"cmd":"qiut"}', "unknown command 'qiut'; did you mean `quit`?"),
+        ("[]", "the line is JSON but not an object: list"),
+        ('\ufeff{"cmd":"ping"}', "remove the byte order mark"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_what_would_be_right(line: str, sentence: str) -> None:
+    assert sentence in refusal(line).message
+
+
+def test_a_line_without_a_command_names_the_commands() -> None:
+    message = refusal("{}").message
+    assert all(name in message for name in COMMANDS)
+
+
+@pytest.mark.parametrize("depth", [100, 400, 600, 900, 1100, 10_000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_nesting_of_any_depth_is_refused_and_never_overflows(depth: int, opening: str, closing: str) -> None:
+    nested = opening * (depth - 1) + "1" + closing * (depth - 1)
+    error = refusal(f'{{"cmd":"ping","deep":{nested}}}')
+    assert error.code == "invalid_request" or (depth > 100 and error.code == "parse_error")
+
+
+def test_nesting_of_a_hundred_is_read() -> None:
+    assert decode_object(Line(b'{"deep":' + b"[" * 99 + b"]" * 99 + b"}"))
+
+
+@given(st.binary())
+def test_any_bytes_are_an_object_or_a_refusal(data: bytes) -> None:
+    try:
+        fields = decode_object(Line(data))
+    except RequestError as error:
+        assert error.code == "parse_error"
+    else:
+        assert isinstance(fields, dict)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = sorted({name for command in COMMANDS.values() for name in command.__struct_fields__})
+OBJECTS = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), JSON, max_size=4)
+
+
+@given(st.sampled_from(sorted(COMMANDS)), OBJECTS)
+def test_any_fields_are_a_command_or_a_refusal_that_names_one(name: str, fields: dict[str, object]) -> None:
+    try:
+        command = decode_command({**fields, "id": "1", "cmd": name})
+    except RequestError as error:
+        assert error.code == "invalid_request"
+        assert error.field is not None
+        assert error.code in CODES
+    else:
+        assert command.name == name
+
+
+@given(st.text(max_size=40))
+def test_an_id_that_stands_first_is_recovered_from_a_broken_line(id: str) -> None:
+    assert recover_id(b'{"id":' + json.dumps(id).encode() + b',"cmd":') == (id if usable_id(id) else None)
+
+
+@pytest.mark.parametrize("line", [b'{"cmd":"ping","id":"1"', b'["id":"1"', b'{"id":1', b'{"id":"', b'{"id":"\xff",'])
+def test_no_id_is_recovered_from_elsewhere(line: bytes) -> None:
+    assert recover_id(line) is None
+
+
+def test_the_escaped_form_of_the_longest_id_is_recovered_from_an_over_long_line() -> None:
+    escaped = b"\\u0061" * 128
+    assert recover_id(b'{ "id" : "' + escaped + b'", "cmd"' + b"x" * 200) == "a" * 128

@@ -1,0 +1,132 @@
+"""What a worker and a client write: short lines, whole text, `id` first."""
+
+import json
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmwire_protocol import (
+    CODES,
+    Cancel,
+    Chat,
+    Command,
+    Generate,
+    Hello,
+    Message,
+    Ping,
+    RequestError,
+    TextPart,
+    clip,
+    decode_command,
+    decode_object,
+    encode_command,
+    encode_event,
+    encode_tokens,
+    error_event,
+    events,
+    limits,
+)
+from lmwire_protocol.framing import Line
+
+HEAVY = st.sampled_from(["a", "\x00", '"', "\\", "é", "\u0085", "\u2028", "\u2029", "\uffff", "😀"])
+TEXTS = st.one_of(st.text(), st.builds(lambda unit, times: unit * times, HEAVY, st.integers(0, 20_000)))
+IDS = st.text(min_size=1, max_size=32).filter(lambda text: len(text.encode()) <= limits.ID_BYTES)
+TOKEN_IDS = st.one_of(
+    st.lists(st.integers(0, 9_999_999), max_size=20),
+    st.builds(lambda value, times: [value] * times, st.integers(0, 9_999_999), st.integers(0, 10_000)),
+)
+COMMANDS = st.sampled_from(
+    [
+        Ping(),
+        Hello(client="x"),
+        Cancel(target='"'),
+        Generate(prompt="a\u2028b\nc", top_k=3, stop=["\n"]),
+        Generate(prompt=[1, 2]),
+        Chat(messages=[Message(role="user", content=[TextPart(text="é")])], max_tokens=0, temperature=0.5),
+    ]
+)
+
+
+def tokens(id: str, text: str, token_ids: list[int]) -> list[events.Token]:
+    return [msgspec.json.decode(line, type=events.Token) for line in encode_tokens(id, text, token_ids)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(IDS, TEXTS, TOKEN_IDS)
+def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_ids: list[int]) -> None:
+    for line in encode_tokens(id, text, token_ids):
+        assert len(line) < limits.LINE_OUT_BYTES
+        assert line.endswith(b"\n")
+        assert len(line.decode().splitlines()) == 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(IDS, TEXTS, TOKEN_IDS)
+def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[int]) -> None:
+    pieces = tokens(id, text, token_ids)
+    assert "".join(piece.token for piece in pieces) == text
+    assert [token for piece in pieces for token in piece.token_ids] == token_ids
+    assert {piece.id for piece in pieces} <= {id}
+
+
+@settings(max_examples=150, deadline=None)
+@given(IDS, TEXTS, TOKEN_IDS)
+def test_no_piece_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
+    for piece in tokens(id, text, token_ids):
+        assert len(msgspec.json.encode(piece.token)) <= limits.TEXT_BYTES
+        assert len(piece.token_ids) <= limits.TOKEN_IDS
+
+
+def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:
+    lines = list(encode_tokens("\x01" * 128, "\u2028" * 10_000, [9_999_999] * 10_000))
+    assert max(map(len, lines)) < limits.LINE_OUT_BYTES
+
+
+@given(TEXTS, TEXTS, IDS, IDS)
+def test_an_error_always_fits_into_the_room_kept_for_a_terminal(message: str, field: str, id: str, bad_id: str) -> None:
+    for code in CODES:
+        line = encode_event(error_event(RequestError(code, message, field=field), id=id, bad_id=bad_id))
+        assert len(line) <= limits.TERMINAL_BYTES
+
+
+@given(TEXTS)
+def test_a_sentence_is_cut_only_when_it_is_too_long_and_then_says_so(text: str) -> None:
+    cut = clip(text)
+    assert len(msgspec.json.encode(cut)) <= limits.ERROR_BYTES
+    assert cut == text or cut.endswith("…")
+
+
+def test_a_sentence_with_lone_surrogates_is_still_written() -> None:
+    assert clip("no such file: \udcff") == "no such file: ?"
+
+
+def test_absent_fields_are_left_out_of_events() -> None:
+    line = encode_event(events.Error(error="No.", code="internal", retryable=False))
+    assert json.loads(line) == {"event": "error", "error": "No.", "code": "internal", "retryable": False}
+
+
+def test_numbers_that_are_not_finite_are_written_as_null() -> None:
+    timings = events.Timings(queued_ms=0.0, total_ms=1.0, prompt_tps=float("inf"), decode_tps=float("nan"))
+    assert json.loads(msgspec.json.encode(timings)) == {
+        "queued_ms": 0.0,
+        "total_ms": 1.0,
+        "prompt_tps": None,
+        "decode_tps": None,
+    }
+
+
+@given(IDS, COMMANDS)
+def test_a_command_line_starts_with_its_id_and_reads_back(id: str, command: Command) -> None:
+    line = encode_command(id, command)
+    assert line.startswith(b'{"id":' + msgspec.json.encode(id) + b',"cmd":')
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    fields = decode_object(Line(line[:-1]))
+    assert fields["id"] == id
+    assert decode_command(fields) == command
+
+
+def test_defaults_are_left_out_of_a_command_line() -> None:
+    assert encode_command("1", Ping()) == b'{"id":"1","cmd":"ping"}\n'
+    assert encode_command("1", Generate(prompt="a", top_k=0)) == b'{"id":"1","cmd":"generate","prompt":"a"}\n'
