@@ -1,0 +1,191 @@
+"""The asyncio face: a worker for tasks.
+
+The pipes are read on the connection's own thread, as for the other face, which hands each read to the event loop in
+one call. So there is one implementation of processes and pipes, and a busy loop never stops a pipe.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self, Unpack, cast
+
+from lmwire_protocol import Cancel, Command, Generate, Info, Load, Message, Ping, Quit, Stats, Unload, events
+
+from .base import BaseWorker, Exchange, MessageDict, OnProgress, Options, chat_command
+from .connection import Connection, Delivery, Mailbox
+from .session import Piece
+
+
+class AsyncStream(Exchange):
+    """An answer as it comes: iterate over its pieces. One task at a time reads a stream.
+
+    Leaving the `async with` block early cancels the request, and so does cancelling the task inside it.
+    Pieces that are not read are kept, without a bound.
+    """
+
+    def __init__(
+        self, connection: Connection, command: Command, timeout: float | None, on_progress: OnProgress | None
+    ) -> None:
+        self._mailbox: asyncio.Queue[Delivery] = asyncio.Queue()
+        super().__init__(connection, command, self._mailbox, timeout, on_progress)
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        """The pieces not read yet.
+
+        Raises:
+            LmwireError: the request failed, after the pieces that came before that.
+        """
+        while True:
+            for piece in self._pieces:
+                yield piece
+            if self._ended:
+                break
+            self._take(await self._next())
+        self._outcome()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def text(self) -> str:
+        """Reads to the end and returns the text not read yet."""
+        async with self:
+            return "".join([piece.token async for piece in self])
+
+    async def wait(self) -> events.Done:
+        """Reads to the end, drops the text, and returns the terminal."""
+        async with self:
+            async for _ in self:
+                pass
+        return self._outcome()
+
+    def close(self) -> None:
+        """Cancels the request if it has not ended. Does not wait."""
+        self._leave(RuntimeError("the stream was left before its end"))
+
+    async def _next(self) -> Delivery:
+        try:
+            async with asyncio.timeout(self._remaining()):
+                return await self._mailbox.get()
+        except TimeoutError:
+            raise self._time_out() from None
+
+
+class AsyncWorker(BaseWorker):
+    """A worker process; `BaseWorker` has the arguments. Its methods may be awaited by any number of one loop's tasks.
+
+    Every `timeout` is in seconds, for the whole request; when it has passed, the request is cancelled and
+    RequestTimeout raised. Every request raises RequestFailed for the worker's own refusals and failures, and
+    WorkerLost when the worker is gone.
+    """
+
+    async def start(self) -> Self:
+        """Spawns the worker and says hello; `async with` does it.
+
+        Raises:
+            StartFailed: no worker came up.
+        """
+        loop = asyncio.get_running_loop()
+
+        def deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_put, deliveries)
+
+        hello = self._spawn(deliver)
+        with self._greeting():
+            self.hello = cast(events.HelloDone, await self.request(hello, timeout=self._start_timeout))
+        return self
+
+    async def close(self) -> None:
+        """Ends the worker, cancelling what runs, and returns when its process is gone. Safe to call again."""
+        if self._started:
+            await asyncio.to_thread(self._started.close, self._patience)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def load(
+        self,
+        path: str,
+        *,
+        trust_remote_code: bool = False,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+    ) -> events.ModelDone:
+        """Loads a model (a folder, a hub id or an alias) in place of the present one."""
+        command = Load(path=path, trust_remote_code=trust_remote_code)
+        return cast(events.ModelDone, await self.request(command, on_progress=on_progress, timeout=timeout))
+
+    async def unload(self, *, timeout: float | None = None) -> int:
+        """Drops the model and returns how many bytes that freed."""
+        return cast(events.UnloadDone, await self.request(Unload(), timeout=timeout)).freed_bytes
+
+    def chat(
+        self,
+        messages: Sequence[Message | MessageDict],
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncStream:
+        """Starts an answer to a conversation."""
+        return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
+
+    def generate(
+        self,
+        prompt: str | list[int],
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncStream:
+        """Starts to continue a prompt: text, or token ids."""
+        return self.stream(Generate(prompt=prompt, **options), on_progress=on_progress, timeout=timeout)
+
+    async def info(self, *, timeout: float | None = None) -> events.ModelDone:
+        """What is loaded."""
+        return cast(events.ModelDone, await self.request(Info(), timeout=timeout))
+
+    async def cancel(self, id: str, *, timeout: float | None = None) -> int:
+        """Cancels a request and returns how many were found: 1, or 0 when it has ended."""
+        return cast(events.CancelDone, await self.request(Cancel(target=id), timeout=timeout)).matched
+
+    async def ping(self, *, timeout: float | None = None) -> events.PingDone:
+        """Whether the worker lives and makes progress."""
+        return cast(events.PingDone, await self.request(Ping(), timeout=timeout))
+
+    async def stats(self, *, timeout: float | None = None) -> events.StatsDone:
+        """The worker's counters."""
+        return cast(events.StatsDone, await self.request(Stats(), timeout=timeout))
+
+    async def quit(self, *, drain: bool = False, timeout: float | None = None) -> None:
+        """Ends the worker; with `drain`, after the requests that run. Returns when its process is gone."""
+        await self.request(Quit(drain=drain), timeout=timeout)
+        await self.close()
+
+    async def request(
+        self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
+    ) -> events.Done:
+        """Sends any command and returns its `done`, as the Struct `type(command).done`. Text is dropped."""
+        return await AsyncStream(self._connection, command, timeout, on_progress).wait()
+
+    def stream(
+        self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
+    ) -> AsyncStream:
+        """Sends any command and returns its answer as it comes."""
+        return AsyncStream(self._connection, command, timeout, on_progress)
+
+
+def _put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
+    for mailbox, delivery in deliveries:
+        mailbox.put_nowait(delivery)

@@ -1,0 +1,205 @@
+"""What the two faces share: how a worker is started, and what a caller sees of one request. Nothing here waits."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Final, Literal, TypeAlias, TypedDict, cast
+
+from lmwire_protocol import Cancel, Chat, Command, Hello, Message, __version__, events
+
+from .connection import Connection, Delivery, Mailbox, Patience
+from .errors import LmwireError, RequestFailed, RequestTimeout, StartFailed, WorkerLost
+from .session import Piece
+
+DEFAULT_COMMAND: Final = (sys.executable, "-m", "lmwire_worker")
+
+OnProgress: TypeAlias = Callable[[events.Progress], None]
+
+
+class Options(TypedDict, total=False):
+    """How to generate; see `lmwire_protocol.Generation` for what each means, its bounds and its default."""
+
+    max_tokens: int
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    repetition_penalty: float
+    penalty_window: int
+    seed: int
+    stop: list[str]
+
+
+class MessageDict(TypedDict):
+    """A message as plain data."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+def chat_command(messages: Sequence[Message | MessageDict], options: Options) -> Chat:
+    """The chat command; what is wrong with a field is for the worker to say."""
+    return Chat(messages=[Message(**m) if isinstance(m, dict) else m for m in messages], **options)
+
+
+class BaseWorker:
+    """A worker's start and its facts.
+
+    Args:
+        command: the program that is, or leads to, the worker: `["ssh", "-T", "host", "lmwire", "worker"]`,
+            `["docker", "exec", "-i", "name", "lmwire", "worker"]`. Without it, this installation's own.
+        watch_host: let the worker end when this process ends, even while something else holds its pipes open. Needs a
+            worker below this process on this machine, so it is on only without `command`.
+        on_stderr: called with each line that the worker writes to stderr, on a thread of this worker's, so it must
+            not wait for the worker. Without it the lines go nowhere but into `stderr_tail`.
+        start_timeout: seconds until `hello` must be answered.
+        patience: how long each step of `close` may take.
+    """
+
+    hello: events.HelloDone
+    """What the worker said of itself; there once it has been started."""
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        *,
+        watch_host: bool | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        start_timeout: float = 30.0,
+        patience: Patience = Patience(),  # noqa: B008 (immutable)
+    ) -> None:
+        self._command = list(command or DEFAULT_COMMAND)
+        self._watch_host = command is None if watch_host is None else watch_host
+        self._on_stderr = on_stderr
+        self._start_timeout = start_timeout
+        self._patience = patience
+        self._started: Connection | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that was spawned."""
+        return self._connection.pid
+
+    @property
+    def lost(self) -> WorkerLost | None:
+        """Why the worker is gone; None while it lives."""
+        return self._connection.lost
+
+    @property
+    def stderr_tail(self) -> list[str]:
+        """The last 64 lines of the worker's stderr."""
+        return self._connection.stderr_tail
+
+    @property
+    def _connection(self) -> Connection:
+        if self._started is None:
+            raise RuntimeError("the worker has not been started: use `with`, or call start()")
+        return self._started
+
+    def _spawn(self, deliver: Callable[[list[tuple[Mailbox, Delivery]]], None]) -> Hello:
+        """Spawns the worker and returns what to say to it first."""
+        if self._started is not None:
+            raise RuntimeError("a worker can be started once; make another")
+        try:
+            self._started = Connection(self._command, deliver=deliver, on_stderr=self._on_stderr)
+        except OSError as error:
+            raise StartFailed(f"cannot run {self._command[0]!r}: {error}") from error
+        return Hello(client=f"lmwire-python/{__version__}", host_pid=os.getpid() if self._watch_host else None)
+
+    @contextmanager
+    def _greeting(self) -> Iterator[None]:
+        """Kills a worker that does not come up."""
+        try:
+            yield
+        except LmwireError as error:
+            self._connection.kill()
+            raise StartFailed(f"{' '.join(self._command)!r} does not answer as a worker: {error}") from error
+        except BaseException:
+            self._connection.kill()
+            raise
+
+
+class Exchange:
+    """One request as its caller sees it.
+
+    Attributes:
+        id: the request's id, which `cancel` takes.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        command: Command,
+        mailbox: Mailbox,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._connection = connection
+        self._command = command
+        self._timeout = timeout
+        self._deadline = None if timeout is None else monotonic() + timeout
+        self._on_progress = on_progress
+        self._pieces: Iterator[Piece] = iter(())
+        self._done: events.Done | None = None
+        self._failure: Exception | None = None
+        self.id = connection.send(command, mailbox)
+
+    @property
+    def result(self) -> events.ResultDone:
+        """How the request ended: finish_reason ("other" for one that this version does not know), usage, timings.
+
+        Raises:
+            LmwireError: it failed.
+            RuntimeError: it has not ended.
+        """
+        return cast(events.ResultDone, self._outcome())
+
+    def cancel(self) -> None:
+        """Asks the worker to end this request; does not wait. What it has generated still comes, then the end."""
+        if not self._ended and not self._command.oob:
+            with suppress(WorkerLost):
+                self._connection.send(Cancel(target=self.id))
+
+    @property
+    def _ended(self) -> bool:
+        return self._done is not None or self._failure is not None
+
+    def _outcome(self) -> events.Done:
+        if self._failure:
+            raise self._failure
+        if self._done is None:
+            raise RuntimeError("the request has not ended: read it to its end first")
+        return self._done
+
+    def _take(self, delivery: Delivery) -> None:
+        """Sorts what a read brought: the end, the progress, the text."""
+        if isinstance(delivery, LmwireError):
+            self._failure = delivery
+            return
+        last = delivery[-1]
+        if isinstance(last, events.Done):
+            self._done = last
+        elif isinstance(last, events.Error):
+            self._failure = RequestFailed(last)
+        self._pieces = iter([event for event in delivery if type(event) is Piece])
+        if self._on_progress:
+            for event in delivery:
+                if isinstance(event, events.Progress):
+                    self._on_progress(event)
+
+    def _remaining(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - monotonic())
+
+    def _time_out(self) -> RequestTimeout:
+        failure = RequestTimeout(self._command.name, self._timeout or 0.0)
+        self._leave(failure)
+        return failure
+
+    def _leave(self, why: Exception) -> None:
+        """Ends the caller's part: the request is cancelled, and its id stays taken until its terminal."""
+        if not self._ended:
+            self.cancel()
+            self._connection.abandon(self.id)
+            self._failure = why

@@ -1,0 +1,154 @@
+"""One worker: its process, the session with it, and who waits for which request."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from signal import SIGKILL, SIGTERM
+from typing import NamedTuple, Protocol, TypeAlias
+
+from lmwire_protocol import Command, Quit, events
+
+from .errors import LmwireError, WorkerExited, WorkerLost
+from .process import Process
+from .session import Event, Session
+
+_log = logging.getLogger("lmwire")
+_KILLED_S = 5.0
+
+Delivery: TypeAlias = list[Event] | LmwireError
+"""What a read brought for one request, or the reason why nothing more will come."""
+
+
+class Mailbox(Protocol):
+    """Where a caller waits: a queue without a bound.
+
+    The pipe is read whether or not a caller reads: one slow reader must not stop the other streams, and a stopped
+    pipe would stop the worker. An answer's size is bounded by its max_tokens.
+    """
+
+    def put_nowait(self, item: Delivery, /) -> None: ...
+
+
+class Patience(NamedTuple):
+    """Seconds that each step of the shutdown may take before the next, ruder one."""
+
+    quit: float = 5.0
+    eof: float = 2.0
+    term: float = 3.0
+
+
+class Connection:
+    """Everything about a worker that the two faces share. All methods may be called from any thread.
+
+    Args:
+        command: the program to spawn, and its arguments.
+        deliver: called on the connection's thread, once a read, with all that the read brought; it puts each delivery
+            into its mailbox.
+        on_stderr: called on the connection's thread with each line of stderr.
+
+    Raises:
+        OSError: the command cannot be spawned.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        deliver: Callable[[list[tuple[Mailbox, Delivery]]], None],
+        on_stderr: Callable[[str], None] | None,
+    ) -> None:
+        self._deliver = deliver
+        self._session = Session()
+        self._mailboxes: dict[str, Mailbox] = {}
+        self._lost: WorkerLost | None = None
+        self._lock = threading.Lock()
+        with self._lock:  # holds the callbacks back until they find a process
+            self._process = Process(command, on_output=self._receive, on_exit=self._end, on_stderr=on_stderr)
+
+    @property
+    def pid(self) -> int:
+        """The process that was spawned: the worker, or what leads to it."""
+        return self._process.pid
+
+    @property
+    def stderr_tail(self) -> list[str]:
+        """The last lines of stderr."""
+        return self._process.stderr_tail
+
+    @property
+    def lost(self) -> WorkerLost | None:
+        """Why the worker is gone; None while it lives."""
+        return self._lost
+
+    def send(self, command: Command, mailbox: Mailbox | None = None) -> str:
+        """Sends a command without waiting and returns its id. Without a mailbox the answer is dropped.
+
+        Raises:
+            WorkerLost: the worker is gone.
+        """
+        with self._lock:
+            if self._lost:
+                raise self._lost.with_traceback(None)
+            id, line = self._session.send(command)
+            if mailbox is not None:
+                self._mailboxes[id] = mailbox
+            self._process.write(line)
+        return id
+
+    def abandon(self, id: str) -> None:
+        """Drops what still comes for a request. Its id stays taken until its terminal."""
+        with self._lock:
+            self._mailboxes.pop(id, None)
+
+    def close(self, patience: Patience) -> None:
+        """Ends the worker and returns when it is gone. Does nothing when it is gone already.
+
+        "Drain all pipes, also during shutdown": the process' own thread does, whatever happens here.
+        """
+        # "quit": requests end with their terminals, and the worker exits 0.
+        with suppress(WorkerLost):
+            self.send(Quit())
+        if self._process.wait(patience.quit):
+            return
+        # "close stdin": ends a worker that could not read the line, and what stands between it and us (ssh).
+        self._process.close_stdin()
+        if self._process.wait(patience.eof):
+            return
+        # "SIGTERM to the group": "cancel, terminals, exit 0 within 2 s", even inside an evaluation.
+        self._process.signal(SIGTERM)
+        if self._process.wait(patience.term):
+            return
+        # "SIGKILL, each wait bounded".
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the worker at once."""
+        self._process.signal(SIGKILL)
+        self._process.wait(_KILLED_S)
+
+    def _receive(self, data: bytes) -> None:
+        with self._lock:
+            arrivals = self._session.receive(data)
+            deliveries: list[tuple[Mailbox, Delivery]] = [
+                (mailbox, arrival.events)
+                for arrival in arrivals
+                if (mailbox := self._mailboxes.get(arrival.id)) is not None
+            ]
+            for id, arrived in arrivals:
+                if isinstance(arrived[-1], events.Done | events.Error):
+                    self._mailboxes.pop(id, None)
+            notices, self._session.notices = self._session.notices, []
+        if deliveries:
+            self._deliver(deliveries)
+        for notice in notices:
+            _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
+        if self._session.violation:
+            self._process.signal(SIGKILL)
+
+    def _end(self, returncode: int) -> None:
+        with self._lock:
+            lost = self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
+            self._lost = lost
+            left = [mailbox for id in self._session.finish() if (mailbox := self._mailboxes.pop(id, None)) is not None]
+        self._deliver([(mailbox, lost) for mailbox in left])

@@ -1,0 +1,169 @@
+"""Supervisors: a worker that is started again when it has died, but not for ever.
+
+They start the next worker when one is asked for, not when the last one dies: so nothing runs in the background, and a
+model that kills its worker is not loaded again and again with nobody waiting. Requests of a dead worker fail with
+WorkerLost and are not sent again, since only the caller knows whether half an answer has been used.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Self
+
+from .asyncio_worker import AsyncWorker
+from .errors import StartFailed, WorkerLost, WorkerUnavailable
+from .worker import Worker
+
+
+class CrashLoop:
+    """A breaker: after `limit` deaths within `window` seconds it opens, for `backoff` seconds.
+
+    Each further death while there are as many within the window doubles the time, up to `longest`.
+
+    Args:
+        clock: seconds from any start.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int = 3,
+        window: float = 60.0,
+        backoff: float = 5.0,
+        longest: float = 300.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._window, self._backoff, self._longest, self._clock = window, backoff, longest, clock
+        self._deaths: deque[float] = deque(maxlen=limit)
+        self._pause = 0.0
+
+    def record(self) -> None:
+        """A worker has died."""
+        self._deaths.append(self._clock())
+        crashing = len(self._deaths) == self._deaths.maxlen and self._deaths[-1] - self._deaths[0] <= self._window
+        self._pause = min(max(self._backoff, 2 * self._pause), self._longest) if crashing else 0.0
+
+    def check(self) -> None:
+        """Allows a start.
+
+        Raises:
+            WorkerUnavailable: not yet.
+        """
+        left = self._deaths[-1] + self._pause - self._clock() if self._pause else 0.0
+        if left > 0:
+            raise WorkerUnavailable(len(self._deaths), left)
+
+
+class Supervisor:
+    """Keeps a worker for threads.
+
+    Args:
+        make: makes a worker that has not been started.
+        setup: brings a started one to where requests can come, as `lambda worker: worker.load(path)`.
+        crash_loop: when to give up for a while.
+    """
+
+    def __init__(
+        self,
+        setup: Callable[[Worker], object],
+        *,
+        make: Callable[[], Worker] = Worker,
+        crash_loop: CrashLoop | None = None,
+    ) -> None:
+        self._setup, self._make, self._crash_loop = setup, make, crash_loop or CrashLoop()
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+
+    def worker(self) -> Worker:
+        """The worker, started and set up first if there is none that lives.
+
+        Raises:
+            WorkerUnavailable: too many have died; nothing was tried.
+            LmwireError: the start or the set-up failed.
+        """
+        with self._lock:
+            if self._worker and self._worker.lost:
+                self._worker = None
+                self._crash_loop.record()
+            if self._worker is None:
+                self._crash_loop.check()
+                self._worker = self._start()
+            return self._worker
+
+    def close(self) -> None:
+        """Ends the worker."""
+        with self._lock:
+            if self._worker:
+                self._worker.close()
+            self._worker = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> Worker:
+        worker = self._make()
+        try:
+            worker.start()
+            self._setup(worker)
+        except BaseException as error:
+            if isinstance(error, StartFailed | WorkerLost):
+                self._crash_loop.record()
+            worker.close()
+            raise
+        return worker
+
+
+class AsyncSupervisor:
+    """Keeps a worker for tasks; the arguments are `Supervisor`'s, with a `setup` to await."""
+
+    def __init__(
+        self,
+        setup: Callable[[AsyncWorker], Awaitable[object]],
+        *,
+        make: Callable[[], AsyncWorker] = AsyncWorker,
+        crash_loop: CrashLoop | None = None,
+    ) -> None:
+        self._setup, self._make, self._crash_loop = setup, make, crash_loop or CrashLoop()
+        self._lock = asyncio.Lock()
+        self._worker: AsyncWorker | None = None
+
+    async def worker(self) -> AsyncWorker:
+        """The worker, started and set up first if there is none that lives; raises as `Supervisor.worker`."""
+        async with self._lock:
+            if self._worker and self._worker.lost:
+                self._worker = None
+                self._crash_loop.record()
+            if self._worker is None:
+                self._crash_loop.check()
+                self._worker = await self._start()
+            return self._worker
+
+    async def close(self) -> None:
+        """Ends the worker."""
+        async with self._lock:
+            if self._worker:
+                await self._worker.close()
+            self._worker = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _start(self) -> AsyncWorker:
+        worker = self._make()
+        try:
+            await worker.start()
+            await self._setup(worker)
+        except BaseException as error:
+            if isinstance(error, StartFailed | WorkerLost):
+                self._crash_loop.record()
+            await worker.close()
+            raise
+        return worker

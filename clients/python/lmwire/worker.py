@@ -1,0 +1,173 @@
+"""The synchronous face: a worker for threads."""
+
+from collections.abc import Iterator, Sequence
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Self, Unpack, cast
+
+from lmwire_protocol import Cancel, Command, Generate, Info, Load, Message, Ping, Quit, Stats, Unload, events
+
+from .base import BaseWorker, Exchange, MessageDict, OnProgress, Options, chat_command
+from .connection import Connection, Delivery, Mailbox
+from .session import Piece
+
+
+class Stream(Exchange):
+    """An answer as it comes: iterate over its pieces. One thread at a time reads a stream.
+
+    Leaving the `with` block early cancels the request. Pieces that are not read are kept, without a bound.
+    """
+
+    def __init__(
+        self, connection: Connection, command: Command, timeout: float | None, on_progress: OnProgress | None
+    ) -> None:
+        self._mailbox: SimpleQueue[Delivery] = SimpleQueue()
+        super().__init__(connection, command, self._mailbox, timeout, on_progress)
+
+    def __iter__(self) -> Iterator[Piece]:
+        """The pieces not read yet.
+
+        Raises:
+            LmwireError: the request failed, after the pieces that came before that.
+        """
+        while True:
+            yield from self._pieces
+            if self._ended:
+                break
+            self._take(self._next())
+        self._outcome()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def text(self) -> str:
+        """Reads to the end and returns the text not read yet."""
+        with self:
+            return "".join(piece.token for piece in self)
+
+    def wait(self) -> events.Done:
+        """Reads to the end, drops the text, and returns the terminal."""
+        with self:
+            for _ in self:
+                pass
+        return self._outcome()
+
+    def close(self) -> None:
+        """Cancels the request if it has not ended. Does not wait."""
+        self._leave(RuntimeError("the stream was left before its end"))
+
+    def _next(self) -> Delivery:
+        try:
+            return self._mailbox.get(timeout=self._remaining())
+        except Empty:
+            raise self._time_out() from None
+
+
+class Worker(BaseWorker):
+    """A worker process; `BaseWorker` has the arguments. Its methods may be called from any number of threads at once.
+
+    Every `timeout` is in seconds, for the whole request; when it has passed, the request is cancelled and
+    RequestTimeout raised. Every request raises RequestFailed for the worker's own refusals and failures, and
+    WorkerLost when the worker is gone.
+    """
+
+    def start(self) -> Self:
+        """Spawns the worker and says hello; `with` does it.
+
+        Raises:
+            StartFailed: no worker came up.
+        """
+        hello = self._spawn(_deliver)
+        with self._greeting():
+            self.hello = cast(events.HelloDone, self.request(hello, timeout=self._start_timeout))
+        return self
+
+    def close(self) -> None:
+        """Ends the worker, cancelling what runs, and returns when its process is gone. Safe to call again."""
+        if self._started:
+            self._started.close(self._patience)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def load(
+        self,
+        path: str,
+        *,
+        trust_remote_code: bool = False,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+    ) -> events.ModelDone:
+        """Loads a model (a folder, a hub id or an alias) in place of the present one."""
+        command = Load(path=path, trust_remote_code=trust_remote_code)
+        return cast(events.ModelDone, self.request(command, on_progress=on_progress, timeout=timeout))
+
+    def unload(self, *, timeout: float | None = None) -> int:
+        """Drops the model and returns how many bytes that freed."""
+        return cast(events.UnloadDone, self.request(Unload(), timeout=timeout)).freed_bytes
+
+    def chat(
+        self,
+        messages: Sequence[Message | MessageDict],
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> Stream:
+        """Starts an answer to a conversation."""
+        return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
+
+    def generate(
+        self,
+        prompt: str | list[int],
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> Stream:
+        """Starts to continue a prompt: text, or token ids."""
+        return self.stream(Generate(prompt=prompt, **options), on_progress=on_progress, timeout=timeout)
+
+    def info(self, *, timeout: float | None = None) -> events.ModelDone:
+        """What is loaded."""
+        return cast(events.ModelDone, self.request(Info(), timeout=timeout))
+
+    def cancel(self, id: str, *, timeout: float | None = None) -> int:
+        """Cancels a request and returns how many were found: 1, or 0 when it has ended."""
+        return cast(events.CancelDone, self.request(Cancel(target=id), timeout=timeout)).matched
+
+    def ping(self, *, timeout: float | None = None) -> events.PingDone:
+        """Whether the worker lives and makes progress."""
+        return cast(events.PingDone, self.request(Ping(), timeout=timeout))
+
+    def stats(self, *, timeout: float | None = None) -> events.StatsDone:
+        """The worker's counters."""
+        return cast(events.StatsDone, self.request(Stats(), timeout=timeout))
+
+    def quit(self, *, drain: bool = False, timeout: float | None = None) -> None:
+        """Ends the worker; with `drain`, after the requests that run. Returns when its process is gone."""
+        self.request(Quit(drain=drain), timeout=timeout)
+        self.close()
+
+    def request(
+        self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
+    ) -> events.Done:
+        """Sends any command and returns its `done`, as the Struct `type(command).done`. Text is dropped."""
+        return Stream(self._connection, command, timeout, on_progress).wait()
+
+    def stream(
+        self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
+    ) -> Stream:
+        """Sends any command and returns its answer as it comes."""
+        return Stream(self._connection, command, timeout, on_progress)
+
+
+def _deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
+    for mailbox, delivery in deliveries:
+        mailbox.put_nowait(delivery)
