@@ -65,7 +65,7 @@ class Terminal:
         os.close(self._master)
 
     def type(self, keys: str) -> None:
-        """Types; "\\r" is Enter, "\\x03" Ctrl-C, "\\x04" Ctrl-D."""
+        r"""Types; `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
         os.write(self._master, keys.encode())
 
     def read_until(self, text: str) -> str:
@@ -93,6 +93,6 @@ class Terminal:
 
 
 def _environment(changes: dict[str, str]) -> dict[str, str]:
-    """This process's environment, with nothing in it that changes what the command does or how it looks."""
+    """The environment of the tests, with nothing in it that changes what the command does or how it looks."""
     own = ("LMWIRE_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
     return {name: value for name, value in os.environ.items() if name not in own} | {"HF_HUB_OFFLINE": "1"} | changes

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from lmwire_command import REPOSITORY, lmwire
 
 import lmwire_protocol
+from lmwire_command import REPOSITORY, lmwire
 
 USAGE = 64
 

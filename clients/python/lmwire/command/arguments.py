@@ -144,7 +144,9 @@ def _add_schema(subcommands: Any) -> None:
         help="print the protocol's JSON Schema",
         description="Print the JSON Schema of every command and event of the protocol.",
     )
-    parser.add_argument("--meta", action="store_true", help="print what a schema cannot hold: limits, error codes, exit codes")
+    parser.add_argument(
+        "--meta", action="store_true", help="print what a schema cannot hold: limits, error codes, exit codes"
+    )
     parser.set_defaults(run=_lazily("schema"))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import lmwire
 
 from ..failures import INTERRUPTED, OK, USAGE, Failure
+from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
 _FIELDS: Final = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "stop")
@@ -24,11 +25,9 @@ def run(arguments: Namespace) -> int:
         with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
             talk.load(arguments.model)
             if prompt is None:
-                from .conversation import Conversation
-
                 Conversation(talk, arguments.model).run()
             else:
-                talk.answer(prompt)
+                tell(talk.answer(prompt))
     except Stopped:
         return INTERRUPTED
     except lmwire.LmwireError as error:
@@ -55,6 +54,4 @@ def _fields(arguments: Namespace) -> dict[str, Any]:
 def _sentence(error: lmwire.LmwireError) -> str:
     if isinstance(error, lmwire.RequestFailed) and error.code == "model_not_found":
         return f"{error.event.error}\n`lmwire models` lists what is on this machine."
-    if isinstance(error, lmwire.StartFailed):
-        return f"{error}: {error.__cause__}"
     return str(error)

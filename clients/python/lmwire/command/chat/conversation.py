@@ -1,5 +1,6 @@
 """The conversation on a terminal: reads a line, shows the answer, and again."""
 
+import sys
 from contextlib import suppress
 from typing import Final
 
@@ -10,7 +11,7 @@ from .display import dim
 from .talk import Stopped, Talk
 
 with suppress(ImportError):
-    import readline  # noqa: F401 - gives `input` line editing and a history
+    import readline  # noqa: F401 (gives `input` line editing and a history)
 
 _PROMPT: Final = "> "
 _HELP: Final = """\
@@ -53,22 +54,22 @@ class Conversation:
 
     def _say(self, prompt: str) -> None:
         try:
-            note(summary(self._talk.answer(prompt)))
+            tell(self._talk.answer(prompt))
         except Stopped:
             note("stopped")
         except lmwire.RequestFailed as failure:
             note(str(failure))
 
 
-def summary(result: ResultDone) -> str:
-    """What an answer took, in a line."""
+def tell(result: ResultDone) -> None:
+    """Says in a line what an answer took."""
     tokens = result.usage.completion_tokens
     parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
     if result.timings.decode_tps is not None:
         parts.append(f"{result.timings.decode_tps:,.0f} tok/s")
     if result.finish_reason == "length":
         parts.append("cut off: no more tokens were allowed")
-    return ", ".join(parts)
+    note(", ".join(parts))
 
 
 def _read() -> str | None:
@@ -85,5 +86,6 @@ def _read() -> str | None:
 
 
 def note(text: str) -> None:
-    """Says something that is not the model's: dimmed."""
-    print(dim(text))
+    """Says something to a person on the terminal, dimmed. In a pipe there is nobody to say it to."""
+    if sys.stdout.isatty():
+        print(dim(text))

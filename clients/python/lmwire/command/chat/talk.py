@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import lmwire
+from lmwire_protocol import Message
 from lmwire_protocol.events import Progress, ResultDone
 
 from .display import Plain, display
@@ -32,7 +33,7 @@ class Talk:
         self._runner = asyncio.Runner()
         self._worker = lmwire.AsyncWorker(command)
         self._fields = fields
-        self._system = [{"role": "system", "content": system}] if system else []
+        self._system = [Message("system", system)] if system else []
         self._messages = [*self._system]
 
     def __enter__(self) -> Self:
@@ -60,14 +61,14 @@ class Talk:
             Stopped: what came of the answer is remembered.
             RequestFailed: the worker refused it; nothing is remembered.
         """
-        messages = [*self._messages, {"role": "user", "content": prompt}]
+        messages = [*self._messages, Message("user", prompt)]
         pieces: list[str] = []
         try:
             with display() as shown:
                 return self._runner.run(self._answer(messages, pieces, shown))
         finally:
             if pieces:
-                self._messages = [*messages, {"role": "assistant", "content": "".join(pieces)}]
+                self._messages = [*messages, Message("assistant", "".join(pieces))]
 
     def forget(self) -> None:
         """Begins anew, with the system message alone."""
@@ -79,7 +80,7 @@ class Talk:
 
         await self._worker.load(model, on_progress=show)
 
-    async def _answer(self, messages: list[dict[str, str]], pieces: list[str], shown: Plain) -> ResultDone:
+    async def _answer(self, messages: list[Message], pieces: list[str], shown: Plain) -> ResultDone:
         try:
             async with self._worker.chat(messages, **self._fields) as stream:
                 async for piece in stream:

@@ -1,0 +1,59 @@
+"""`lmwire chat` in a pipeline: one answer, and nothing else on stdout."""
+
+import pytest
+
+from lmwire_command import MOCK_WORKER, lmwire
+
+MOCK = ("chat", "mock", "--worker", MOCK_WORKER)
+FAILED, USAGE = 1, 64
+
+
+def test_a_prompt_gets_one_answer_as_plain_text() -> None:
+    result = lmwire(*MOCK, "-p", "*one* two")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "*one* two\n", "")
+
+
+def test_stdin_is_the_prompt() -> None:
+    assert lmwire(*MOCK, stdin="over\na pipe\n").stdout == "over\na pipe\n"
+
+
+def test_stdin_follows_the_prompt_where_both_are_given() -> None:
+    assert lmwire(*MOCK, "-p", "Say this:", stdin="as it is").stdout == "Say this:\n\nas it is\n"
+
+
+def test_the_model_can_come_from_the_environment() -> None:
+    assert lmwire("chat", "--worker", MOCK_WORKER, "-p", "hello", LMWIRE_MODEL="mock").stdout == "hello\n"
+
+
+def test_options_reach_the_request() -> None:
+    assert lmwire(*MOCK, "-p", "one two three ", "--max-tokens", "2").stdout == "one two \n"
+
+
+def test_without_a_model_it_says_what_to_give() -> None:
+    result = lmwire("chat", "-p", "hello")
+    assert result.returncode == USAGE
+    assert "a folder, a hub id or an alias" in result.stderr
+    assert "LMWIRE_MODEL" in result.stderr
+
+
+def test_without_a_prompt_it_says_so() -> None:
+    result = lmwire(*MOCK, stdin=" \n")
+    assert result.returncode == USAGE
+    assert "stdin was empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["chat", "nowhere", "--worker", MOCK_WORKER], "`lmwire models` lists what is on this machine"),
+        ([*MOCK, "--temperature", "-1"], "`temperature`"),
+        (["chat", "mock", "--worker", "no-such-program"], "no-such-program"),
+        (["chat", "mock", "--worker", "echo"], "does not answer as a worker"),
+    ],
+)
+def test_a_failure_is_a_sentence_on_stderr(arguments: list[str], sentence: str) -> None:
+    result = lmwire(*arguments, "-p", "hello")
+    assert (result.returncode, result.stdout) == (FAILED, "")
+    assert result.stderr.startswith("lmwire: ")
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr

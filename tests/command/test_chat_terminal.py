@@ -1,0 +1,85 @@
+"""`lmwire chat` on a terminal: a conversation."""
+
+from lmwire_command import MOCK_WORKER, Terminal
+
+ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
+SHORT = ("chat", "mock", "--worker", MOCK_WORKER)
+ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+
+
+def test_it_answers_turn_after_turn_and_says_what_a_turn_took() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"first **words**{ENTER}")
+        terminal.read_until("\nfirst words")  # formatted; what was typed still has its asterisks
+        assert "tok/s" in terminal.read_until("> ")
+        terminal.type(f"second{ENTER}")
+        terminal.read_until("\nsecond")
+        assert "1 token" in terminal.read_until("> ")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
+    with Terminal(*ENDLESS) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"again and again {ENTER}")
+        terminal.read_until("and again again")
+        terminal.type(CTRL_C)
+        terminal.read_until("stopped")
+        terminal.read_until("> ")
+        terminal.type(f"another {ENTER}")
+        terminal.read_until("another another")
+        terminal.type(CTRL_C)
+        terminal.read_until("> ")
+        terminal.type(f"/quit{ENTER}")
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        terminal.type(CTRL_C)
+        terminal.read_until("Ctrl-C once more leaves")
+        terminal.read_until("> ")
+        terminal.type(CTRL_C)
+        assert terminal.wait() == 0
+
+
+def test_one_prompt_on_a_terminal_is_answered_without_a_conversation() -> None:
+    with Terminal(*SHORT, "-p", "only this") as terminal:
+        terminal.read_until("only this")
+        terminal.read_until("tok/s")
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_ends_a_program_that_has_one_prompt() -> None:
+    with Terminal(*ENDLESS, "-p", "on and on ") as terminal:
+        terminal.read_until("on and on on")
+        terminal.type(CTRL_C)
+        assert terminal.wait() == 130
+
+
+def test_a_refused_turn_is_told_and_the_conversation_goes_on() -> None:
+    with Terminal(*SHORT, "--temperature", "-1") as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"hello{ENTER}")
+        terminal.read_until("`temperature`")
+        terminal.read_until("> ")
+
+
+def test_slash_commands_are_not_sent_to_the_model() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        for command, answer in (("/help", "/clear"), ("/clear", "Forgotten"), ("/dance", "There is no /dance")):
+            terminal.type(command + ENTER)
+            terminal.read_until(answer)
+            assert "tok/s" not in terminal.read_until("> ")
+
+
+def test_a_worker_that_dies_ends_the_conversation_with_its_last_words() -> None:
+    dying = "sh -c 'read hello; echo \"no memory left\" >&2; exit 70'"
+    with Terminal("chat", "mock", "--worker", dying) as terminal:
+        terminal.read_until("exited with code 70")
+        terminal.read_until("no memory left")
+        assert terminal.wait() == 1
