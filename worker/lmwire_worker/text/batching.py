@@ -1,0 +1,183 @@
+"""Continuous batching on top of mlx-lm's generator, and the one module that touches that library's internals.
+
+mlx-lm (0.32) samples row by row when rows have different samplers, and computes, splits and evaluates full
+log-probabilities for every row of every step. The subclasses here sample all rows in one pass and compute nothing
+that nobody asked for, which makes them faster than the generator that they build on. Its prompt queue, its caches
+and its one-step-ahead evaluation are used as they are.
+"""
+
+import copy
+from typing import Any, Final, Protocol
+
+import mlx.core as mx
+from mlx import nn
+from mlx_lm.generate import BatchGenerator, GenerationBatch, PromptProcessingBatch
+from mlx_lm.models.cache import KVCache, make_prompt_cache
+
+from lmwire_protocol.commands import Generation
+
+from .penalties import RepetitionPenalty
+from .sampling import BatchSampler
+
+LONGEST_SLICE: Final = 2048
+"""Tokens of one prompt processed in one step, at most."""
+
+
+class Row(Protocol):
+    """A request as the batch sees it."""
+
+    request: Generation
+    seed: int
+
+    def push(self, token: int) -> bool:
+        """Takes the row's next token. False: that was its last, and the row leaves the batch."""
+        ...
+
+
+class Generator(BatchGenerator):
+    """A batch of rows. Each `advance()` is one token for every running row and one slice for every prompt in work.
+
+    Args:
+        model: What mlx-lm loaded.
+        rows: Decoded together, at most.
+        prompts: Processed together, at most.
+    """
+
+    def __init__(self, model: nn.Module, rows: int, prompts: int) -> None:
+        table = _Table()
+        super().__init__(
+            model,
+            sampler=table,
+            completion_batch_size=rows,
+            prefill_batch_size=prompts,
+            prefill_step_size=LONGEST_SLICE,
+        )
+        self._rows = table.rows
+        self._prompt_batch = _Prompts.empty(model, table, prefill_step_size=LONGEST_SLICE)
+        self._generation_batch = _Rows.empty(model, table)
+
+    def add(self, row: Row, prompt: list[int]) -> int:
+        """Queues a row and returns its uid."""
+        cache = make_prompt_cache(self.model)
+        for layer in cache:
+            if not hasattr(layer, "merge"):
+                layer.merge = _only  # such a model runs one row at a time: see `batches`
+        (uid,) = self.insert([prompt], caches=[cache])
+        self._rows[uid] = row
+        return uid
+
+    def drop(self, uid: int) -> None:
+        """Forgets a row, wherever it stands."""
+        self.remove([uid])
+        del self._rows[uid]
+
+    def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
+        """One step: how far prompts came, and the rows that got a token."""
+        return self.next()
+
+    @property
+    def prompts_in_work(self) -> int:
+        """Prompts that the next step processes a slice of."""
+        return min(self.prefill_batch_size, len(self._currently_processing) + len(self._unprocessed_sequences))
+
+
+class _Table:
+    """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+
+    def __call__(self, logprobs: mx.array) -> mx.array:
+        raise RuntimeError(
+            "mlx-lm sampled by itself: its batch internals differ from those this module was written for"
+        )
+
+
+class _Rows(GenerationBatch):
+    """The running rows."""
+
+    fallback_sampler: Any
+    """The table of rows."""
+    _planned: list[int] | None = None
+
+    def _plan(self) -> None:
+        """Prepares the sampling of this composition of rows."""
+        self._planned = list(self.uids)
+        table: dict[int, Row] = self.fallback_sampler.rows
+        self._rows = [table[uid] for uid in self.uids]
+        requests = [row.request for row in self._rows]
+        self._penalise = RepetitionPenalty(requests, self.tokens)
+        self._sample = BatchSampler(requests, [row.seed for row in self._rows], [len(t) for t in self.tokens])
+        self._next_logprobs = [None] * len(self.uids)  # mlx-lm filters and joins them with the rows
+
+    def _step(self) -> tuple[list[int], list[Any]]:
+        """Starts the next token's evaluation and returns the token before it, of each row."""
+        if self._planned != self.uids:
+            self._plan()
+        inputs = self._current_tokens = self._next_tokens
+        logits = self.model(inputs[:, None], cache=self.prompt_cache)[:, -1, :]
+        self._next_tokens = self._sample(self._penalise(logits, inputs))
+        mx.async_eval(self._next_tokens)
+        tokens: Any = inputs.tolist()
+        for history, token in zip(self.tokens, tokens, strict=True):
+            history.append(token)
+        return tokens, []
+
+    def next(self) -> list[Any]:
+        """One token for each row; returns the rows (`Row`), of which those that ended have left the batch."""
+        if not self.uids:
+            return []
+        tokens, _ = self._step()
+        rows = self._rows
+        keep = [index for index, (row, token) in enumerate(zip(rows, tokens, strict=True)) if row.push(token)]
+        if len(keep) < len(rows):
+            for uid in set(self.uids).difference(self.uids[index] for index in keep):
+                del self.fallback_sampler.rows[uid]
+            self.filter(keep)
+        return rows
+
+
+class _Prompts(PromptProcessingBatch):
+    """The prompts in work."""
+
+    def split(self, indices: list[int]) -> "_Prompts":
+        """Parts with some prompts. mlx-lm copies all caches for that, which needs no copy when all leave."""
+        if len(indices) < len(self.uids):
+            return super().split(indices)
+        leaving = copy.copy(self)
+        self.__dict__.update(self.empty(self.model, self.fallback_sampler, self.prefill_step_size).__dict__)
+        return leaving
+
+    def generate(self, tokens: list[list[int]]) -> _Rows:
+        """Makes running rows of prompts that miss their last token only."""
+        return _Rows(
+            self.model,
+            self.uids,
+            mx.array([last for (last,) in tokens]),
+            self.prompt_cache,
+            self.tokens,
+            self.samplers,
+            self.fallback_sampler,
+            self.logits_processors,
+            self.stop_sequences,
+            self.max_tokens,
+        )
+
+
+def batches(model: nn.Module) -> bool:
+    """Whether several rows can run together: some caches cannot be joined, and would spoil the whole batch."""
+    return all(hasattr(layer, "merge") for layer in make_prompt_cache(model))
+
+
+def has_plain_caches(model: nn.Module) -> bool:
+    """Whether every cache can hide padding, without which prompts of different lengths are not processed together.
+
+    Recurrent caches cannot, though they can be joined. Whether the model's own code keeps to the caches' masks is for
+    a trial to find out.
+    """
+    return all(type(layer) is KVCache for layer in make_prompt_cache(model))
+
+
+def _only(caches: list[Any]) -> Any:
+    (cache,) = caches
+    return cache

@@ -1,0 +1,40 @@
+"""From what a host calls a model to its folder on disk."""
+
+import difflib
+import re
+from pathlib import Path
+from typing import Final
+
+from lmwire_protocol import RequestError
+
+from ..lane import Report
+from .aliases import ALIASES
+
+HUB_ID: Final = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def find_folder(path: str, report: Report) -> Path:
+    """The folder of a path, a hub id or an alias; fetched when the hub has it and the disk does not.
+
+    Raises:
+        RequestError: model_not_found.
+        LoadCancelled: from `report`.
+    """
+    if path.startswith("builtin:"):
+        raise RequestError("model_not_found", f"{path}: this worker has no built-in models; give a folder or a hub id")
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return folder.resolve()
+    if folder.exists():
+        raise RequestError("model_not_found", f"{folder} is a file; give the folder that it lies in")
+    if path.startswith(("/", "./", "../", "~")) or path in (".", ".."):
+        raise RequestError("model_not_found", f"there is no folder {folder}")
+    hub_id = ALIASES.get(path.lower(), path)
+    if HUB_ID.fullmatch(hub_id):
+        from .hub import find_snapshot
+
+        return find_snapshot(hub_id, report)
+    close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
+    problem = f"{path} is no folder, no hub id (owner/name) and no alias; {hint}"
+    raise RequestError("model_not_found", problem)
