@@ -18,7 +18,8 @@ chat: $(MODEL)/config.json ## chat with a tiny model with random weights, made h
 	@if [ -t 0 ] && [ -t 1 ]; then \
 		$(BIN)/lmwire chat $(MODEL) --max-tokens 200; \
 	else \
-		set -x; $(BIN)/lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?" </dev/null; \
+		echo '$$ lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?"'; \
+		$(BIN)/lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?" </dev/null; \
 	fi
 
 test: lint ## check format, lint, types and schema, then run all tests

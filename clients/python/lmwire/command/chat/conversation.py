@@ -51,6 +51,7 @@ class Conversation:
                     note(f"There is no {command}; /help lists what there is.")
                 case _:
                     self._say(line)
+                    print()
 
     def _say(self, prompt: str) -> None:
         try:

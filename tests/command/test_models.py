@@ -1,0 +1,91 @@
+"""`lmwire models` on a made-up hub cache."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import random_model
+from lmwire_command import lmwire
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with one model that can run and, for each reason that there is, one that cannot."""
+    cache = tmp_path_factory.mktemp("hub")
+    model = random_model.write_model(tmp_path_factory.mktemp("model"))
+    add(cache, "made-up/Good", model)
+    (add(cache, "made-up/Half", model) / "model.safetensors").unlink()
+    truncate(add(cache, "made-up/Cut", model) / "model.safetensors")
+    (add(cache, "made-up/NoConfig", model) / "config.json").unlink()
+    configure(add(cache, "made-up/Strange", model), model_type="from_the_future")
+    configure(add(cache, "made-up/Quantised", model), quantization={"bits": 4, "group_size": 64})
+    configure(add(cache, "made-up/Renamed", model), model_type="mistral")
+    add(cache, "made-up/Words", model, kind="datasets")
+    return cache
+
+
+def add(cache: Path, name: str, model: Path, kind: str = "models") -> Path:
+    """Puts a copy of a model into the cache, as a download would, and returns its snapshot."""
+    repository = cache / f"{kind}--{name.replace('/', '--')}"
+    snapshot = repository / "snapshots" / ("a" * 40)
+    shutil.copytree(model, snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a" * 40)
+    (repository / "blobs").mkdir()
+    return snapshot
+
+
+def configure(snapshot: Path, **fields: Any) -> None:
+    path = snapshot / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def listed(cache: Path, *options: str) -> dict[str, dict[str, Any]]:
+    models = json.loads(lmwire("models", "--json", *options, HF_HUB_CACHE=str(cache)).stdout)
+    return {model["id"]: model for model in models}
+
+
+def test_it_lists_what_can_run_and_nothing_else(cache: Path) -> None:
+    assert set(listed(cache)) == {"made-up/Good", "made-up/Quantised", "made-up/Renamed"}
+
+
+def test_a_model_is_described_from_its_files(cache: Path) -> None:
+    good, quantised = (listed(cache)[f"made-up/{name}"] for name in ("Good", "Quantised"))
+    assert (good["model_type"], good["context_len"], good["bits"], good["problem"]) == ("qwen3", 4096, None, None)
+    assert good["size_bytes"] > 100_000
+    assert (Path(good["path"]) / "config.json").exists()
+    assert quantised["bits"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Half", "no weights"),
+        ("Cut", "fetch it again"),
+        ("NoConfig", "no config.json"),
+        ("Strange", "from_the_future"),
+    ],
+)
+def test_all_says_why_a_model_cannot_run(cache: Path, name: str, problem: str) -> None:
+    assert problem in listed(cache, "--all")[f"made-up/{name}"]["problem"]
+
+
+def test_for_people_it_is_a_table(cache: Path) -> None:
+    shown = lmwire("models", HF_HUB_CACHE=str(cache))
+    assert shown.stdout.splitlines()[0].split() == ["MODEL", "TYPE", "WEIGHTS", "CONTEXT", "SIZE"]
+    assert "made-up/Quantised  qwen3    4 bits   4,096    0.4 MB" in shown.stdout
+    assert shown.stderr == "4 more cannot run; --all says why.\n"
+
+
+def test_an_empty_cache_is_no_error(tmp_path: Path) -> None:
+    shown = lmwire("models", HF_HUB_CACHE=str(tmp_path / "nothing"))
+    assert (shown.returncode, shown.stdout) == (0, "")
+    assert "lmwire chat owner/name" in shown.stderr
+    assert lmwire("models", "--json", HF_HUB_CACHE=str(tmp_path)).stdout == "[]\n"

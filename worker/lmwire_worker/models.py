@@ -1,0 +1,132 @@
+"""`python -m lmwire_worker.models [--all] [--json]`: the models in the local hub cache.
+
+Nothing is loaded, and no model library is imported: a snapshot's files say whether it can run.
+"""
+
+import argparse
+import ast
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import CachedRepoInfo, CacheNotFound, scan_cache_dir
+
+from lmwire_protocol import RequestError
+
+from .text.checks import check_folder
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model in the cache. What its files do not tell is None."""
+
+    id: str
+    path: str
+    size_bytes: int
+    model_type: str | None
+    bits: int | None
+    """Of a quantised weight."""
+    context_len: int | None
+    problem: str | None
+    """Why it cannot run; None when it can."""
+
+
+def find() -> Iterator[Found]:
+    """The models in the hub cache, by name."""
+    try:
+        repositories = scan_cache_dir().repos
+    except CacheNotFound:
+        return
+    for repository in sorted(repositories, key=lambda repository: repository.repo_id.lower()):
+        if repository.repo_type == "model" and repository.revisions:
+            yield _describe(repository)
+
+
+def _describe(repository: CachedRepoInfo) -> Found:
+    snapshot = max(repository.revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
+    config, problem = _check(snapshot.snapshot_path)
+    language = config.get("text_config") or config  # where models that also see or hear keep that part
+    return Found(
+        id=repository.repo_id,
+        path=str(snapshot.snapshot_path),
+        size_bytes=snapshot.size_on_disk,
+        model_type=config.get("model_type"),
+        bits=(config.get("quantization") or {}).get("bits"),
+        context_len=language.get("max_position_embeddings"),
+        problem=problem,
+    )
+
+
+def _check(folder: Path) -> tuple[dict[str, Any], str | None]:
+    """A model's config.json, empty when the model is not whole, and why it cannot run."""
+    try:
+        config = check_folder(folder, trust_remote_code=False)
+    except RequestError as error:
+        return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
+    if config["model_type"] not in _architectures():
+        return config, f"mlx-lm has no architecture `{config['model_type']}`"
+    return config, None
+
+
+@cache
+def _architectures() -> frozenset[str]:
+    """What mlx-lm can run, read from its files: importing it takes a second."""
+    spec = find_spec("mlx_lm")
+    if spec is None or spec.origin is None:
+        return frozenset()
+    library = Path(spec.origin).parent
+    modules = {path.stem for path in (library / "models").glob("*.py")}
+    for node in ast.parse((library / "utils.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODEL_REMAPPING":
+            modules |= set(ast.literal_eval(node.value))
+    return frozenset(modules)
+
+
+def _table(models: Sequence[Found]) -> str:
+    rows = [("MODEL", "TYPE", "WEIGHTS", "CONTEXT", "SIZE", "")]
+    rows += [
+        (
+            model.id,
+            model.model_type or "",
+            f"{model.bits} bits" if model.bits else "",
+            f"{model.context_len:,}" if model.context_len else "",
+            _size(model.size_bytes),
+            f"cannot run: {model.problem}" if model.problem else "",
+        )
+        for model in models
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
+def main() -> int:
+    """Prints the models as a table or as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m lmwire_worker.models")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = list(find())
+    shown = [model for model in found if options.all or model.problem is None]
+    if options.json:
+        print(json.dumps([asdict(model) for model in shown], indent=2))
+    elif shown:
+        print(_table(shown))
+    else:
+        print("No model in the hub cache can run. `lmwire chat owner/name` fetches one.", file=sys.stderr)
+    if hidden := len(found) - len(shown):
+        print(f"{hidden} more cannot run; --all says why.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
