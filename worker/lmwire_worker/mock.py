@@ -96,7 +96,8 @@ class MockLane:
 
     def step(self) -> list[Outcome]:
         """A word for each request, or a slice of its prompt."""
-        time.sleep(self._step_seconds)
+        if self._step_seconds:
+            time.sleep(self._step_seconds)
         outcomes: list[Outcome] = []
         for key, row in list(self._held.items()):
             if row.prefilled < len(row.words):

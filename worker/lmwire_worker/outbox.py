@@ -15,7 +15,7 @@ from . import pipes
 HIGH_WATER_BYTES = 256 * 1024
 """Waiting stream output (tokens and progress) from which on tokens of one request merge."""
 
-HARD_BYTES = 4 * 1024 * 1024
+HARD_BYTES = 1024 * 1024
 """Waiting stream output from which on the engine makes no step."""
 
 _WRITE_BYTES = 64 * 1024
@@ -69,6 +69,7 @@ class Outbox:
         self._open: dict[str, _Tokens] = {}  # by id: the tokens in the queue that may still grow
         self._stream_bytes = 0
         self._reply_bytes = 0
+        self._hungry = False  # the writer waits for work; to notify it otherwise costs more than to look
         self._writing = False
         self._sealed = False
         self._dead = False
@@ -152,12 +153,16 @@ class Outbox:
         self._queue.append(item)
         self._stream_bytes += item.size
         self._reply_bytes += item.reply
-        self._work.notify()
+        if self._hungry:
+            self._hungry = False
+            self._work.notify()
 
     def _take(self) -> list[_Tokens | _Line]:
         """The next lines, about as many as one write takes."""
         with self._lock:
-            self._work.wait_for(lambda: self._queue)
+            while not self._queue:
+                self._hungry = True
+                self._work.wait()
             self._writing = True
             batch: list[_Tokens | _Line] = []
             size = 0

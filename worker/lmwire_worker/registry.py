@@ -134,6 +134,8 @@ class Registry:
 
     def collect(self, *, block: bool) -> list[Request] | None:
         """What has come in since the last call; waits for something when told to. None when all is done for good."""
+        if not (block or self._inbox or self.draining):
+            return []  # between two steps there is hardly ever anything, and the lock costs more than to look
         with self._lock:
             while not self._inbox and not self._cancelled:
                 if self._over():
@@ -158,6 +160,8 @@ class Registry:
 
     def take_cancelled(self) -> list[Request]:
         """The running requests that were cancelled since the last call; the engine ends them."""
+        if not self._cancelled:
+            return []
         with self._lock:
             cancelled, self._cancelled = self._cancelled, []
             return cancelled

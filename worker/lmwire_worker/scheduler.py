@@ -39,6 +39,7 @@ class Scheduler:
         self._lane: Lane | None = None
         self._waiting: deque[Request] = deque()
         self._active: dict[int, Request] = {}
+        self._room_made = False
         self._keys = 0
         self._activity: State = "idle"
         self._sign_of_life = time.monotonic()
@@ -49,7 +50,8 @@ class Scheduler:
         while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
             self._waiting.extend(arrived)
             self._apply_cancels()
-            self._start_waiting()
+            if self._waiting and (arrived or self._room_made):
+                self._start_waiting()
             if not self._active:
                 self._activity = "idle"
             elif self._outbox.full:
@@ -82,11 +84,12 @@ class Scheduler:
         for request in self._registry.take_cancelled():
             if self._active.get(request.key) is request:
                 self._send([self._require_lane().remove(request.key)])
-                del self._active[request.key]
+                self._forget(request)
                 self._registry.end(request, request.cancellation())
 
     def _start_waiting(self) -> None:
         """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
+        self._room_made = False
         held_back: list[Request] = []
         while self._waiting:
             request = self._waiting.popleft()
@@ -188,10 +191,15 @@ class Scheduler:
             else:
                 self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
                 ended.append((request, outcome.error))
-        self._registry.emit(pieces)
+        if pieces:
+            self._registry.emit(pieces)
         for request, outcome in ended:
-            del self._active[request.key]
+            self._forget(request)
             self._registry.end(request, outcome)
+
+    def _forget(self, request: Request) -> None:
+        del self._active[request.key]
+        self._room_made = True
 
     def _progress(self, request: Request, stage: str, current: int, total: int | None, unit: str) -> None:
         now = time.monotonic()

@@ -1,0 +1,183 @@
+"""The session of the older bridge's hosts: requests without ids, answered one at a time and in order."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_process import SECONDS
+
+BRIDGE = Path(__file__).parents[2] / "worker" / "bridge.py"
+
+
+class Bridge:
+    """A worker in a bridge session, read line by line."""
+
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(
+            command or (sys.executable, "-m", "lmwire_worker", "--mock"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+
+    def send(self, *commands: dict[str, Any]) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("".join(json.dumps(command) + "\n" for command in commands))
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def rest(self) -> list[dict[str, Any]]:
+        """Closes its input and returns what is left of its output."""
+        out, _ = self.process.communicate(timeout=SECONDS)
+        return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    bridge = Bridge()
+    yield bridge
+    bridge.process.kill()
+    bridge.process.communicate(timeout=SECONDS)
+
+
+LOADED = {"ok": True, "model_type": "mock", "vocab_size": 1048576}
+
+
+def test_a_piped_script_is_answered_in_the_bridges_shapes_and_in_order() -> None:
+    script = [
+        {"cmd": "load", "path": "mock"},
+        {"cmd": "generate", "prompt": "a b", "max_tokens": 3},
+        {"cmd": "chat", "messages": [{"role": "user", "content": "hi there"}], "max_tokens": 2},
+        {"cmd": "info"},
+        {"cmd": "dance"},
+        {"cmd": "quit"},
+    ]
+    run = subprocess.run(
+        [sys.executable, str(BRIDGE), "--mock"],
+        input="".join(json.dumps(line) + "\n" for line in script),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert run.returncode == 0
+    *lines, error = [json.loads(line) for line in run.stdout.splitlines()]
+    assert lines == [
+        LOADED,
+        {"token": "a ", "token_id": 0},
+        {"token": "b", "token_id": 1},
+        {"token": "a ", "token_id": 0},
+        {"done": True, "tokens_generated": 3},
+        {"token": "hi ", "token_id": 0},
+        {"token": "there", "token_id": 1},
+        {"done": True, "tokens_generated": 2},
+        {"model_type": "mock", "vocab_size": 1048576, "layers": 0, "hidden_size": 0},
+    ]
+    assert list(error) == ["error"]
+    assert "dance" in error["error"]
+
+
+def test_an_interactive_cancel_ends_the_running_generation_and_gets_no_reply(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock:step_ms=1"})
+    assert bridge.read() == LOADED
+    bridge.send({"cmd": "generate", "prompt": "a b", "max_tokens": 100_000})
+    seen = 1
+    assert bridge.read() == {"token": "a ", "token_id": 0}
+    bridge.send({"cmd": "cancel"})
+    while "token" in (line := bridge.read()):
+        seen += 1
+    assert line == {"done": True, "tokens_generated": seen}
+    bridge.send({"cmd": "generate", "prompt": "still here"})
+    assert bridge.read() == {"token": "still ", "token_id": 0}
+
+
+def test_a_cancel_ends_all_that_was_read_before_it_in_order(bridge: Bridge) -> None:
+    long = {"cmd": "generate", "prompt": "a b", "max_tokens": 100_000}
+    bridge.send({"cmd": "load", "path": "mock:step_ms=1"}, long)
+    assert bridge.read() == LOADED
+    assert "token" in bridge.read()
+    bridge.send({"cmd": "nonsense"}, long, {"cmd": "info"}, {"cmd": "cancel"}, {"cmd": "info"}, {"cmd": "quit"})
+    lines = [line for line in bridge.rest() if "token" not in line]
+    first, nonsense, second, info, after = lines
+    assert first["done"] is True
+    assert "nonsense" in nonsense["error"]
+    assert second == {"done": True, "tokens_generated": 0}
+    assert "cancelled" in info["error"]
+    assert after["model_type"] == "mock"
+
+
+def test_max_tokens_is_256_unless_given(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "generate", "prompt": "a b c"})
+    assert bridge.rest()[-1] == {"done": True, "tokens_generated": 256}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"temperature": -3},
+        {"temperature": 1000},
+        {"top_p": 0},
+        {"top_p": -1},
+        {"top_p": 7},
+        {"top_k": -5},
+        {"top_k": 2.0},
+        {"min_p": 2},
+        {"repeat_penalty": 0},
+        {"repeat_penalty": 1.0},
+        {"repeat_penalty": 99},
+        {"max_tokens": -1},
+        {"voice": "loud", "top_p": None},
+    ],
+)
+def test_out_of_range_values_are_clamped_and_unknown_fields_ignored(bridge: Bridge, settings: dict[str, Any]) -> None:
+    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "generate", "prompt": "a", **settings})
+    assert bridge.rest()[-1]["done"] is True
+
+
+def test_what_was_clamped_or_ignored_is_told_on_stderr(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "generate", "prompt": "a", "min_p": 9, "voice": "loud"})
+    _, err = bridge.process.communicate(timeout=SECONDS)
+    assert "min_p: 9" in err
+    assert "'voice'" in err
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "nonsense",
+        "[1]",
+        '{"cmd":5}',
+        "{}",
+        '{"cmd":"generate"}',
+        '{"id":"x","cmd":"info"}',
+        '{"cmd":"generate","prompt":5}',
+    ],
+)
+def test_a_bad_request_gets_an_error_in_its_turn(bridge: Bridge, bad: str) -> None:
+    bridge.send({"cmd": "load", "path": "mock"})
+    assert bridge.process.stdin
+    bridge.process.stdin.write(bad + "\n")
+    bridge.send({"cmd": "generate", "prompt": "a", "max_tokens": 1})
+    loaded, error, *rest = bridge.rest()
+    assert loaded == LOADED
+    assert list(error) == ["error"]
+    assert rest == [{"token": "a", "token_id": 0}, {"done": True, "tokens_generated": 1}]
+
+
+def test_without_a_model_a_generate_gets_an_error(bridge: Bridge) -> None:
+    bridge.send({"cmd": "generate", "prompt": "a"})
+    assert "no model" in bridge.rest()[0]["error"]
+
+
+def test_the_end_of_stdin_finishes_what_was_accepted_and_exits_0(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock:step_ms=1"}, {"cmd": "generate", "prompt": "a b", "max_tokens": 100})
+    assert bridge.rest()[-1] == {"done": True, "tokens_generated": 100}
+    assert bridge.process.returncode == 0

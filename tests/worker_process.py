@@ -1,0 +1,160 @@
+"""A worker as a real process over real pipes, for tests that speak the protocol line by line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Event = dict[str, Any]
+
+SECONDS = 30.0
+"""How long any wait may take before the test fails; a worker on a busy machine needs a small part of it."""
+
+TERMINALS = ("done", "error")
+
+
+class WorkerProcess:
+    """One worker; a thread of its own reads every line that it writes.
+
+    Args:
+        arguments: for `python -m lmwire_worker`.
+        command: another program instead.
+        read: False leaves its output unread until `start_reading`.
+    """
+
+    def __init__(self, *arguments: str, command: list[str] | None = None, read: bool = True, **popen: Any) -> None:
+        self.process = subprocess.Popen(
+            command or [sys.executable, "-m", "lmwire_worker", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            **popen,
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self._stdin = self.process.stdin
+        self.events: list[Event] = []
+        self.lines: list[bytes] = []
+        self.stderr = b""
+        self._news = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._stderr_reader = threading.Thread(target=self._read_stderr, args=(self.process.stderr,), daemon=True)
+        self._stderr_reader.start()
+        if read:
+            self.start_reading()
+
+    def __enter__(self) -> "WorkerProcess":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+        self._stdin.close()
+
+    def start_reading(self) -> None:
+        """Begins to read its output."""
+        self._reader.start()
+
+    def send(self, *commands: Event) -> None:
+        """Writes commands in one write; `id` goes first."""
+        self.write(b"".join(json.dumps(command).encode() + b"\n" for command in commands))
+
+    def write(self, data: bytes) -> None:
+        """Writes bytes as they are."""
+        view = memoryview(data)
+        while view:
+            view = view[self._stdin.write(view) :]
+
+    def close_stdin(self) -> None:
+        """Ends its input."""
+        self._stdin.close()
+
+    def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
+        """The first event, past or coming, that is wanted."""
+        seen = 0
+        with self._news:
+            while True:
+                for event in self.events[seen:]:
+                    if wanted(event):
+                        return event
+                seen = len(self.events)
+                assert not self._ended, f"the worker's output ended; stderr: {self.stderr.decode()!r}"
+                assert self._news.wait(SECONDS), f"not seen; last events: {self.events[-3:]}"
+
+    def terminal(self, id: str) -> Event:
+        """The terminal of a request."""
+        return self.wait_for(lambda event: event.get("id") == id and event["event"] in TERMINALS)
+
+    def call(self, command: Event) -> Event:
+        """Sends a command and waits for its terminal."""
+        self.send(command)
+        return self.terminal(command["id"])
+
+    def load(self, path: object, id: str = "load", **fields: Any) -> Event:
+        """Loads a model, which must succeed."""
+        done = self.call({"id": id, "cmd": "load", "path": str(path), **fields})
+        assert done["event"] == "done", done
+        return done
+
+    def first_token(self, id: str) -> Event:
+        """The first token event of a request."""
+        return self.wait_for(lambda event: event.get("id") == id and event["event"] == "token")
+
+    def of(self, id: str) -> list[Event]:
+        """The events of a request so far."""
+        with self._news:
+            return [event for event in self.events if event.get("id") == id]
+
+    def text(self, id: str) -> str:
+        """The text of a request so far."""
+        return "".join(event["token"] for event in self.of(id) if event["event"] == "token")
+
+    def token_ids(self, id: str) -> list[int]:
+        """The token ids of a request so far."""
+        return [token for event in self.of(id) if event["event"] == "token" for token in event["token_ids"]]
+
+    def wait_end(self) -> int:
+        """Waits for the process to end and for all of its output; returns its exit code."""
+        code = self.process.wait(SECONDS)
+        self._reader.join(SECONDS)
+        self._stderr_reader.join(SECONDS)
+        return code
+
+    def quit(self) -> int:
+        """Ends it in the proper way; returns its exit code."""
+        self.send({"id": "the-quit", "cmd": "quit"})
+        return self.wait_end()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        os.kill(self.process.pid, number)
+
+    def check_terminals(self, ids: Iterable[str]) -> None:
+        """Every id has exactly one terminal, as its last event."""
+        for id in ids:
+            events = self.of(id)
+            assert events, f"{id} was never answered"
+            assert [event["event"] in TERMINALS for event in events] == [False] * (len(events) - 1) + [True], events
+
+    def _read(self, stdout: Any) -> None:
+        rest = b""
+        while data := stdout.read(1 << 16):
+            *lines, rest = (rest + data).split(b"\n")
+            with self._news:
+                for line in lines:
+                    self.lines.append(line)
+                    self.events.append(json.loads(line))
+                self._news.notify_all()
+        with self._news:
+            assert rest == b"", f"half a line: {rest!r}"
+            self._ended = True
+            self._news.notify_all()
+
+    def _read_stderr(self, stderr: Any) -> None:
+        while data := stderr.read(1 << 16):
+            self.stderr += data
