@@ -155,7 +155,7 @@ class Cancel(Command, frozen=True):
     done = events.CancelDone
     oob = True
 
-    target: str | None = None
+    target: Annotated[str, Meta(min_length=1)] | None = None
     """The id of the request to end. Not that of a hello, cancel, ping, stats or quit."""
     all: Literal[True] | None = None
     """End every request that can be cancelled."""

@@ -3,29 +3,15 @@
 import json
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 from msgspec import inspect
 
 import vectors
-from lmwire_protocol import (
-    CODES,
-    COMMANDS,
-    Command,
-    LineSplitter,
-    RequestError,
-    decode_command,
-    decode_object,
-    events,
-    limits,
-    recover_id,
-    usable_id,
-)
-from lmwire_protocol.schema import schema
+from lmwire_protocol import CODES, COMMANDS, Command, RequestError
+from reading import event_kind, read_command, read_event, schema_accepts
 from vectors import Vector
 
-SCHEMA = schema()
 VALID_COMMANDS = vectors.read("commands.valid")
 INVALID_COMMANDS = vectors.read("commands.invalid")
 VALID_EVENTS = vectors.read("events.valid")
@@ -35,33 +21,6 @@ UNREADABLE = ("parse_error", "line_too_long")
 
 def each(items: list[Vector]) -> Any:
     return pytest.mark.parametrize("vector", items, ids=[vector.name for vector in items])
-
-
-def read_command(line: bytes) -> tuple[str | None, Command | RequestError]:
-    """One line as a session of version 1 reads it: the id to answer to, and the command or what is wrong."""
-    (read,) = LineSplitter(limits.LINE_IN_BYTES).feed(line + b"\n")
-    try:
-        fields = decode_object(read)
-    except RequestError as error:
-        return recover_id(read.data), error
-    id = fields.get("id")
-    if not usable_id(id):
-        return None, RequestError("invalid_request", "no usable id", field="id")
-    try:
-        return id, decode_command(fields)
-    except RequestError as error:
-        return id, error
-
-
-def read_event(vector: Vector) -> events.Event | None:
-    """One event as a client reads it; None for an event that it does not know."""
-    value = vectors.without_nulls(msgspec.json.decode(vector.line))
-    if not isinstance(value, dict) or not isinstance(value.get("event"), str):
-        raise msgspec.ValidationError("not an event")
-    form = events.EVENTS.get(value["event"])
-    if form is events.Done:
-        form = COMMANDS[vector.entry["command"]].done
-    return form and msgspec.convert(value, form)
 
 
 def is_json(line: bytes) -> bool:
@@ -77,10 +36,6 @@ def is_part(known: Any, value: Any) -> bool:
     if isinstance(known, dict):
         return all(name in value and is_part(member, value[name]) for name, member in known.items())
     return known == value
-
-
-def accepts(kind: str, value: Any) -> bool:
-    return jsonschema.Draft202012Validator({**SCHEMA, "anyOf": [{"$ref": f"#/$defs/{kind}"}]}).is_valid(value)
 
 
 @each(VALID_COMMANDS)
@@ -106,12 +61,12 @@ def test_an_invalid_command_is_refused_with_its_code_field_and_id(vector: Vector
 
 @each(VALID_COMMANDS + [vector for vector in INVALID_COMMANDS if vector.entry["code"] not in UNREADABLE])
 def test_the_schema_judges_a_command_as_the_decoder_does(vector: Vector) -> None:
-    assert accepts("Command", vector.object) == vector.entry.get("schema_valid", "code" not in vector.entry)
+    assert schema_accepts("Command", vector.object) == vector.entry.get("schema_valid", "code" not in vector.entry)
 
 
 @each(VALID_EVENTS)
 def test_a_valid_event_is_read_or_ignored(vector: Vector) -> None:
-    event = read_event(vector)
+    event = read_event(vector.line, vector.entry.get("command"))
     assert (event is None) == vector.entry.get("ignored", False)
     if event is not None:
         assert is_part(msgspec.to_builtins(event), vector.object)
@@ -120,19 +75,19 @@ def test_a_valid_event_is_read_or_ignored(vector: Vector) -> None:
 @each(INVALID_EVENTS)
 def test_an_invalid_event_is_refused(vector: Vector) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
-        read_event(vector)
+        read_event(vector.line, vector.entry.get("command"))
 
 
 @each(VALID_EVENTS)
 def test_the_schema_accepts_a_valid_event(vector: Vector) -> None:
-    form = COMMANDS[vector.entry["command"]].done.__name__ if vector.object["event"] == "done" else "Event"
-    assert accepts(form, vector.object) == vector.entry.get("schema_valid", True)
+    kind = event_kind(vector.object["event"], vector.entry.get("command"))
+    assert schema_accepts(kind, vector.object) == vector.entry.get("schema_valid", True)
 
 
 @each([vector for vector in INVALID_EVENTS if is_json(vector.line)])
 def test_the_schema_refuses_an_invalid_event(vector: Vector) -> None:
-    done = "command" in vector.entry
-    assert not accepts(COMMANDS[vector.entry["command"]].done.__name__ if done else "Event", vector.object)
+    kind = event_kind("done" if "command" in vector.entry else "", vector.entry.get("command"))
+    assert not schema_accepts(kind, vector.object)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
