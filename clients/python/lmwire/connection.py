@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from signal import SIGKILL, SIGTERM
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -89,7 +90,7 @@ class Connection:
         """
         with self._lock:
             if self._lost:
-                raise self._lost.with_traceback(None)
+                raise copy(self._lost)  # one each, since raising writes the traceback into it
             id, line = self._session.send(command)
             if mailbox is not None:
                 self._mailboxes[id] = mailbox
@@ -151,4 +152,4 @@ class Connection:
             lost = self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
             self._lost = lost
             left = [mailbox for id in self._session.finish() if (mailbox := self._mailboxes.pop(id, None)) is not None]
-        self._deliver([(mailbox, lost) for mailbox in left])
+        self._deliver([(mailbox, copy(lost)) for mailbox in left])

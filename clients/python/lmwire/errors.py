@@ -18,6 +18,8 @@ from typing import ClassVar
 
 from lmwire_protocol import events
 
+_QUOTED_LINES = 10
+
 
 class LmwireError(Exception):
     """What all errors of this package share."""
@@ -76,7 +78,7 @@ class WorkerExited(WorkerLost):
 
     def __str__(self) -> str:
         how = f"was ended by {self.signal.name}" if self.signal else f"exited with code {self.returncode}"
-        tail = "".join(f"\n    {line}" for line in self.stderr_tail)
+        tail = "".join(f"\n    {line}" for line in self.stderr_tail[-_QUOTED_LINES:])
         return f"the worker {how}" + (f"; the end of its stderr:{tail}" if tail else "")
 
 

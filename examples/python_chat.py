@@ -1,0 +1,13 @@
+"""Chat with a model in a process of its own: python_chat.py MODEL PROMPT."""
+
+import sys
+
+from lmwire import Worker
+
+model, prompt = sys.argv[1:]
+with Worker() as worker:
+    worker.load(model)
+    with worker.chat([{"role": "user", "content": prompt}], max_tokens=200) as stream:
+        for piece in stream:
+            print(piece.text, end="", flush=True)
+    print(f"\n({stream.result.finish_reason}, {stream.result.usage.completion_tokens} tokens)")

@@ -1,0 +1,393 @@
+"""What both faces do, against workers that behave in one way each."""
+
+import asyncio
+import faulthandler
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lmwire
+from client_faces import FACES, SECONDS, public_methods
+from fake_worker import fake
+from lmwire import (
+    AsyncStream,
+    AsyncWorker,
+    Options,
+    Patience,
+    ProtocolViolation,
+    RequestFailed,
+    RequestTimeout,
+    StartFailed,
+    Stream,
+    Worker,
+    WorkerExited,
+    WorkerLost,
+)
+from lmwire_protocol import Cancel, Generation, events
+
+BRIEF = Patience(quit=0.2, eof=0.2, term=0.2)
+Make = Callable[..., Any]
+Test = Callable[[Make], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Every test ends, and without a thread or a descriptor of a worker's."""
+    before = len(os.listdir("/dev/fd"))
+    faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lmwire")] == []
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def on_both_faces(test: Test) -> Callable[[Make], None]:
+    """Runs a test, written for asyncio, on each face; it makes its worker with the argument."""
+
+    @pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+    def run(face: Make) -> None:
+        asyncio.run(asyncio.wait_for(test(face), SECONDS))
+
+    run.__doc__ = test.__doc__
+    return run
+
+
+@on_both_faces
+async def test_a_stream_brings_its_pieces_and_then_its_result(face: Make) -> None:
+    async with face(fake("Good")) as worker, worker.generate("one two") as stream:
+        assert [piece.text async for piece in stream] == ["one", "two"]
+        assert stream.result.finish_reason == "stop"
+
+
+@on_both_faces
+async def test_the_whole_text_is_one_call(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        assert await worker.generate("one two").text() == "onetwo"
+
+
+@on_both_faces
+async def test_reading_can_stop_and_go_on(face: Make) -> None:
+    async with face(fake("Good")) as worker, worker.generate("one two three") as stream:
+        async for piece in stream:
+            assert piece.text == "one"
+            break
+        assert await stream.text() == "twothree"
+
+
+@on_both_faces
+async def test_streams_interleave_and_one_that_is_not_read_stops_no_other(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        unread = worker.generate(" ".join(["word"] * 50_000))
+        assert await worker.generate("after it").text() == "afterit"
+        assert len(await unread.text()) == 4 * 50_000
+
+
+@on_both_faces
+async def test_progress_goes_to_its_callback(face: Make) -> None:
+    seen: list[events.Progress] = []
+    async with face(fake("Good")) as worker:
+        await worker.generate("one", on_progress=seen.append).text()
+    assert [event.stage for event in seen] == ["prefill"]
+
+
+@on_both_faces
+async def test_a_refusal_is_raised_with_its_code_and_the_worker_goes_on(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        with pytest.raises(RequestFailed, match="not_loaded: no model is loaded") as failure:
+            await worker.info()
+        assert (failure.value.code, failure.value.retryable, failure.value.field) == ("not_loaded", False, None)
+        assert (await worker.ping()).state == "idle"
+
+
+@on_both_faces
+async def test_leaving_a_stream_early_cancels_it(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        async with worker.generate("forever") as stream:
+            async for piece in stream:
+                assert piece.text == "once"
+                break
+            assert (await worker.ping()).active == 1
+        assert (await worker.ping()).active == 0
+        with pytest.raises(RuntimeError, match="left before its end"):
+            _ = stream.result
+
+
+@on_both_faces
+async def test_a_cancelled_stream_ends_with_its_result(face: Make) -> None:
+    async with face(fake("Good")) as worker, worker.generate("forever") as stream:
+        async for _ in stream:
+            stream.cancel()
+        assert stream.result.finish_reason == "cancelled"
+        assert await worker.cancel(stream.id) == 0
+
+
+@on_both_faces
+async def test_requests_are_cancelled_by_id_or_all_at_once(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        streams = [worker.generate("forever") for _ in range(3)]
+        assert await worker.cancel(streams[0].id) == 1
+        assert (await worker.request(Cancel(all=True))).matched == 2
+        assert [(await stream.wait()).finish_reason for stream in streams] == ["cancelled"] * 3
+
+
+@on_both_faces
+async def test_a_timeout_cancels_the_request_and_the_worker_goes_on(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        with pytest.raises(RequestTimeout, match=r"`generate` took longer than 0\.05 s") as failure:
+            await worker.generate("forever", timeout=0.05).text()
+        assert isinstance(failure.value, TimeoutError)
+        assert failure.value.code == "timeout"
+        assert (await worker.ping()).active == 0
+
+
+@on_both_faces
+async def test_quit_ends_what_runs_and_later_requests_fail(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        stream = worker.generate("forever")
+        await worker.quit()
+        assert (await stream.wait()).finish_reason == "cancelled"
+        with pytest.raises(WorkerExited, match="exited with code 0"):
+            await worker.ping()
+        await worker.close()
+
+
+@on_both_faces
+async def test_the_result_of_a_request_that_runs_is_a_mistake(face: Make) -> None:
+    async with face(fake("Good")) as worker, worker.generate("forever") as stream:
+        with pytest.raises(RuntimeError, match="has not ended"):
+            _ = stream.result
+
+
+@on_both_faces
+async def test_a_worker_is_started_once(face: Make) -> None:
+    idle = face(fake("Good"))
+    with pytest.raises(RuntimeError, match="has not been started"):
+        await idle.ping()
+    await idle.close()
+    async with idle:
+        with pytest.raises(RuntimeError, match="started once"):
+            await idle.start()
+
+
+@on_both_faces
+async def test_the_host_is_watched_only_when_asked_for_or_by_default_command(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        assert worker.hello.worker == "fake "
+    async with face(fake("Good"), watch_host=True) as worker:
+        assert worker.hello.worker == f"fake {os.getpid()}"
+
+
+@on_both_faces
+async def test_a_banner_and_an_answer_in_bytes_are_waited_for(face: Make) -> None:
+    async with face(fake("StartsSlowly")) as worker:
+        assert worker.hello.worker == "slow"
+
+
+@on_both_faces
+async def test_a_command_that_does_not_exist_cannot_start(face: Make) -> None:
+    with pytest.raises(StartFailed, match="cannot run '/nonexistent'"):
+        await face(["/nonexistent"]).start()
+
+
+@on_both_faces
+async def test_a_crash_before_hello_is_told_with_code_and_stderr(face: Make) -> None:
+    with pytest.raises(StartFailed, match=r"exited with code 3.*\n.*libengine\.so") as failure:
+        await face(fake("CrashesBeforeHello")).start()
+    assert isinstance(failure.value.__cause__, WorkerExited)
+    assert failure.value.__cause__.returncode == 3
+
+
+@on_both_faces
+async def test_a_worker_that_never_answers_hello_is_killed(face: Make) -> None:
+    for name in ("NeverAnswersHello", "EchoesItsInput"):
+        worker = face(fake(name), start_timeout=0.3)
+        with pytest.raises(StartFailed, match=r"`hello` took longer than 0\.3 s"):
+            await worker.start()
+        assert worker.lost.signal is signal.SIGKILL
+
+
+@on_both_faces
+async def test_a_refused_protocol_is_told(face: Make) -> None:
+    with pytest.raises(StartFailed, match="unsupported_protocol: protocol 7") as failure:
+        await face(fake("RefusesTheProtocol")).start()
+    assert isinstance(failure.value.__cause__, RequestFailed)
+    assert failure.value.__cause__.event.protocols == [7]
+
+
+@on_both_faces
+async def test_an_exit_mid_stream_fails_everything_that_waits(face: Make) -> None:
+    async with face(fake("ExitsMidStream")) as worker:
+        pieces = []
+        with pytest.raises(WorkerExited) as failure:
+            async for piece in worker.generate("x"):
+                pieces.append(piece.text)
+        assert pieces == ["half"]
+        assert (failure.value.returncode, failure.value.signal, failure.value.code) == (70, None, "worker_lost")
+        assert failure.value.stderr_tail == ["assertion failed: row 7"]
+        assert (
+            str(failure.value) == "the worker exited with code 70; the end of its stderr:\n    assertion failed: row 7"
+        )
+
+
+@on_both_faces
+async def test_a_killed_worker_is_told_with_the_signal(face: Make) -> None:
+    async with face(fake("KilledMidStream")) as worker:
+        with pytest.raises(WorkerExited, match="was ended by SIGKILL"):
+            await worker.generate("x").text()
+        with pytest.raises(WorkerExited, match="SIGKILL"):
+            await worker.ping()
+        assert isinstance(worker.lost, WorkerExited)
+
+
+@on_both_faces
+async def test_garbage_after_hello_ends_the_worker(face: Make) -> None:
+    async with face(fake("WritesGarbage")) as worker:
+        pieces = []
+        with pytest.raises(ProtocolViolation, match="no JSON object: 'WARNING: something printed this'"):
+            async for piece in worker.generate("x"):
+                pieces.append(piece.text)
+        assert pieces == ["good"]
+
+
+@on_both_faces
+async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(face: Make) -> None:
+    lines: list[str] = []
+    async with face(fake("FloodsStderr"), on_stderr=lines.append) as worker:
+        assert await worker.generate("still here").text() == "stillhere"
+    assert len(lines) == 20_000
+    assert worker.stderr_tail == lines[-64:]
+
+
+@on_both_faces
+async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lmwire.process._EXIT_AFTER_EOF_S", 0.1)
+        async with face(fake("ClosesItsStdout")) as worker:
+            with pytest.raises(WorkerLost):
+                await worker.generate("x").text()
+
+
+@on_both_faces
+async def test_writing_never_waits_for_a_worker_that_does_not_read(face: Make) -> None:
+    async with face(fake("StopsReading"), patience=BRIEF) as worker:
+        with pytest.raises(RequestTimeout):
+            await worker.generate("x" * 2**20, timeout=0.05).text()
+    assert worker.lost.signal is signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("name", "returncode"),
+    [("Good", 0), ("IgnoresQuit", 0), ("IgnoresEndOfInput", -signal.SIGTERM), ("IgnoresSigterm", -signal.SIGKILL)],
+)
+@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+def test_each_step_of_the_shutdown_ends_who_ignores_the_one_before(face: Make, name: str, returncode: int) -> None:
+    async def run() -> None:
+        # A step that should do it has all the time it needs.
+        steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
+        patience = Patience(*(SECONDS if step == name else 0.1 for step in steps))
+        async with face(fake(name), patience=patience) as worker:
+            pass
+        assert worker.lost.returncode == returncode
+        await worker.close()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+def test_a_child_that_the_worker_leaves_dies_with_it(face: Make, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    async def run() -> None:
+        worker = await face(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
+        with open(tmp_path / "fifo", "rb") as held:
+            await worker.close()
+            assert select.select([held], [], [], SECONDS)[0], "the child still has it open"
+            assert held.read() == b""
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+def test_a_daemon_that_keeps_the_pipes_open_delays_nothing(face: Make, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    async def run() -> None:
+        async with face(fake("LeavesADaemon", str(tmp_path / "fifo"))) as worker:
+            pass
+        assert worker.lost.returncode == 0
+        os.kill(int(worker.hello.worker), signal.SIGKILL)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_many_threads_share_a_worker() -> None:
+    texts: dict[int, str] = {}
+
+    def ask(number: int) -> None:
+        texts[number] = worker.generate(f"answer {number}").text()
+
+    with Worker(fake("Good")) as worker:
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+    assert texts == {number: f"answer{number}" for number in range(20)}
+
+
+def test_cancelling_a_task_cancels_its_request() -> None:
+    async def run() -> None:
+        started = asyncio.Event()
+
+        async def read() -> None:
+            async with worker.generate("forever") as stream:
+                async for _ in stream:
+                    started.set()
+
+        async with AsyncWorker(fake("Good")) as worker:
+            task = asyncio.create_task(read())
+            await started.wait()
+            assert (await worker.ping()).active == 1
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (await worker.ping()).active == 0
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_worker_whose_start_is_cancelled_is_gone() -> None:
+    async def run() -> None:
+        worker = AsyncWorker(fake("NeverAnswersHello"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(worker.start(), 0.1)
+        assert isinstance(worker.lost, WorkerExited)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_both_faces_have_the_same_methods() -> None:
+    assert public_methods(AsyncWorker) == public_methods(Worker)
+    assert public_methods(AsyncStream) == public_methods(Stream)
+
+
+def test_options_are_the_fields_of_generation_with_their_types() -> None:
+    assert set(Options.__annotations__) == set(Generation.__struct_fields__)
+
+
+def test_importing_the_package_imports_neither_asyncio_nor_the_worker() -> None:
+    code = "import lmwire, sys; print(*{'asyncio', 'subprocess', 'lmwire_worker', 'mlx'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=SECONDS, check=True)
+    assert run.stdout == b"\n"
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(getattr(lmwire, name).__name__ == name for name in lmwire.__all__)

@@ -1,0 +1,76 @@
+"""Both faces of the client behind one: tests are written once, for asyncio, and run on each."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Self
+
+from lmwire import AsyncWorker, Piece, Stream, Worker
+
+SECONDS = 20.0
+"""How long any wait may take before the test fails."""
+
+
+class AwaitedStream:
+    """A `Stream` that is used as an `AsyncStream`, and blocks."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        self._stream.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        for piece in self._stream:
+            yield piece
+
+    async def text(self) -> str:
+        return self._stream.text()
+
+    async def wait(self) -> Any:
+        return self._stream.wait()
+
+
+class AwaitedWorker:
+    """A `Worker` that is used as an `AsyncWorker`, and blocks."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._worker = Worker(*arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        value: Any = getattr(self._worker, name)
+        if name in ("chat", "generate", "stream"):
+            return lambda *arguments, **keywords: AwaitedStream(value(*arguments, **keywords))
+        return _awaited(value) if callable(value) else value
+
+    async def __aenter__(self) -> Self:
+        self._worker.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._worker.__exit__(*error)
+
+
+def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        return call(*arguments, **keywords)
+
+    return awaited
+
+
+FACES = [AwaitedWorker, AsyncWorker]
+
+
+def public_methods(face: type) -> dict[str, list[str]]:
+    """A face's own methods and their parameters' names."""
+    return {
+        name: list(inspect.signature(method).parameters)
+        for name, method in vars(face).items()
+        if callable(method) and not name.startswith("_")
+    }

@@ -1,0 +1,217 @@
+"""Workers that misbehave in one way each: `python fake_worker.py NAME [ARGUMENT]`, one class a way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+Request = dict[str, Any]
+
+
+def fake(name: str, *arguments: str) -> list[str]:
+    """The command that runs the fake."""
+    assert name in globals(), name
+    return [sys.executable, __file__, name, *arguments]
+
+
+def send(*events: Request) -> None:
+    sys.stdout.write("".join(json.dumps(event) + "\n" for event in events))
+    sys.stdout.flush()
+
+
+def token(id: str, text: str) -> Request:
+    return {"event": "token", "id": id, "token": text, "token_ids": [1]}
+
+
+def result(id: str, reason: str) -> Request:
+    usage = {"prompt_tokens": 1, "cached_tokens": 0, "completion_tokens": 1}
+    timings = {"queued_ms": 0, "total_ms": 1}
+    return {"event": "done", "id": id, "finish_reason": reason, "seed": 1, "usage": usage, "timings": timings}
+
+
+def greeting(id: str, worker: str) -> Request:
+    limits = {"line_in_bytes": 1, "line_out_bytes": 1, "requests": 1, "queued_bytes": 1}
+    return {
+        "event": "done",
+        "id": id,
+        "protocol": 1,
+        "worker": worker,
+        "pid": os.getpid(),
+        "engines": [],
+        "features": [],
+        "limits": limits,
+    }
+
+
+class Good:
+    """Answers `generate` with the prompt's words; with the prompt "forever" it says one word and waits for a cancel.
+
+    `ping` counts the requests that wait so.
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        self.arguments = arguments
+        self.waiting: list[str] = []
+        self.quitting = False
+
+    def run(self) -> None:
+        for line in sys.stdin.buffer:
+            request = json.loads(line)
+            getattr(self, request["cmd"])(request)
+            if self.quitting:
+                break
+
+    def hello(self, request: Request) -> None:
+        send(greeting(request["id"], f"fake {request.get('host_pid', '')}"))
+
+    def generate(self, request: Request) -> None:
+        id = request["id"]
+        send({"event": "progress", "id": id, "stage": "prefill", "current": 1, "total": 1, "unit": "tokens"})
+        if request["prompt"] == "forever":
+            self.waiting.append(id)
+            send(token(id, "once"))
+        else:
+            send(*(token(id, word) for word in request["prompt"].split()), result(id, "stop"))
+
+    def cancel(self, request: Request) -> None:
+        found = [id for id in self.waiting if request.get("all") or id == request["target"]]
+        send({"event": "done", "id": request["id"], "matched": len(found)}, *(result(id, "cancelled") for id in found))
+        self.waiting = [id for id in self.waiting if id not in found]
+
+    def ping(self, request: Request) -> None:
+        state = "running" if self.waiting else "idle"
+        send({"event": "done", "id": request["id"], "state": state, "active": len(self.waiting), "queued": 0})
+
+    def info(self, request: Request) -> None:
+        error = {"error": "no model is loaded", "code": "not_loaded", "retryable": False}
+        send({"event": "error", "id": request["id"], **error})
+
+    def quit(self, request: Request) -> None:
+        send(*(result(id, "cancelled") for id in self.waiting), {"event": "done", "id": request["id"]})
+        self.quitting = True
+
+
+class CrashesBeforeHello(Good):
+    def run(self) -> None:
+        print("libengine.so: cannot open shared object", file=sys.stderr)
+        sys.exit(3)
+
+
+class NeverAnswersHello(Good):
+    def hello(self, request: Request) -> None:
+        pass
+
+
+class EchoesItsInput(Good):
+    """As `cat` does, or a terminal."""
+
+    def run(self) -> None:
+        for line in sys.stdin.buffer:
+            send(json.loads(line))
+
+
+class StartsSlowly(Good):
+    """Says welcome as a login shell does, and answers byte by byte."""
+
+    def hello(self, request: Request) -> None:
+        for byte in b"Last login: Friday\n\n*** Welcome ***\n" + json.dumps(greeting(request["id"], "slow")).encode():
+            os.write(1, bytes([byte]))
+        os.write(1, b"\n")
+
+
+class RefusesTheProtocol(Good):
+    def hello(self, request: Request) -> None:
+        refusal = {"error": "protocol 7 is the oldest here", "code": "unsupported_protocol", "retryable": False}
+        send({"event": "error", "id": request["id"], **refusal, "protocols": [7]})
+        sys.exit(76)
+
+
+class ExitsMidStream(Good):
+    """Leaves with half a line written."""
+
+    def generate(self, request: Request) -> None:
+        send(token(request["id"], "half"))
+        os.write(1, b'{"event":"token","id":"' + request["id"].encode())
+        os.write(2, b"assertion failed: row 7\n")
+        os._exit(70)
+
+
+class KilledMidStream(Good):
+    def generate(self, request: Request) -> None:
+        send(token(request["id"], "half"))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FloodsStderr(Good):
+    """Writes far more than a pipe holds before each answer."""
+
+    def generate(self, request: Request) -> None:
+        for number in range(20_000):
+            sys.stderr.write(f"line {number} {'x' * 50}\n")
+        sys.stderr.flush()
+        super().generate(request)
+
+
+class WritesGarbage(Good):
+    def generate(self, request: Request) -> None:
+        send(token(request["id"], "good"))
+        os.write(1, b"WARNING: something printed this\n")
+        send(token(request["id"], "never seen"))
+
+
+class ClosesItsStdout(Good):
+    """Lives on without a voice."""
+
+    def generate(self, request: Request) -> None:
+        os.close(1)
+
+
+class IgnoresQuit(Good):
+    def quit(self, request: Request) -> None:
+        pass
+
+
+class IgnoresEndOfInput(IgnoresQuit):
+    def run(self) -> None:
+        super().run()
+        while True:
+            signal.pause()
+
+
+class IgnoresSigterm(IgnoresEndOfInput):
+    def run(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        super().run()
+
+
+class StopsReading(Good):
+    """Takes no input after hello, so that its stdin fills up."""
+
+    def hello(self, request: Request) -> None:
+        super().hello(request)
+        while True:
+            signal.pause()
+
+
+class LeavesAChild(Good):
+    """Leaves a process behind that holds its pipes, and the FIFO named in the argument, open."""
+
+    new_session = False
+
+    def hello(self, request: Request) -> None:
+        fifo = os.open(self.arguments[0], os.O_RDWR)
+        child = subprocess.Popen(["sleep", "600"], pass_fds=[fifo], start_new_session=self.new_session)
+        os.close(fifo)
+        send(greeting(request["id"], str(child.pid)))
+
+
+class LeavesADaemon(LeavesAChild):
+    """The same, out of the group's reach."""
+
+    new_session = True
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:]).run()
