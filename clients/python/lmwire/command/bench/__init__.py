@@ -24,7 +24,7 @@ def run(arguments: Namespace) -> int:
     figures = []
     for figure in _measure(arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
-        print(f"{len(figures)} of 7: {figure.name}", file=sys.stderr)
+        print(f"measured: {figure.name}", file=sys.stderr)
     where = machine()
     if arguments.json:
         print(json.dumps({"machine": where, "model": str(arguments.model), "figures": as_json(figures)}, indent=2))

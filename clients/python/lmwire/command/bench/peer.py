@@ -70,22 +70,18 @@ class Worker(Program):
         """Writes commands by their ids, in one write."""
         self.write(b"".join(encode_command(id, command) for id, command in commands.items()))
 
-    def lines(self, terminals: int) -> Iterator[bytes]:
-        """The next lines, up to the given number of terminals.
+    def events(self, terminals: int = 1) -> Iterator[dict[str, Any]]:
+        """The next events, up to the given number of terminals.
 
         Raises:
             Failure: one of them is an error.
         """
         while terminals:
-            line = self.read_line()
-            if line.startswith(b'{"event":"error"'):
-                raise Failure(f"the worker refused the benchmark: {_decode(line)['error']}")
-            terminals -= line.startswith(b'{"event":"done"')
-            yield line
-
-    def events(self, terminals: int = 1) -> Iterator[dict[str, Any]]:
-        """The same, decoded."""
-        return map(_decode, self.lines(terminals))
+            event = _decode(self.read_line())
+            if event["event"] == "error":
+                raise Failure(f"the worker refused the benchmark: {event['error']}")
+            terminals -= event["event"] == "done"
+            yield event
 
     def ask(self, command: Command) -> dict[str, Any]:
         """Sends one command and returns its `done`."""

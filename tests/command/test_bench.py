@@ -1,0 +1,65 @@
+"""`lmwire bench pipe`, with counts too small to mean anything: that it works, not what it finds."""
+
+import json
+from pathlib import Path
+
+import random_model
+from lmwire.command.bench.figures import Figure, table
+from lmwire.command.bench.workload import mixed, without_end
+from lmwire_command import lmwire
+
+FIGURES = [
+    "1 stream, against stream_generate",
+    "8 streams, against BatchGenerator",
+    "32 streams, against BatchGenerator",
+    "32 different samplers and seeds, against greedy",
+    "spawn to hello answered, median",
+    "cancel to terminal while decoding, 99th percentile",
+    "mock worker to Python client, against json.loads",
+]
+
+
+def test_it_measures_every_figure(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path)
+    result = lmwire("bench", "pipe", "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [figure["name"] for figure in report["figures"]] == FIGURES
+    assert all(figure["value"] > 0 for figure in report["figures"])
+    assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    result = lmwire("bench", "pipe", "--model", str(tmp_path))
+    assert result.returncode == 64
+    assert "no config.json" in result.stderr
+
+
+def test_the_table_says_what_passed() -> None:
+    shown = table(
+        [
+            Figure("fast enough", 0.98, "x", 0.95, "98 of 100 tok/s"),
+            Figure("too slow", 0.9, "x", 0.95, "90 of 100 tok/s"),
+            Figure("soon enough", 5, "ms", 60, "3 spawns"),
+            Figure("too late", 70, "ms", 60, "3 spawns"),
+        ]
+    ).splitlines()
+    assert shown[1] == "fast enough  0.98x    ≥ 0.95x    pass  98 of 100 tok/s"
+    assert [line.split()[-5] for line in shown[1:3]] == ["pass", "MISS"]
+    assert [line.split()[-3] for line in shown[3:]] == ["pass", "MISS"]
+
+
+def test_no_two_of_the_mixed_requests_sample_alike() -> None:
+    samplers = {
+        (request.temperature, request.top_p, request.top_k, request.min_p, request.seed) for request in mixed(32, 1)
+    }
+    assert len(samplers) == 32
+
+
+def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "copy").mkdir()
+    copy = without_end(model, tmp_path / "copy")
+    assert (copy / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+    assert "eos_token_id" in json.loads((model / "config.json").read_text())
+    assert "eos_token_id" not in json.loads((copy / "config.json").read_text())
