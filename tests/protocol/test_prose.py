@@ -1,0 +1,128 @@
+"""The transcripts of PROTOCOL.md are conversations that a worker could have, and its rules can be cited."""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import prose
+from lmwire_protocol import CODES, COMMANDS, Command, RequestError, events, limits
+from prose import Transcript
+from reading import event_kind, read_command, read_event, schema_accepts
+from vectors import without_nulls
+
+TRANSCRIPTS = prose.transcripts("transcript")
+
+
+class Conversation:
+    """A host's and a worker's lines, held against the rules for ids and terminals."""
+
+    def __init__(self) -> None:
+        self.in_flight: dict[str, Command | RequestError] = {}
+        self.stray: list[tuple[str | None, RequestError]] = []
+        self.cancelled_by: set[str] = set()
+        self.tokens: Counter[str] = Counter()
+
+    def host(self, line: str) -> None:
+        id, command = read_command(line.encode())
+        if id is None or id in self.in_flight:
+            error = command if isinstance(command, RequestError) else RequestError("duplicate_id", "in flight")
+            self.stray.append((id, error))
+            return
+        self.in_flight[id] = command
+        if isinstance(command, Command):
+            assert schema_accepts("Command", without_nulls(json.loads(line)))
+        else:
+            assert command.code in CODES
+
+    def worker(self, line: str) -> None:
+        value = json.loads(line)
+        sent = self.in_flight.get(value.get("id"))
+        name = sent.name if isinstance(sent, Command) else None
+        event = read_event(line.encode(), name)
+        assert event is not None
+        assert schema_accepts(event_kind(value["event"], name), value)
+        if isinstance(event, events.Error):
+            self.error(event, sent)
+            return
+        assert isinstance(sent, Command)
+        if isinstance(event, events.Done):
+            self.done(event, sent)
+            del self.in_flight[event.id]
+        else:
+            assert type(event) in sent.streams
+            if isinstance(event, events.Token):
+                self.tokens[event.id] += len(event.token_ids)
+
+    def error(self, event: events.Error, sent: Command | RequestError | None) -> None:
+        if event.code != "model_not_found":
+            assert event.retryable == CODES[event.code][0]
+        if event.id is None:
+            id, error = self.stray.pop(0)
+            assert (event.bad_id, event.code, event.field) == (id, error.code, error.field)
+            return
+        if isinstance(sent, RequestError):
+            assert (event.code, event.field) == (sent.code, sent.field)
+            assert event.error == sent.message
+        else:
+            assert sent is not None
+            assert (event.loaded is not None) == (sent.name == "load")
+        del self.in_flight[event.id]
+
+    def done(self, event: events.Done, sent: Command) -> None:
+        if isinstance(event, events.ResultDone):
+            shown = self.tokens.pop(event.id, 0)
+            end_of_turn = event.finish_reason == "stop" and event.stop is None
+            assert event.usage.completion_tokens == shown + end_of_turn
+        if isinstance(event, events.QuitDone):
+            assert all(command is sent or command.done is events.QuitDone for command in self.commands())
+
+    def commands(self) -> list[Any]:
+        return list(self.in_flight.values())
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda item: f"{item.heading}, line {item.number}")
+def test_a_transcript_keeps_the_rules(transcript: Transcript) -> None:
+    conversation = Conversation()
+    for arrow, line in transcript.lines:
+        assert len(line.encode()) < limits.LINE_OUT_BYTES
+        {"→": conversation.host, "←": conversation.worker}[arrow](line)
+    assert conversation.in_flight == {}, "each request ends with a terminal"
+    assert conversation.stray == [], "each refused line is answered"
+
+
+def test_every_command_has_a_transcript_under_its_own_heading() -> None:
+    for name in COMMANDS:
+        lines = [line for item in TRANSCRIPTS if item.heading == name for arrow, line in item.lines if arrow == "→"]
+        assert any(json.loads(line)["cmd"] == name for line in lines), name
+
+
+def test_the_transcripts_show_a_cancel_an_invalid_request_a_failed_load_and_a_quit_with_drain() -> None:
+    said = "\n".join(line for item in TRANSCRIPTS for _, line in item.lines)
+    for needed in ('"finish_reason":"cancelled"', '"invalid_request"', '"loaded":false', '"drain":true'):
+        assert needed in said
+
+
+def test_the_bridge_transcript_is_json_without_ids() -> None:
+    (transcript,) = prose.transcripts("bridge")
+    for _, line in transcript.lines:
+        assert "id" not in json.loads(line)
+
+
+def test_no_two_rules_share_a_name_and_they_count_up() -> None:
+    counts: Counter[str] = Counter()
+    for rule in prose.rules():
+        letter, number = rule.split("-")
+        counts[letter] += 1
+        assert int(number) == counts[letter], rule
+
+
+def test_every_cited_rule_exists() -> None:
+    assert prose.cited_rules() <= set(prose.rules())
+
+
+def test_every_link_leads_to_a_heading() -> None:
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in prose.headings()}
+    assert prose.links() <= anchors
