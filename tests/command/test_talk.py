@@ -27,6 +27,8 @@ for line in sys.stdin:
         timings = {"queued_ms": 0, "total_ms": 0}
         done |= {"finish_reason": "stop", "seed": 1, "usage": usage, "timings": timings}
     print(json.dumps(done), flush=True)
+    if request["cmd"] == "quit":
+        break
 """
 
 
