@@ -1,8 +1,11 @@
 """Both faces of the client behind one: tests are written once, for asyncio, and run on each."""
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self
+
+import pytest
 
 from lmwire import AsyncWorker, Piece, Stream, Worker
 
@@ -43,6 +46,10 @@ class AwaitedWorker:
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self._worker = Worker(*arguments, **keywords)
 
+    async def start(self) -> Self:
+        self._worker.start()
+        return self
+
     def __getattr__(self, name: str) -> Any:
         value: Any = getattr(self._worker, name)
         if name in ("chat", "generate", "stream"):
@@ -65,6 +72,17 @@ def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FACES = [AwaitedWorker, AsyncWorker]
+Make = Callable[..., Any]
+
+
+def on_both_faces(test: Callable[[Make], Awaitable[None]]) -> Callable[[Make], None]:
+    """Runs a test, written for asyncio, on each face; it makes its worker with the argument."""
+
+    @pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+    def run(face: Make) -> None:
+        asyncio.run(asyncio.wait_for(test(face), SECONDS))
+
+    return run
 
 
 def public_methods(face: type) -> dict[str, list[str]]:

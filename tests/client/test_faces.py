@@ -1,21 +1,18 @@
 """What both faces do, against workers that behave in one way each."""
 
 import asyncio
-import faulthandler
 import os
 import select
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import lmwire
-from client_faces import FACES, SECONDS, public_methods
+from client_faces import FACES, SECONDS, Make, on_both_faces, public_methods
 from fake_worker import fake
 from lmwire import (
     AsyncStream,
@@ -34,30 +31,6 @@ from lmwire import (
 from lmwire_protocol import Cancel, Generation, events
 
 BRIEF = Patience(quit=0.2, eof=0.2, term=0.2)
-Make = Callable[..., Any]
-Test = Callable[[Make], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Every test ends, and without a thread or a descriptor of a worker's."""
-    before = len(os.listdir("/dev/fd"))
-    faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lmwire")] == []
-    assert len(os.listdir("/dev/fd")) == before
-
-
-def on_both_faces(test: Test) -> Callable[[Make], None]:
-    """Runs a test, written for asyncio, on each face; it makes its worker with the argument."""
-
-    @pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-    def run(face: Make) -> None:
-        asyncio.run(asyncio.wait_for(test(face), SECONDS))
-
-    run.__doc__ = test.__doc__
-    return run
 
 
 @on_both_faces

@@ -1,0 +1,114 @@
+"""Both faces against the worker itself: with the engine that needs no model, and with a tiny model."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import random_model
+from client_faces import FACES, SECONDS, Make, on_both_faces
+from lmwire import RequestFailed, WorkerExited
+from lmwire_protocol import events
+
+MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "python_chat.py"
+
+
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("tiny")
+    random_model.write_model(folder, "qwen3")
+    return str(folder)
+
+
+@on_both_faces
+async def test_every_method_is_answered(face: Make) -> None:
+    async with face(MOCK) as worker:
+        assert worker.hello.protocol == 1
+        assert (await worker.load("mock")).model_type == "mock"
+        assert (await worker.info()).path == "mock"
+        assert await worker.chat([{"role": "user", "content": "to be or"}]).text() == "to be or"
+        assert await worker.generate([1, 2, 3], max_tokens=2).text() == "1 2 "
+        assert (await worker.ping()).queued == 0
+        assert (await worker.stats()).requests.done == 4
+        assert await worker.unload() == 0
+        await worker.quit(drain=True)
+        assert worker.lost.returncode == 0
+
+
+@on_both_faces
+async def test_a_loads_progress_is_told(face: Make) -> None:
+    seen: list[events.Progress] = []
+    async with face(MOCK) as worker:
+        await worker.load("mock:load_steps=3", on_progress=seen.append)
+    assert {(event.stage, event.unit) for event in seen} == {("read", "steps")}
+
+
+@on_both_faces
+async def test_what_the_worker_refuses_is_named(face: Make) -> None:
+    async with face(MOCK) as worker:
+        with pytest.raises(RequestFailed) as failure:
+            await worker.generate("x", top_p=7.0).text()
+        assert (failure.value.code, failure.value.field) == ("invalid_request", "top_p")
+        with pytest.raises(RequestFailed) as failure:
+            await worker.generate("x").text()
+        assert failure.value.code == "not_loaded"
+
+
+@on_both_faces
+async def test_a_stream_without_an_end_is_cancelled_by_leaving_it(face: Make) -> None:
+    async with face(MOCK) as worker:
+        await worker.load("mock:step_ms=1")
+        async with worker.generate("on and on", max_tokens=1_000_000) as stream:
+            async for _ in stream:
+                break
+        # A barrier: it is answered only when every request before it has ended.
+        await worker.unload(timeout=SECONDS)
+        assert (await worker.stats()).requests.cancelled == 1
+
+
+@on_both_faces
+async def test_a_host_pid_that_is_above_the_worker_is_accepted(face: Make) -> None:
+    async with face(MOCK, watch_host=True) as worker:
+        assert (await worker.ping()).queued == 0
+
+
+@on_both_faces
+async def test_a_terminated_worker_ends_its_streams_and_is_lost(face: Make) -> None:
+    async with face(MOCK) as worker:
+        await worker.load("mock:step_ms=1")
+        async with worker.generate("on and on", max_tokens=1_000_000) as stream:
+            async for _ in stream:
+                subprocess.run(["kill", str(worker.pid)], check=True, timeout=SECONDS)
+                break
+            assert (await stream.wait()).finish_reason == "cancelled"
+        with pytest.raises(WorkerExited):
+            while True:
+                await worker.ping()
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+def test_interleaved_answers_of_a_model_are_those_it_gives_alone(face: Make, tiny_model: str) -> None:
+    async def run() -> None:
+        async with face() as worker:
+            assert (await worker.load(tiny_model)).model_type == "qwen3"
+            prompts = ["Who are you?", "Why is the sky blue?", "Sing."]
+            alone = [await worker.generate(prompt, max_tokens=12).text() for prompt in prompts]
+            streams = [worker.generate(prompt, max_tokens=12) for prompt in prompts]
+            assert [await stream.text() for stream in streams] == alone
+            assert all(stream.result.usage.prompt_tokens > 0 for stream in streams)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_the_example_answers(tiny_model: str) -> None:
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLE), tiny_model, "Who are you?"],
+        capture_output=True,
+        text=True,
+        timeout=3 * SECONDS,
+        check=True,
+    )
+    assert run.stdout.splitlines()[-1].startswith("(length, 200 tokens)")

@@ -1,0 +1,139 @@
+"""The supervisors, and the breaker that keeps them from restarting for ever."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from client_faces import SECONDS
+from fake_worker import fake
+from lmwire import (
+    AsyncSupervisor,
+    AsyncWorker,
+    CrashLoop,
+    StartFailed,
+    Supervisor,
+    Worker,
+    WorkerExited,
+    WorkerUnavailable,
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def die(crash_loop: CrashLoop, clock: Clock, *, every: float, times: int) -> None:
+    for _ in range(times):
+        clock.now += every
+        crash_loop.record()
+
+
+def test_the_breaker_opens_at_the_limit_and_closes_after_the_backoff() -> None:
+    crash_loop = CrashLoop(limit=3, window=60, backoff=5, clock=(clock := Clock()))
+    die(crash_loop, clock, every=1, times=2)
+    crash_loop.check()
+    die(crash_loop, clock, every=1, times=1)
+    with pytest.raises(WorkerUnavailable, match="ended 3 times in short order; it can be tried again in 5 s") as error:
+        crash_loop.check()
+    assert error.value.retry_after == 5
+    clock.now += 5
+    crash_loop.check()
+
+
+def test_each_further_death_doubles_the_backoff_up_to_the_longest() -> None:
+    crash_loop = CrashLoop(limit=2, window=60, backoff=5, longest=12, clock=(clock := Clock()))
+    waits = []
+    for _ in range(4):
+        die(crash_loop, clock, every=15, times=1)
+        try:
+            crash_loop.check()
+        except WorkerUnavailable as error:
+            waits.append(error.retry_after)
+    assert waits == [5, 10, 12]
+
+
+def test_deaths_far_apart_do_not_open_the_breaker() -> None:
+    crash_loop = CrashLoop(limit=3, window=60, clock=(clock := Clock()))
+    die(crash_loop, clock, every=31, times=10)
+    crash_loop.check()
+
+
+def test_a_worker_that_lived_long_makes_the_next_backoff_short_again() -> None:
+    crash_loop = CrashLoop(limit=2, window=60, backoff=5, clock=(clock := Clock()))
+    die(crash_loop, clock, every=10, times=4)
+    die(crash_loop, clock, every=1000, times=1)
+    die(crash_loop, clock, every=10, times=1)
+    with pytest.raises(WorkerUnavailable) as error:
+        crash_loop.check()
+    assert error.value.retry_after == 5
+
+
+def test_a_supervisor_starts_sets_up_and_keeps_one_worker() -> None:
+    set_up: list[Worker] = []
+    with Supervisor(set_up.append, make=partial(Worker, fake("Good"))) as supervisor:
+        worker = supervisor.worker()
+        assert supervisor.worker() is worker
+        assert worker.generate("one two").text() == "onetwo"
+    assert set_up == [worker]
+    assert isinstance(worker.lost, WorkerExited)
+
+
+def test_a_dead_worker_is_replaced_when_one_is_asked_for_and_its_requests_are_not_sent_again() -> None:
+    set_up: list[Worker] = []
+    with Supervisor(set_up.append, make=partial(Worker, fake("KilledMidStream"))) as supervisor:
+        with pytest.raises(WorkerExited):
+            supervisor.worker().generate("x").text()
+        assert len(set_up) == 1
+        assert supervisor.worker().ping().active == 0
+        assert len(set_up) == 2
+
+
+def test_a_worker_that_cannot_start_opens_the_breaker() -> None:
+    supervisor = Supervisor(
+        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), crash_loop=CrashLoop(limit=2)
+    )
+    for _ in range(2):
+        with pytest.raises(StartFailed):
+            supervisor.worker()
+    with pytest.raises(WorkerUnavailable):
+        supervisor.worker()
+
+
+def test_a_setup_that_fails_ends_the_worker_and_is_raised() -> None:
+    made: list[Worker] = []
+
+    def setup(worker: Worker) -> None:
+        made.append(worker)
+        raise LookupError("no such model")
+
+    supervisor = Supervisor(setup, make=partial(Worker, fake("Good")))
+    with pytest.raises(LookupError):
+        supervisor.worker()
+    assert isinstance(made[0].lost, WorkerExited)
+
+
+def test_the_asynchronous_supervisor_does_the_same() -> None:
+    set_up: list[AsyncWorker] = []
+
+    async def setup(worker: AsyncWorker) -> None:
+        set_up.append(worker)
+
+    async def run() -> None:
+        make: Callable[[], AsyncWorker] = partial(AsyncWorker, fake("KilledMidStream"))
+        async with AsyncSupervisor(setup, make=make, crash_loop=CrashLoop(limit=2)) as supervisor:
+            workers = await asyncio.gather(*(supervisor.worker() for _ in range(5)))
+            assert set_up == [workers[0]]
+            for _ in range(2):
+                with pytest.raises(WorkerExited):
+                    await (await supervisor.worker()).generate("x").text()
+            with pytest.raises(WorkerUnavailable):
+                await supervisor.worker()
+        assert len(set_up) == 2
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
