@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from worker_process import SECONDS
 
 BRIDGE = Path(__file__).parents[2] / "worker" / "bridge.py"

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+
 from worker_process import WorkerProcess
 
 SLOW_LOAD = "mock:load_steps=100000,step_ms=1"

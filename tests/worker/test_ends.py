@@ -1,15 +1,14 @@
 """Every way in which a worker ends: what is still answered, how soon it is gone, with which exit code."""
 
-import os
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from waits import GONE_SECONDS, wait_gone, watch
 from worker_process import SECONDS, WorkerProcess
 
 RELAY = str(Path(__file__).parent.parent / "relay_host.py")
@@ -17,10 +16,6 @@ ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 
 LONG_STEP = "mock:step_ms=60000"
 """A model whose step, like a long evaluation, cannot be interrupted."""
-
-GONE_SECONDS = 2.0
-SLACK_SECONDS = 1.0
-"""What a busy machine may add to the 2 s in which a worker must be gone."""
 
 
 @pytest.fixture
@@ -46,21 +41,6 @@ def put_to_work(worker: WorkerProcess, state: str) -> None:
 
 
 STATES = ["idle", "loading", "decoding", "inside a step"]
-
-
-def watch(pid: int) -> Any:
-    """Something that `select` finds readable once the process, which need be no child, is gone."""
-    if sys.platform == "linux":
-        return os.pidfd_open(pid)
-    queue = select.kqueue()
-    queue.control([select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)], 0)
-    return queue
-
-
-def wait_gone(watched: Any) -> None:
-    """Waits for a watched process to end, for as long as the protocol allows."""
-    gone, _, _ = select.select([watched], [], [], GONE_SECONDS + SLACK_SECONDS)
-    assert gone, "the worker is still there"
 
 
 def test_the_end_of_stdin_lets_accepted_work_finish_and_exits_0(worker: WorkerProcess) -> None:
@@ -119,7 +99,7 @@ def test_a_signal_ends_what_runs_with_its_terminals_and_exits_0(
 ) -> None:
     put_to_work(worker, state)
     worker.signal(number)
-    assert worker.process.wait(GONE_SECONDS + SLACK_SECONDS) == 0
+    assert worker.process.wait(GONE_SECONDS) == 0
     worker.wait_end()
     if state != "idle":
         worker.check_terminals(["work"])
@@ -130,7 +110,7 @@ def test_sigterm_does_not_wait_for_a_host_that_does_not_read() -> None:
         worker.send({"id": "l", "cmd": "load", "path": "mock"}, {"id": "g", **ENDLESS})
         worker.process.stdout.read(1)  # type: ignore[union-attr]
         worker.signal(signal.SIGTERM)
-        assert worker.process.wait(GONE_SECONDS + SLACK_SECONDS) == 0
+        assert worker.process.wait(GONE_SECONDS) == 0
 
 
 def test_sigint_is_ignored_when_stdin_is_no_terminal(worker: WorkerProcess) -> None:
@@ -153,7 +133,7 @@ def test_a_host_that_closes_the_output_ends_the_worker_with_74(state: str) -> No
         assert worker.process.stdout
         assert worker.process.stdout.read(1) == b"{"
         worker.process.stdout.close()
-        assert worker.process.wait(GONE_SECONDS + SLACK_SECONDS) == 74
+        assert worker.process.wait(GONE_SECONDS) == 74
 
 
 @pytest.mark.parametrize("state", STATES)

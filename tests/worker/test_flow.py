@@ -2,27 +2,12 @@
 
 import os
 import time
-from pathlib import Path
 
-from worker_process import SECONDS, WorkerProcess
+from waits import processor_ticks, wait_for_pause
+from worker_process import WorkerProcess
 
 WORDS = [f"word{i}" for i in range(40)]
 TOKENS = 200_000
-
-
-def wait_for_pause(worker: WorkerProcess) -> None:
-    """Waits until the worker has nothing to do any more: its processor time stands still."""
-    deadline = time.monotonic() + SECONDS
-    before = -1
-    while (now := _processor_ticks(worker.process.pid)) != before:
-        assert time.monotonic() < deadline, "the worker never paused"
-        before = now
-        time.sleep(0.3)  # the span over which standing still is observed
-
-
-def _processor_ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 def test_a_host_that_stops_reading_loses_nothing_when_it_resumes() -> None:
@@ -89,9 +74,9 @@ def _write_until_full(worker: WorkerProcess, data: bytes) -> int:
         try:
             written = os.write(fd, rest)
         except BlockingIOError:
-            before = _processor_ticks(worker.process.pid)
+            before = processor_ticks(worker.process.pid)
             time.sleep(0.3)
-            if _processor_ticks(worker.process.pid) == before:
+            if processor_ticks(worker.process.pid) == before:
                 break
             continue
         sent, rest = sent + written, rest[written:]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+
 from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_command
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
+
 from lmwire_protocol import (
     Cancel,
     Command,

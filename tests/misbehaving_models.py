@@ -1,0 +1,76 @@
+"""Models whose own code misbehaves, for a real engine in real trouble. They load only with trust_remote_code."""
+
+from pathlib import Path
+
+from random_model import write_custom_model
+
+_HEAD = """
+import ctypes, os, subprocess, sys, time
+from dataclasses import dataclass
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.cache import KVCache
+
+@dataclass
+class ModelArgs:
+    model_type: str = "custom"
+    vocab_size: int = 272
+    @classmethod
+    def from_dict(cls, config):
+        return cls(vocab_size=config["vocab_size"])
+
+class Model(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.args = args
+        self.weight = mx.ones(1)
+
+    @property
+    def layers(self):
+        return [None]
+
+    def logits(self, tokens, cache):
+        # The cache only counts, as any cache of a batch must.
+        if cache is not None:
+            cache[0].update_and_fetch(*(mx.zeros((*tokens.shape[:1], 1, tokens.shape[1], 1)),) * 2)
+        wanted = (tokens + 1) % 256
+        return mx.where(mx.arange(self.args.vocab_size) == wanted[..., None], 1.0, 0.0) * self.weight
+
+    def __call__(self, tokens, cache=None, **_):
+        logits = self.logits(tokens, cache)
+"""
+
+PRINTS = """
+        print("PRINTED by Python")
+        os.write(1, b"PRINTED by os.write\\n")
+        libc = ctypes.CDLL(None)
+        libc.printf(b"PRINTED by C\\n")
+        libc.fflush(None)
+        subprocess.run(["/bin/sh", "-c", "echo PRINTED by a child; cat"], check=True)
+        return logits
+"""
+"""Prints to stdout in every way there is, and reads stdin to its end."""
+
+MARK = 200
+"""A token that the two below wait for: without it they are well."""
+
+SLOW = f"""
+        if (tokens == {MARK}).any().item():
+            x = mx.ones((1500, 1500)) / 1500
+            for _ in range(1000):
+                x = x @ x
+            logits = logits + 0 * x[0, 0]
+        return logits
+"""
+"""Spends many seconds in one evaluation, which nothing can interrupt."""
+
+RAISES = f"""
+        if (tokens == {MARK}).any().item():
+            raise RuntimeError("the model's own trouble")
+        return logits
+"""
+
+
+def write_misbehaving_model(folder: Path, behaviour: str) -> Path:
+    """Writes a model with one of the behaviours above. Well, it answers each byte with the next."""
+    return write_custom_model(folder, _HEAD + behaviour)

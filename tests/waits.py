@@ -1,0 +1,47 @@
+"""Waits for what a worker does not tell: that it is gone, that it has paused."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from worker_process import SECONDS, WorkerProcess
+
+GONE_SECONDS = 2.0 + 1.0
+"""The 2 s in which a worker must be gone, and what a busy machine may add."""
+
+
+def watch(pid: int) -> Any:
+    """Something that `select` finds readable once the process, which need be no child, is gone."""
+    if sys.platform == "linux":
+        return os.pidfd_open(pid)
+    queue = select.kqueue()
+    queue.control([select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)], 0)
+    return queue
+
+
+def wait_gone(watched: Any) -> None:
+    """Waits for a watched process to end, for as long as the protocol allows."""
+    gone, _, _ = select.select([watched], [], [], GONE_SECONDS)
+    assert gone, "the worker is still there"
+
+
+def wait_for_pause(worker: WorkerProcess) -> None:
+    """Waits until the worker has nothing to do any more: its processor time stands still."""
+    deadline = time.monotonic() + SECONDS
+    before = -1
+    while (now := processor_ticks(worker.process.pid)) != before:
+        assert time.monotonic() < deadline, "the worker never paused"
+        before = now
+        time.sleep(0.3)  # the span over which standing still is observed
+
+
+def processor_ticks(pid: int) -> str:
+    """The processor time that a process has used, to a hundredth of a second."""
+    stat = Path(f"/proc/{pid}/stat")
+    if stat.exists():
+        return str(stat.read_bytes().rpartition(b")")[2].split()[11:13])
+    return subprocess.run(["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
