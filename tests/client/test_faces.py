@@ -30,8 +30,6 @@ from lmwire import (
 )
 from lmwire_protocol import Cancel, Generation, events
 
-BRIEF = Patience(quit=0.2, eof=0.2, term=0.2)
-
 
 @on_both_faces
 async def test_a_stream_brings_its_pieces_and_then_its_result(face: Make) -> None:
@@ -91,6 +89,14 @@ async def test_leaving_a_stream_early_cancels_it(face: Make) -> None:
         assert (await worker.ping()).active == 0
         with pytest.raises(RuntimeError, match="left before its end"):
             _ = stream.result
+
+
+def test_what_comes_for_a_request_that_was_left_is_dropped() -> None:
+    with Worker(fake("Good")) as worker:
+        with worker.generate("forever") as stream:
+            next(iter(stream))
+        worker.ping()  # is answered after the terminal of the request that was left
+        assert stream._mailbox.empty()
 
 
 @on_both_faces
@@ -239,6 +245,15 @@ async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(face: Mak
     assert worker.stderr_tail == lines[-64:]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unread() -> None:
+    def fail(line: str) -> None:
+        raise ValueError(line)
+
+    with Worker(fake("FloodsStderr"), on_stderr=fail) as worker, pytest.raises(WorkerExited, match="SIGKILL"):
+        worker.generate("x").text()
+
+
 @on_both_faces
 async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -250,7 +265,7 @@ async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
 
 @on_both_faces
 async def test_writing_never_waits_for_a_worker_that_does_not_read(face: Make) -> None:
-    async with face(fake("StopsReading"), patience=BRIEF) as worker:
+    async with face(fake("StopsReading"), patience=Patience(quit=0.1, eof=0.1, term=SECONDS)) as worker:
         with pytest.raises(RequestTimeout):
             await worker.generate("x" * 2**20, timeout=0.05).text()
     assert worker.lost.signal is signal.SIGTERM

@@ -52,8 +52,9 @@ class BaseWorker:
             `["docker", "exec", "-i", "name", "lmwire", "worker"]`. Without it, this installation's own.
         watch_host: let the worker end when this process ends, even while something else holds its pipes open. Needs a
             worker below this process on this machine, so it is on only without `command`.
-        on_stderr: called with each line that the worker writes to stderr, on a thread of this worker's, so it must
-            not wait for the worker. Without it the lines go nowhere but into `stderr_tail`.
+        on_stderr: called with each line that the worker writes to stderr, on a thread of this worker's: it must not
+            wait for the worker, and an exception from it ends the worker. Without it the lines go nowhere but into
+            `stderr_tail`.
         start_timeout: seconds until `hello` must be answered.
         patience: how long each step of `close` may take.
     """

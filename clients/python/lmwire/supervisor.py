@@ -85,6 +85,7 @@ class Supervisor:
         """
         with self._lock:
             if self._worker and self._worker.lost:
+                self._worker.close()
                 self._worker = None
                 self._crash_loop.record()
             if self._worker is None:
@@ -136,6 +137,7 @@ class AsyncSupervisor:
         """The worker, started and set up first if there is none that lives; raises as `Supervisor.worker`."""
         async with self._lock:
             if self._worker and self._worker.lost:
+                await self._worker.close()
                 self._worker = None
                 self._crash_loop.record()
             if self._worker is None:
