@@ -367,7 +367,7 @@ def test_both_faces_have_the_same_methods() -> None:
     assert public_methods(AsyncStream) == public_methods(Stream)
 
 
-def test_options_are_the_fields_of_generation_with_their_types() -> None:
+def test_options_are_the_fields_of_generation() -> None:
     assert set(Options.__annotations__) == set(Generation.__struct_fields__)
 
 

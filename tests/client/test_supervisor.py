@@ -31,7 +31,7 @@ class Clock:
 def die(crash_loop: CrashLoop, clock: Clock, *, every: float, times: int) -> None:
     for _ in range(times):
         clock.now += every
-        crash_loop.record()
+        crash_loop.record(WorkerExited(70))
 
 
 def test_the_breaker_opens_at_the_limit_and_closes_after_the_backoff() -> None:
@@ -101,8 +101,9 @@ def test_a_worker_that_cannot_start_opens_the_breaker() -> None:
     for _ in range(2):
         with pytest.raises(StartFailed):
             supervisor.worker()
-    with pytest.raises(WorkerUnavailable):
+    with pytest.raises(WorkerUnavailable) as error:
         supervisor.worker()
+    assert "exited with code 3" in str(error.value.__cause__)
 
 
 def test_a_setup_that_fails_ends_the_worker_and_is_raised() -> None:

@@ -10,7 +10,7 @@
         print(stream.result.finish_reason)
 
 `AsyncWorker` is the same for asyncio. `Supervisor` and `AsyncSupervisor` start a worker again when it has died.
-Importing the package costs nothing: each name below is imported when it is first used.
+Importing the package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
 """
 
 from importlib import import_module

@@ -28,7 +28,7 @@ class Process:
     """Spawns `command` and drains its pipes.
 
     Args:
-        command: the program and its arguments. It is looked for on PATH.
+        command: the program, which is looked for on PATH, and its arguments.
         on_output: called with what came from stdout.
         on_exit: called once, last, with the exit code or minus the signal's number. All that the process wrote has
             been handed over by then.

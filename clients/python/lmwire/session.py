@@ -74,6 +74,8 @@ class Session:
 
     def receive(self, data: bytes) -> list[Arrival]:
         """Takes the worker's next bytes, cut anywhere, and returns what they complete, one entry a request."""
+        if self.violation:
+            return []
         arrivals: dict[str, list[Event]] = {}
         pending = self._pending
         for line in self._lines(data):
@@ -92,7 +94,7 @@ class Session:
                 if id is None:
                     self.notices.append(event)
                 continue
-            if type(event) is not Piece and (event := self._end(event, line)) is None:
+            if type(event) is not Piece and (event := self._end(id, event, line)) is None:
                 continue
             if id in arrivals:
                 arrivals[id].append(event)
@@ -119,11 +121,11 @@ class Session:
         self._half_line_bytes += len(half)
         return lines
 
-    def _end(self, event: Event, line: bytes) -> Event | None:
+    def _end(self, id: str, event: Event, line: bytes) -> Event | None:
         """Closes the request if `event` is its terminal, and reads a `done` as the command's own Struct."""
         if isinstance(event, events.Progress):
             return event
-        command = self._pending.pop(str(event.id))
+        command = self._pending.pop(id)
         self._greeted = self._greeted or command is Hello
         try:
             return _read_done(line, command) if isinstance(event, events.Done) else event
@@ -149,7 +151,7 @@ class Session:
 
     def _violate(self, what: str, line: bytes) -> None:
         quoted = line[:_QUOTED_BYTES].decode(errors="backslashreplace")
-        self.violation = ProtocolViolation(f"the worker wrote {what}: {quoted!r}")
+        self.violation = self.violation or ProtocolViolation(f"the worker wrote {what}: {quoted!r}")
 
 
 def _read_done(line: bytes, command: type[Command]) -> events.Done:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Self
 
 from .asyncio_worker import AsyncWorker
-from .errors import StartFailed, WorkerLost, WorkerUnavailable
+from .errors import LmwireError, StartFailed, WorkerLost, WorkerUnavailable
 from .worker import Worker
 
 
@@ -38,9 +38,11 @@ class CrashLoop:
         self._window, self._backoff, self._longest, self._clock = window, backoff, longest, clock
         self._deaths: deque[float] = deque(maxlen=limit)
         self._pause = 0.0
+        self._last: LmwireError | None = None
 
-    def record(self) -> None:
-        """A worker has died."""
+    def record(self, death: LmwireError) -> None:
+        """A worker has died, or did not come up."""
+        self._last = death
         self._deaths.append(self._clock())
         crashing = len(self._deaths) == self._deaths.maxlen and self._deaths[-1] - self._deaths[0] <= self._window
         self._pause = min(max(self._backoff, 2 * self._pause), self._longest) if crashing else 0.0
@@ -49,11 +51,11 @@ class CrashLoop:
         """Allows a start.
 
         Raises:
-            WorkerUnavailable: not yet.
+            WorkerUnavailable: not yet. Its cause is the last death.
         """
         left = self._deaths[-1] + self._pause - self._clock() if self._pause else 0.0
         if left > 0:
-            raise WorkerUnavailable(len(self._deaths), left)
+            raise WorkerUnavailable(len(self._deaths), left) from self._last
 
 
 class Supervisor:
@@ -85,9 +87,9 @@ class Supervisor:
         """
         with self._lock:
             if self._worker and self._worker.lost:
+                self._crash_loop.record(self._worker.lost)
                 self._worker.close()
                 self._worker = None
-                self._crash_loop.record()
             if self._worker is None:
                 self._crash_loop.check()
                 self._worker = self._start()
@@ -113,7 +115,7 @@ class Supervisor:
             self._setup(worker)
         except BaseException as error:
             if isinstance(error, StartFailed | WorkerLost):
-                self._crash_loop.record()
+                self._crash_loop.record(error)
             worker.close()
             raise
         return worker
@@ -137,9 +139,9 @@ class AsyncSupervisor:
         """The worker, started and set up first if there is none that lives; raises as `Supervisor.worker`."""
         async with self._lock:
             if self._worker and self._worker.lost:
+                self._crash_loop.record(self._worker.lost)
                 await self._worker.close()
                 self._worker = None
-                self._crash_loop.record()
             if self._worker is None:
                 self._crash_loop.check()
                 self._worker = await self._start()
@@ -165,7 +167,7 @@ class AsyncSupervisor:
             await self._setup(worker)
         except BaseException as error:
             if isinstance(error, StartFailed | WorkerLost):
-                self._crash_loop.record()
+                self._crash_loop.record(error)
             await worker.close()
             raise
         return worker
