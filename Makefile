@@ -15,8 +15,9 @@ setup: $(STAMP) ## make .venv and install lmwire in it, for development (the oth
 
 chat: $(MODEL)/config.json ## chat with a tiny model with random weights, made here; one exchange without a terminal
 	@echo "The weights of $(MODEL) are random until a trained model ships with lmwire: the words it answers are noise."
+# `set -m` gives the chat a process group of its own: its Ctrl-C must not end make.
 	@if [ -t 0 ] && [ -t 1 ]; then \
-		$(BIN)/lmwire chat $(MODEL) --max-tokens 200; \
+		set -m; $(BIN)/lmwire chat $(MODEL) --max-tokens 200; \
 	else \
 		echo '$$ lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?"'; \
 		$(BIN)/lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?" </dev/null; \

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from lmwire.command.chat.display import Plain, Terminal
-from lmwire.command.chat.markdown import Markdown, finished
+from lmwire.command.chat.markdown import Markdown, blocks
 from lmwire.command.chat.progress import progress_line
 
 ANSWER = (
@@ -41,21 +41,26 @@ def test_markdown_looks_the_same_however_it_was_cut(size: int) -> None:
             shown.show(ANSWER[start : start + size])
     assert isinstance(console.file, io.StringIO)
     lines = [line.strip() for line in console.file.getvalue().splitlines()]
-    assert [line for line in lines if line] == [
+    assert lines == [
         "Pipes",
+        "",
         "A pipe has two ends:",
+        "",
         "1 one",
         "2 two",
+        "",
         "print('\\n\\n# no heading')",
+        "",
         "Done.",
     ]
 
 
-def test_only_what_nothing_can_change_is_finished() -> None:
-    assert finished("one\n\ntwo") == 0
-    assert finished("one\n\ntwo\n") == len("one\n\n")
-    assert finished("- a\n\n- b\n\n") == 0, "a list may go on after an empty line"
-    assert finished("```\na\n\nb\n") == 0, "a code block ends with its fence"
+def test_an_answer_is_cut_into_blocks_that_nothing_can_change_but_the_last() -> None:
+    assert blocks("one\n\ntwo\n") == ["one\n\n", "two\n"]
+    assert blocks("one\n\ntwo") == ["one\n\ntwo"], "half a line may become anything"
+    assert blocks("- a\n\n- b\n\n") == ["- a\n\n- b\n\n"], "a list may go on after an empty line"
+    assert blocks("```\na\n\nb\n") == ["```\na\n\nb\n"], "a code block ends with its fence"
+    assert blocks("") == [""]
 
 
 def test_a_load_is_told_in_words_and_round_numbers() -> None:

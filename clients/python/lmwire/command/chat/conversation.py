@@ -8,10 +8,8 @@ import lmwire
 from lmwire_protocol.events import ResultDone
 
 from .display import dim
+from .keyboard import unechoed
 from .talk import Stopped, Talk
-
-with suppress(ImportError):
-    import readline  # noqa: F401 (gives `input` line editing and a history)
 
 _PROMPT: Final = "> "
 _HELP: Final = """\
@@ -35,6 +33,8 @@ class Conversation:
 
     def run(self) -> None:
         """Returns when the person leaves."""
+        with suppress(ImportError):
+            import readline  # noqa: F401 (gives `input` line editing and a history; may write to stdout at once)
         note(f"{self._model} is ready. /help lists the commands, Ctrl-D leaves.")
         while (line := _read()) is not None:
             match line.strip():
@@ -55,7 +55,9 @@ class Conversation:
 
     def _say(self, prompt: str) -> None:
         try:
-            tell(self._talk.answer(prompt))
+            with unechoed():
+                result = self._talk.answer(prompt)
+            tell(result)
         except Stopped:
             note("stopped")
         except lmwire.RequestFailed as failure:

@@ -5,6 +5,7 @@ code block), which the next piece may still change, is drawn again and again.
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Self
 
 from markdown_it import MarkdownIt
@@ -25,7 +26,7 @@ class Markdown(Plain):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._block = ""
-        self._printed = False
+        self._begun = False
         self._spinner = Spinner("dots", style="dim")
         self._live = Live(console=console, get_renderable=self._unfinished, refresh_per_second=12, transient=True)
 
@@ -37,43 +38,63 @@ class Markdown(Plain):
         text = printable(text)
         self._block += text
         if "\n" in text:
-            end = finished(self._block)
-            self._print(self._block[:end])
-            self._block = self._block[end:]
+            *finished, self._block = blocks(self._block)
+            self._print(finished)
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
-        self._print(self._block)
+        self._print(blocks(self._block + "\n"))
 
-    def _print(self, text: str) -> None:
-        if text.strip():
-            if self._printed:
-                self._console.print()
-            self._console.print(markdown.Markdown(text))
-            self._printed = True
+    def _print(self, finished: list[str]) -> None:
+        for block in finished:
+            if block.strip():
+                self._console.print(_Block(block, gap=self._begun), end="")
+                self._begun = True
 
     def _unfinished(self) -> RenderableType:
-        return _Tail(self._block) if self._block.strip() else self._spinner
+        if not self._block.strip():
+            return self._spinner
+        # What is above the screen could not be drawn again.
+        return _Block(self._block, gap=self._begun, last=max(1, self._console.height - 2))
 
 
-class _Tail:
-    """The last lines of a block, as many as fit on the screen: what is above cannot be drawn again."""
+class _Block:
+    """One block, or its last lines, without the empty lines that rich puts around some kinds of blocks.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        gap: begin with an empty line.
+        last: lines at most.
+    """
+
+    def __init__(self, text: str, *, gap: bool, last: int = 0) -> None:
         self._text = text
+        self._gap = gap
+        self._last = last
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
         lines = console.render_lines(markdown.Markdown(self._text), options, pad=False)
-        for line in lines[-max(1, console.height - 2) :]:
+        while lines and _is_empty(lines[0]):
+            del lines[0]
+        while lines and _is_empty(lines[-1]):
+            del lines[-1]
+        if self._gap:
+            lines.insert(0, [])
+        for line in lines[-self._last :]:
             yield from line
             yield Segment.line()
 
 
-def finished(text: str) -> int:
-    """How much of `text` no later piece can change: the length of all blocks but the last.
+def _is_empty(line: list[Segment]) -> bool:
+    return not any(segment.text.strip() for segment in line)
+
+
+def blocks(text: str) -> list[str]:
+    """Cuts `text` into its blocks; nothing that may follow changes any but the last.
 
     Only whole lines count, since half a line may yet turn out to continue the list before it.
     """
-    *lines, _ = text.split("\n")
-    starts = [token.map[0] for token in _parse("\n".join(lines)) if token.level == 0 and token.map]
-    return sum(len(line) + 1 for line in lines[: starts[-1]]) if starts else 0
+    *lines, rest = [line + "\n" for line in text.split("\n")]
+    starts = [token.map[0] for token in _parse("".join(lines)) if token.level == 0 and token.map]
+    cuts = [0, *starts[1:], len(lines)]
+    *whole, last = ["".join(lines[start:end]) for start, end in pairwise(cuts)]
+    return [*whole, last + rest[:-1]]
