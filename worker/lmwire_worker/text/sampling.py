@@ -8,6 +8,7 @@ the same alone, in a batch, or rebuilt in the middle. To the same end filters ar
 draw walks the tokens in their order: equal logits, which bfloat16 has in plenty, cannot depend on the batch.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,8 +19,9 @@ from lmwire_protocol.commands import Generation
 
 BLOCK: Final = 64
 """Positions whose random numbers are computed at once."""
-CANDIDATES: Final = 1024
+CANDIDATES: Final = (128, 1024)
 """On a CPU, how many of the most probable tokens top_p looks at before it sorts the vocabulary."""
+UNLIMITED: Final = 2**30
 
 Choose = Callable[[mx.array, mx.array], mx.array]
 """Logits [R, V] and numbers in [0, 1) [R, 1] → tokens [R, 1]."""
@@ -74,7 +76,7 @@ class _Plain:
     """Temperature and min_p, which need no order among the tokens."""
 
     def __init__(self, requests: Sequence[Generation]) -> None:
-        self._inverse_temperature = _column([_inverse(request.temperature) for request in requests])
+        self._sharpness = _column([_inverse(request.temperature) * UNIT for request in requests])
         self._min_p = _column([_log(request.min_p) for request in requests])
         self._has_min_p = any(request.min_p for request in requests)
 
@@ -85,7 +87,7 @@ class _Plain:
         """[R, V]: each token's probability, up to a factor a row; 0 where a filter dropped it."""
         logits = logits.astype(mx.float32)
         below_top = logits - logits.max(axis=-1, keepdims=True)
-        weights = _exp(below_top * self._inverse_temperature)
+        weights = _power(below_top * self._sharpness)
         return weights * (below_top >= self._min_p) if self._has_min_p else weights
 
 
@@ -96,14 +98,15 @@ class _Filtered:
     """
 
     def __init__(self, requests: Sequence[Generation]) -> None:
-        self._inverse_temperature = _column([_inverse(request.temperature) for request in requests])
+        self._sharpness = _column([_inverse(request.temperature) * UNIT for request in requests])
         self._min_p = _column([_log(request.min_p) for request in requests])
         self._top_p = _column([request.top_p if request.top_p < 1 else 2.0 for request in requests])
-        limits = [min(request.top_k, 2**30) or 2**30 for request in requests]
+        limits = [min(request.top_k, UNLIMITED) or UNLIMITED for request in requests]
         self._top_k = mx.array(limits, mx.int32)[:, None]
+        self._has_min_p = any(request.min_p for request in requests)
         self._has_top_p = any(request.top_p < 1 for request in requests)
         self._largest_k = max(limits)
-        self._largest_finite_k = max((limit for limit in limits if limit < 2**30), default=0)
+        self._largest_finite_k = max((limit for limit in limits if limit < UNLIMITED), default=0)
 
     def __call__(self, logits: mx.array, uniforms: mx.array) -> mx.array:
         return _draw(self.weights(logits), uniforms)
@@ -112,33 +115,38 @@ class _Filtered:
         """[R, V]: each token's probability, up to a factor a row; 0 where a filter dropped it."""
         logits = logits.astype(mx.float32)
         below_top = logits - logits.max(axis=-1, keepdims=True)
-        threshold = mx.maximum(self._threshold(below_top), self._min_p)
-        return _exp(below_top * self._inverse_temperature) * (below_top >= threshold)
+        threshold = self._threshold(below_top)
+        if self._has_min_p:
+            threshold = mx.maximum(threshold, self._min_p)
+        return _power(below_top * self._sharpness) * (below_top >= threshold)
 
     def _threshold(self, below_top: mx.array) -> mx.array:
         """[R, 1]: the smallest logit, below the row's top, that top_p and top_k keep."""
         vocabulary = below_top.shape[-1]
+        mass = _power(below_top * UNIT).sum(axis=-1, keepdims=True) * self._top_p if self._has_top_p else None
         if self._largest_k < vocabulary:
-            return self._threshold_among(_largest(below_top, self._largest_k), below_top)[0]
-        if mx.default_device() == mx.cpu and vocabulary > CANDIDATES:
-            # Sorting a large vocabulary takes longer than the model; the nucleus rarely needs more than the top.
-            count = min(max(CANDIDATES, self._largest_finite_k), vocabulary)
-            threshold, spilt = self._threshold_among(_largest(below_top, count), below_top)
-            if not spilt.any().item():
-                return threshold
-        return self._threshold_among(_largest(below_top, vocabulary), below_top)[0]
+            return self._threshold_among(_largest(below_top, self._largest_k), mass)[0]
+        if mx.default_device() == mx.cpu:
+            # Sorting a vocabulary may take longer than the model; the nucleus is mostly among the first few.
+            for candidates in CANDIDATES:
+                count = max(candidates, self._largest_finite_k)
+                if count < vocabulary:
+                    threshold, beyond = self._threshold_among(_largest(below_top, count), mass)
+                    if not beyond.any().item():
+                        return threshold
+        return self._threshold_among(mx.sort(below_top, axis=-1), mass)[0]
 
-    def _threshold_among(self, largest: mx.array, below_top: mx.array) -> tuple[mx.array, mx.array]:
-        """The threshold, and whether it may lie below the given largest values (both [R, 1])."""
+    def _threshold_among(self, largest: mx.array, mass: mx.array | None) -> tuple[mx.array, mx.array]:
+        """The threshold, and whether it may lie below the given largest values, which rise (both [R, 1]).
+
+        The mass is what top_p keeps of each row's, in untempered weights.
+        """
         count = largest.shape[-1]
-        last = mx.minimum(self._top_k, count) - 1
-        if self._has_top_p:
-            mass = _exp(below_top).sum(axis=-1, keepdims=True)
-            likely = _exp(largest)
-            above = mx.cumsum(likely, axis=-1) - likely
-            nucleus = (above < self._top_p * mass).sum(axis=-1, keepdims=True).astype(mx.int32) - 1
-            last = mx.minimum(last, nucleus)
-        return mx.take_along_axis(largest, last, axis=-1), (last == count - 1) & (self._top_k > count)
+        kept = self._top_k
+        if mass is not None:
+            above = mx.cumsum(_power(largest * UNIT), axis=-1, reverse=True, inclusive=False)
+            kept = mx.minimum(kept, (above < mass).sum(axis=-1, keepdims=True))
+        return mx.take_along_axis(largest, mx.maximum(count - kept, 0), axis=-1), kept >= count
 
 
 class _Uniforms:
@@ -181,7 +189,7 @@ def _draw(weights: mx.array, uniforms: mx.array) -> mx.array:
 
 
 def _largest(values: mx.array, count: int) -> mx.array:
-    """Each row's `count` largest values, in falling order [R, count], without sorting the row.
+    """Each row's `count` largest values, in rising order [R, count], without sorting the row.
 
     They lie within the `count` blocks that have the largest maxima, so only those blocks are looked into.
     """
@@ -195,15 +203,16 @@ def _largest(values: mx.array, count: int) -> mx.array:
         values = mx.take_along_axis(blocks, best, axis=1).reshape(rows, -1)
     if count < values.shape[1]:
         values = mx.partition(values, values.shape[1] - count, axis=-1)[:, -count:]
-    return -mx.sort(-values, axis=-1)
+    return mx.sort(values, axis=-1)
 
 
-def _exp(exponents: mx.array) -> mx.array:
-    """The exponential of numbers up to 0."""
-    if mx.default_device() == mx.cpu:
-        # On x86 MLX computes exp one value at a time, and slower yet where the result is subnormal.
-        return mx.power(2.0, mx.maximum(exponents * 1.4426950408889634, -115.0))
-    return mx.exp(exponents)
+# On x86 MLX computes exp one value at a time, so that powers of 2 are three times as fast; elsewhere exp is.
+UNIT: Final = math.log2(math.e) if mx.default_device() == mx.cpu else 1.0
+"""What a difference of logits is multiplied with before `_power`."""
+
+
+def _power(exponents: mx.array) -> mx.array:
+    return mx.power(2.0, exponents) if mx.default_device() == mx.cpu else mx.exp(exponents)
 
 
 def _column(values: list[float]) -> mx.array:
@@ -215,4 +224,4 @@ def _inverse(temperature: float) -> float:
 
 
 def _log(share: float) -> float:
-    return float(np.log(share)) if share else -np.inf
+    return math.log(share) if share else -math.inf
