@@ -117,9 +117,10 @@ class Generate(Generation, frozen=True):
     ids, which are used as they are."""
 
 
-class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
+class TextPart(Struct, forbid_unknown_fields=True, frozen=True):
     """A piece of a message."""
 
+    type: Literal["text"]
     text: str
 
 

@@ -87,7 +87,7 @@ class Registry:
         """
         with self._lock:
             self._check_free(id)
-            found = [self._live[target]] if target in self._live else [] if target else list(self._live.values())
+            found = [request for request in self._live.values() if target is None or request.id == target]
             self._outbox.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
             self._cancel(found)
 
