@@ -71,7 +71,7 @@ class BaseWorker:
         start_timeout: float = 30.0,
         patience: Patience = Patience(),  # noqa: B008 (immutable)
     ) -> None:
-        self._command = list(command or DEFAULT_COMMAND)
+        self._command = list(DEFAULT_COMMAND if command is None else command)
         self._watch_host = command is None if watch_host is None else watch_host
         self._on_stderr = on_stderr
         self._start_timeout = start_timeout
