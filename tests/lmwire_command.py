@@ -68,11 +68,21 @@ class Terminal:
         r"""Types; `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
         os.write(self._master, keys.encode())
 
-    def read_until(self, text: str) -> str:
+    def interrupt(self, text: str) -> str:
+        """Presses Ctrl-C at the prompt and reads up to `text`."""
+        self.type("\x03")
+        try:
+            return self.read_until(text, seconds=5)
+        except TimeoutError:
+            # Python notices a signal that lands just before readline waits for a key only after the next line.
+            self.type("\r")
+            return self.read_until(text)
+
+    def read_until(self, text: str, seconds: float = _SECONDS) -> str:
         """What appears up to `text`, and with it, without control sequences. What follows is left for the next call."""
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + seconds
         while text not in self._unread:
-            ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
+            ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
             if not ready:
                 raise TimeoutError(f"no {text!r} on the terminal, only {self._unread!r}")
             self._unread = _CONTROL_SEQUENCES.sub("", self._unread + self._read())

@@ -39,10 +39,9 @@ def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
 def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until("> ")
-        terminal.type(CTRL_C)
-        terminal.read_until("Ctrl-C once more leaves")
+        terminal.interrupt("Ctrl-C once more leaves")
         terminal.read_until("> ")
-        terminal.type(CTRL_C)
+        terminal.interrupt("\n")
         assert terminal.wait() == 0
 
 

@@ -77,14 +77,16 @@ def tell(result: ResultDone) -> None:
 
 def _read() -> str | None:
     """The next line; None when the person leaves: Ctrl-D, or Ctrl-C twice."""
-    for _ in range(2):
+    for hint in ("Ctrl-C once more leaves, as Ctrl-D does.", None):
         try:
             return input(_PROMPT)
         except EOFError:
-            note("")
-            return None
+            break
         except KeyboardInterrupt:
-            note("\nCtrl-C once more leaves, as Ctrl-D does.")
+            if hint:
+                print()
+                note(hint)
+    print()
     return None
 
 
