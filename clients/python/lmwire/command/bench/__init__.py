@@ -92,12 +92,7 @@ def _in_turns(rounds: int, base: Callable[[], float], measured: Callable[[], flo
 
 
 def _ratio(name: str, pairs: list[tuple[float, float]], target: float, unit: str) -> Figure:
-    """The median of the pairs' ratios: within a pair the machine is equally busy."""
-    base, measured = (median(rates) for rates in zip(*pairs, strict=True))
-    return Figure(
-        name,
-        median(measured / base for base, measured in pairs),
-        "x",
-        target,
-        detail=f"{measured:,.0f} of {base:,.0f} {unit}",
-    )
+    """The median of the pairs' ratios, with its pair: within one the machine is equally busy."""
+    pairs = sorted(pairs, key=lambda rates: rates[1] / rates[0])
+    base, measured = pairs[len(pairs) // 2]
+    return Figure(name, measured / base, "x", target, detail=f"{measured:,.0f} of {base:,.0f} {unit}")
