@@ -1,5 +1,6 @@
 """Commands and events to lines. Every event line stays under `LINE_OUT_BYTES`, whatever it carries."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -19,7 +20,15 @@ _FIELD_CHARACTERS = 256
 
 
 def encode_command(id: str, command: Command) -> bytes:
-    """One command as a line, `id` first, fields that have their default left out."""
+    """One command as a line, `id` first, fields that have their default left out.
+
+    Raises:
+        ValueError: a number is not finite, which JSON cannot carry.
+    """
+    for name in command.__struct_fields__:
+        value = getattr(command, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name}: {value} is no finite number")
     head = b'{"id":' + _encode(id) + b',"cmd":' + _encode(command.name)
     fields = _encode(command)
     return head + (b"}\n" if fields == b"{}" else b"," + fields[1:] + b"\n")

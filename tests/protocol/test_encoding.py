@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,3 +131,9 @@ def test_a_command_line_starts_with_its_id_and_reads_back(id: str, command: Comm
 def test_defaults_are_left_out_of_a_command_line() -> None:
     assert encode_command("1", Ping()) == b'{"id":"1","cmd":"ping"}\n'
     assert encode_command("1", Generate(prompt="a", top_k=0)) == b'{"id":"1","cmd":"generate","prompt":"a"}\n'
+
+
+def test_a_number_that_json_cannot_carry_is_refused_and_not_left_out() -> None:
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="temperature"):
+            encode_command("1", Generate(prompt="x", temperature=value))

@@ -1,5 +1,6 @@
 """The worker process: its parts put together, its threads, and the one way out."""
 
+import faulthandler
 import os
 import threading
 from collections.abc import Callable
@@ -50,7 +51,11 @@ class Process:
 
     def run(self) -> None:
         """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
-        self._watcher.take_signals(interactive=os.isatty(self._io.stdin))
+        faulthandler.enable()  # a crash in native code then says on stderr where it was
+        interactive = os.isatty(self._io.stdin)
+        if interactive:
+            self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
+        self._watcher.take_signals(interactive=interactive)
         self._spawn("printed", lambda: pipes.log_printed(self._io.printed, self._log))
         self._spawn("writer", lambda: self._outbox.run(self._registry.wake, self._watcher.host_gone))
         self._spawn("watcher", self._watcher.run)

@@ -208,4 +208,5 @@ def _joinable(cache: Any) -> Any:
 def _single(cache: Any) -> Any:
     if isinstance(cache, CacheList):
         return CacheList(*map(_single, cache.caches))
-    return cache.extract(0) if isinstance(cache, BatchKVCache | BatchRotatingKVCache) else cache
+    batched = isinstance(cache, BatchKVCache | BatchRotatingKVCache)
+    return cache.extract(0) if batched and cache.keys is not None else cache  # empty ones cannot be extracted

@@ -1,0 +1,168 @@
+"""The registry: whoever takes an id out writes its end, and nobody else does."""
+
+import random
+import threading
+from collections import Counter
+
+import msgspec
+import pytest
+
+from lmwire_protocol import Command, Generate, Info, Quit, RequestError
+from lmwire_worker.outbox import Outbox
+from lmwire_worker.registry import Registry
+from lmwire_worker.requests import Request
+from lmwire_worker.session import VOICE
+
+
+class Recorder(Outbox):
+    """Keeps the lines instead of writing them."""
+
+    def __init__(self) -> None:
+        super().__init__(-1)
+        self.lines: list[dict[str, object]] = []
+
+    def put_tokens(self, id: str, text: str, token_ids: object) -> None:
+        self.lines.append({"event": "token", "id": id, "token": text})
+
+    def put_terminal(self, id: str, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
+
+    def put_reply(self, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
+
+    def terminals(self) -> list[object]:
+        return [line["id"] for line in self.lines if line["event"] in ("done", "error")]
+
+
+@pytest.fixture
+def outbox() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def registry(outbox: Recorder) -> Registry:
+    return Registry(outbox)
+
+
+def request(id: str, command: Command | None = None) -> Request:
+    return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
+
+
+def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a"))
+    registry.cancel("c", "a")
+    assert outbox.terminals() == ["c", "a"]
+    assert registry.collect(block=False) is not None
+    assert registry.active_and_queued() == (0, 0)
+
+
+def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(registry: Registry, outbox: Recorder) -> None:
+    running = request("a")
+    registry.accept(running)
+    assert registry.start(running)
+    registry.cancel("c", "a")
+    assert outbox.terminals() == ["c"]
+    assert registry.take_cancelled() == [running]
+    registry.end(running, running.cancellation())
+    assert outbox.terminals() == ["c", "a"]
+
+
+def test_a_request_that_was_cancelled_while_queued_does_not_start(registry: Registry) -> None:
+    queued = request("a")
+    registry.accept(queued)
+    registry.cancel("c", "a")
+    assert not registry.start(queued)
+
+
+def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Recorder) -> None:
+    ended = request("a")
+    registry.accept(ended)
+    registry.start(ended)
+    registry.emit([(ended, "before", [1])])
+    registry.end(ended, ended.result("stop"))
+    registry.emit([(ended, "after", [2])])
+    registry.progress(ended, b'{"event":"progress","id":"a"}\n')
+    registry.end(ended, RequestError("internal", "again"))
+    assert [line["event"] for line in outbox.lines] == ["token", "done"]
+
+
+def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
+    registry: Registry, outbox: Recorder
+) -> None:
+    old, new = request("a"), request("a")
+    registry.accept(old)
+    registry.end(old, old.result("stop"))
+    registry.accept(new)
+    registry.emit([(old, "old", [1])])
+    registry.end(old, old.result("stop"))
+    assert outbox.terminals() == ["a"]
+    assert registry.active_and_queued() == (0, 1)
+
+
+def test_a_queued_id_cannot_be_taken_twice(registry: Registry) -> None:
+    registry.accept(request("a"))
+    with pytest.raises(RequestError, match="in flight") as refusal:
+        registry.accept(request("a"))
+    assert refusal.value.code == "duplicate_id"
+
+
+def test_quit_is_answered_last_and_draining_refuses_what_is_new(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a"))
+    registry.quit(request("q", Quit()), drain=False)
+    with pytest.raises(RequestError, match="quitting"):
+        registry.accept(request("b", Info()))
+    assert registry.collect(block=True) is not None, "what has come in is handed out, although it has ended"
+    assert registry.collect(block=True) is None
+    registry.close()
+    assert outbox.terminals() == ["a", "q"]
+
+
+def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry: Registry, outbox: Recorder) -> None:
+    """The engine, a canceller and a last resort race for every request, on threads of their own."""
+    rounds, batch = 60, 100
+    barrier = threading.Barrier(3)
+
+    def engine() -> None:
+        for _ in range(rounds):
+            barrier.wait()
+            for running in registry.collect(block=False) or []:
+                if registry.start(running):
+                    registry.emit([(running, "text", [1])])
+                    if random.random() < 0.5:
+                        registry.end(running, running.result("stop"))
+            for cancelled in registry.take_cancelled():
+                registry.end(cancelled, cancelled.cancellation())
+            barrier.wait()
+
+    def canceller() -> None:
+        for n in range(rounds):
+            barrier.wait()
+            for i in random.sample(range(batch), batch):
+                registry.cancel(f"c{n}.{i}", f"{n}.{i}")
+            barrier.wait()
+
+    def main() -> None:
+        for n in range(rounds):
+            for i in range(batch):
+                registry.accept(request(f"{n}.{i}"))
+            barrier.wait()
+            barrier.wait()
+            registry.cancel_where(lambda _: True)
+            for left in registry.take_cancelled():
+                registry.end(left, left.cancellation())
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (engine, canceller)]
+    for thread in threads:
+        thread.start()
+    main()
+    for thread in threads:
+        thread.join()
+    registry.end_all(Request.cancellation)
+    counts = Counter(outbox.terminals())
+    assert len(counts) == 2 * rounds * batch
+    assert set(counts.values()) == {1}
+    ended: set[object] = set()
+    for line in outbox.lines:
+        assert line["id"] not in ended, "nothing after a terminal"
+        if line["event"] != "token":
+            ended.add(line["id"])
