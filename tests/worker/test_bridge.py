@@ -182,3 +182,30 @@ def test_the_end_of_stdin_finishes_what_was_accepted_and_exits_0(bridge: Bridge)
     bridge.send({"cmd": "load", "path": "mock:step_ms=1"}, {"cmd": "generate", "prompt": "a b", "max_tokens": 100})
     assert bridge.rest()[-1] == {"done": True, "tokens_generated": 100}
     assert bridge.process.returncode == 0
+
+
+def test_a_real_model_answers_a_bridge_as_it_answers_version_1(tmp_path: Path) -> None:
+    model = str(write_model(tmp_path / "model", end_scale=0))
+    settings = {"max_tokens": 40, "temperature": 0, "top_p": 0, "top_k": 0, "min_p": 0}
+    messages = [{"role": "user", "content": "hello"}]
+    with WorkerProcess() as worker:
+        loaded = worker.load(model)
+        worker.call({"id": "g", "cmd": "generate", "prompt": "hello", "max_tokens": 40})
+        worker.call({"id": "c", "cmd": "chat", "messages": messages, "max_tokens": 40, "repetition_penalty": 1.5})
+    bridge = Bridge(sys.executable, str(BRIDGE))
+    bridge.send(
+        {"cmd": "load", "path": model},
+        {"cmd": "generate", "prompt": "hello", **settings},
+        {"cmd": "chat", "messages": messages, **settings, "repeat_penalty": 1.5},
+        {"cmd": "info"},
+        {"cmd": "quit"},
+    )
+    first, *rest, info = bridge.rest()
+    shared = {name: loaded[name] for name in ("model_type", "vocab_size")}
+    assert first == {"ok": True, **shared}
+    assert info == {**shared, "layers": loaded["layers"], "hidden_size": loaded["hidden_size"]}
+    for id, lines in (("g", rest[:41]), ("c", rest[41:])):
+        *tokens, done = lines
+        assert done == {"done": True, "tokens_generated": 40}
+        assert [line["token_id"] for line in tokens] == worker.token_ids(id)
+        assert "".join(line["token"] for line in tokens) == worker.text(id)
