@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +14,8 @@ from lmwire_protocol import Command, Generate, encode_command
 
 from ..failures import Failure
 
-WORKER: Final = [str(Path(sysconfig.get_path("scripts")) / "lmwire"), "worker"]
+WORKER: Final = [sys.argv[0], "worker"]
+"""What a host starts: this very command."""
 _decode = msgspec.json.decode
 
 
