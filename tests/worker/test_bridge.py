@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from worker_process import SECONDS
+from random_model import write_model
+from worker_process import SECONDS, WorkerProcess
 
 BRIDGE = Path(__file__).parents[2] / "worker" / "bridge.py"
 
