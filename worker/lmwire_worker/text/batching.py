@@ -75,6 +75,11 @@ class Generator(BatchGenerator):
         return self.next()
 
     @property
+    def running(self) -> int:
+        """Rows whose prompt is done."""
+        return len(self._generation_batch)
+
+    @property
     def prompts_in_work(self) -> int:
         """Prompts that the next step processes a slice of."""
         return min(self.prefill_batch_size, len(self._currently_processing) + len(self._unprocessed_sequences))

@@ -62,16 +62,18 @@ def _check_index(folder: Path) -> None:
 
 def _check_safetensors(path: Path) -> None:
     """Compares a file's size with what its header says; reads no weights."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, LONGEST_HEADER):
-            raise _bad(path, f"is truncated or no safetensors file: its {size} bytes do not hold its header")
-        try:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > min(size - 8, LONGEST_HEADER):
+                raise _bad(path, f"is truncated or no safetensors file: its {size} bytes do not hold its header")
             header = json.loads(file.read(length))
-            ends = [_tensor_end(name, tensor) for name, tensor in header.items() if name != "__metadata__"]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise _bad(path, f"has a damaged header: {error}") from None
+        ends = [_tensor_end(name, tensor) for name, tensor in header.items() if name != "__metadata__"]
+    except OSError as error:
+        raise _bad(path, f"cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise _bad(path, f"has a damaged header: {error}") from None
     expected = 8 + length + max(ends, default=0)
     if size != expected:
         raise _bad(path, f"has {size} bytes where its header says {expected}; fetch it again")
@@ -92,7 +94,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise _bad(path.parent, f"has no {path.name}, so it is no model") from None
     except OSError as error:
         raise _bad(path, f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad(path, f"is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise _bad(path, "is not a JSON object")

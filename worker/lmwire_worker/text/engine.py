@@ -40,6 +40,8 @@ class TextEngine:
             return _open(request, report, replace)
         except (RequestError, LoadCancelled) as error:
             failure = error
+        except Exception as error:  # a model's code may fail at anything, and the worker outlives it
+            failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
         # The traceback holds half a model through its frames' variables, so it ends here.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
         _release()

@@ -71,7 +71,7 @@ class TextLane:
         generator = self._generator
         assert generator is not None
         prompts = generator.prompts_in_work
-        running = len(self._streams) - prompts
+        running = generator.running
         generator.prefill_step_size = self._pace.slice(running, prompts)
         started = time.perf_counter()
         try:

@@ -90,7 +90,7 @@ def describe(folder: Path, config: dict[str, Any], network: Any, tokenizer: Toke
         path=str(folder),
         model_type=config["model_type"],
         vocab_size=_first(configs, ("vocab_size",)) or len(tokenizer),
-        layers=len(network.layers),
+        layers=len(getattr(network, "layers", ())),
         hidden_size=_first(configs, HIDDEN_FIELDS) or 0,
         context_len=context,
         weights_bytes=weights_bytes(network),

@@ -44,7 +44,7 @@ class Pace:
     def learn(self, seconds: float, running: int, tokens: int) -> None:
         """Takes in a step's time: with the answers that it decoded, and the prompt tokens that it processed."""
         if tokens == 0:
-            self._decode_s = _smooth(self._decode_s, seconds)
+            self._decode_s = _smooth(self._decode_s, seconds) if running else self._decode_s
         elif tokens >= LADDER[0]:  # a shorter one costs about the same as a single token
             decode_s = (self._decode_s or 0.0) if running else 0.0
             self._token_s = _smooth(self._token_s, max(seconds - decode_s, seconds / 10) / tokens)

@@ -1,6 +1,7 @@
 """From what a host calls a model to its folder on disk."""
 
 import difflib
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -22,10 +23,11 @@ def find_folder(path: str, report: Report) -> Path:
     """
     if path.startswith("builtin:"):
         raise RequestError("model_not_found", f"{path}: this worker has no built-in models; give a folder or a hub id")
-    folder = Path(path).expanduser()
-    if folder.is_dir():
-        return folder.resolve()
-    if folder.exists():
+    # The functions of os.path take any string, however long or odd.
+    folder = os.path.expanduser(path)
+    if os.path.isdir(folder):
+        return Path(folder).resolve()
+    if os.path.exists(folder):
         raise RequestError("model_not_found", f"{folder} is a file; give the folder that it lies in")
     if path.startswith(("/", "./", "../", "~")) or path in (".", ".."):
         raise RequestError("model_not_found", f"there is no folder {folder}")
@@ -36,5 +38,5 @@ def find_folder(path: str, report: Report) -> Path:
         return find_snapshot(hub_id, report)
     close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
-    problem = f"{path} is no folder, no hub id (owner/name) and no alias; {hint}"
+    problem = f"{path[:200]} is no folder, no hub id (owner/name) and no alias; {hint}"
     raise RequestError("model_not_found", problem)
