@@ -7,6 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from lmwire_protocol import __version__
+
 
 class Figure(NamedTuple):
     """One measured figure and what it should be."""
@@ -56,7 +58,8 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: metadata.version(name) for name in ("mlx", "mlx-lm", "lmwire")},
+        **{name: metadata.version(name) for name in ("mlx", "mlx-lm")},
+        "lmwire": __version__,
     }
 
 
