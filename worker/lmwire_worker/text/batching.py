@@ -7,6 +7,7 @@ and its one-step-ahead evaluation are used as they are.
 """
 
 import copy
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 import mlx.core as mx
@@ -187,7 +188,7 @@ class _Prompts(_Batch, PromptProcessingBatch):
 
 def batches(model: nn.Module) -> bool:
     """Whether several rows can run together: some caches cannot be joined, and would spoil the whole batch."""
-    return all(hasattr(layer, "merge") for layer in make_prompt_cache(model))
+    return all(hasattr(cache, "merge") for cache in _parts(make_prompt_cache(model)))
 
 
 def has_plain_caches(model: nn.Module) -> bool:
@@ -197,6 +198,14 @@ def has_plain_caches(model: nn.Module) -> bool:
     a trial to find out.
     """
     return all(type(layer) is KVCache for layer in make_prompt_cache(model))
+
+
+def _parts(caches: Iterable[Any]) -> Iterator[Any]:
+    for cache in caches:
+        if isinstance(cache, CacheList):
+            yield from _parts(cache.caches)
+        else:
+            yield cache
 
 
 def _merge(caches: list[Any]) -> Any:
