@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lmwire_protocol import Chat, Generate, Load, RequestError
 
-from .lane import Memory, Model, Outcome, Piece, Prefilled, Report
+from ..lane import Memory, Model, Outcome, Piece, Prefilled, Report
 
 _CONTEXT_LEN = 1 << 20
 _ROWS = 64
