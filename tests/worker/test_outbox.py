@@ -9,6 +9,7 @@ import pytest
 
 from lmwire_worker import outbox as outbox_module
 from lmwire_worker.outbox import Outbox
+from lmwire_worker.pipes import Pipes
 
 SECONDS = 30
 
@@ -18,7 +19,7 @@ class Written:
 
     def __init__(self) -> None:
         self.read_end, write_end = os.pipe()
-        self.outbox = Outbox(write_end)
+        self.outbox = Outbox(Pipes(-1, write_end, -1).write)
         self.drained = threading.Event()
         self.broken = threading.Event()
 

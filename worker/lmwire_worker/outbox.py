@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 
 from lmwire_protocol import encode_tokens, limits
 
-from . import pipes
-
 HIGH_WATER_BYTES = 256 * 1024
 """Waiting stream output (tokens and progress) from which on tokens of one request merge."""
 
@@ -57,11 +55,11 @@ class Outbox:
     """Takes output from every thread and writes it in order.
 
     Args:
-        fd: where the lines go.
+        write: takes finished lines; it may wait, and raises OSError when the host is gone.
     """
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # for the writer
         self._settled = threading.Condition(self._lock)  # for those who wait for the writer
@@ -124,10 +122,11 @@ class Outbox:
         with self._lock:
             self._sealed = True
 
-    def flush(self, seconds: float | None = None) -> None:
-        """Waits until everything is written, the host is gone, or the time is over."""
+    def flush(self, seconds: float | None = None) -> bool:
+        """Waits until everything is written, the host is gone, or the time is over. False when the host is gone."""
         with self._lock:
             self._settled.wait_for(lambda: self._dead or not (self._queue or self._writing), seconds)
+            return not self._dead
 
     def run(self, drained: Callable[[], None], broken: Callable[[], None]) -> None:
         """The writer's thread.
@@ -139,7 +138,7 @@ class Outbox:
         while True:
             batch = self._take()
             try:
-                pipes.write(self._fd, b"".join([item.lines() for item in batch]))
+                self._write(b"".join([item.lines() for item in batch]))
             except OSError:
                 self._give_up()
                 broken()

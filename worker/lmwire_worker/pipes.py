@@ -8,19 +8,38 @@ import fcntl
 import os
 import select
 import sys
-from typing import NamedTuple
 
 from .log import Log
 
 _PRINTED_BYTES = 2000
 
 
-class Pipes(NamedTuple):
+class Pipes:
     """The host's ends. `stdin` reads commands, `stdout` takes events, `printed` is what anyone else writes to fd 1."""
 
-    stdin: int
-    stdout: int
-    printed: int
+    def __init__(self, stdin: int, stdout: int, printed: int) -> None:
+        self.stdin = stdin
+        self.stdout = stdout
+        self.printed = printed
+
+    def read(self, size: int) -> bytes:
+        """Reads what has come, waiting for the first byte; empty at the end of the stream."""
+        while True:
+            try:
+                return os.read(self.stdin, size)
+            except BlockingIOError:  # the host shares a descriptor that it made non-blocking
+                select.select([self.stdin], [], [])
+            except OSError:  # a terminal that was hung up, a socket whose other end is gone: nothing more will come
+                return b""
+
+    def write(self, data: bytes) -> None:
+        """Writes all of `data`."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self.stdout, view) :]
+            except BlockingIOError:
+                select.select([], [self.stdout], [])
 
 
 def take_over() -> Pipes:
@@ -29,12 +48,9 @@ def take_over() -> Pipes:
     Raises:
         OSError: stdout is closed.
     """
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 2):
-        try:
-            os.fstat(fd)
-        except OSError:  # started with it closed: nothing else may get this number
-            os.dup2(null, fd)
+    os.fstat(1)
+    while (null := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(null, True)  # started with it closed: nothing else may get this number
     # From 3 up, so that a private pipe never sits on a number that means something to a library.
     stdin = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
     stdout = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -57,22 +73,3 @@ def log_printed(printed: int, log: Log) -> None:
         for line in lines:
             if line.strip():
                 log(f"printed to stdout: {line[:_PRINTED_BYTES].decode('utf-8', 'replace')}")
-
-
-def read(fd: int, size: int) -> bytes:
-    """Reads what is there, waiting for the first byte; empty at the end of the stream."""
-    while True:
-        try:
-            return os.read(fd, size)
-        except BlockingIOError:  # the host shares a descriptor that it made non-blocking
-            select.select([fd], [], [])
-
-
-def write(fd: int, data: bytes) -> None:
-    """Writes all of `data`."""
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except BlockingIOError:
-            select.select([], [fd], [])

@@ -17,7 +17,7 @@ from .registry import Registry
 from .requests import Request
 from .scheduler import Scheduler
 from .session import Session
-from .watcher import Watcher
+from .watcher import EXIT_HOST_GONE, Watcher
 
 if TYPE_CHECKING:
     from .bridge import BridgeSession
@@ -43,7 +43,7 @@ class Process:
         self._io = io
         self._log = log
         self._engine = engine
-        self._outbox = Outbox(io.stdout)
+        self._outbox = Outbox(io.write)
         self._registry = Registry(self._outbox)
         self._watcher = Watcher(self._registry, io.stdout)
         self._scheduler = Scheduler(self._registry, self._outbox, engine, log)
@@ -51,7 +51,7 @@ class Process:
 
     def run(self) -> None:
         """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
-        faulthandler.enable()  # a crash in native code then says on stderr where it was
+        faulthandler.enable(2)  # a crash in native code then says on stderr where it was
         interactive = os.isatty(self._io.stdin)
         if interactive:
             self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
@@ -73,7 +73,7 @@ class Process:
     def _read(self) -> None:
         """The reader's thread. The end of stdin ends only the taking of requests."""
         lines = LineSplitter(limits.LINE_IN_BYTES)
-        while data := pipes.read(self._io.stdin, _READ_BYTES):
+        while data := self._io.read(_READ_BYTES):
             for line in lines.feed(data):
                 self._handle(line)
         for line in lines.finish():
@@ -121,9 +121,10 @@ class Process:
         may be inside a read or an evaluation, and MLX's own teardown aborts then.
         """
         self._registry.wait_over()
+        code = self._watcher.exit_code  # now: a host may close its end as soon as it has read the last line
         self._registry.close()
-        self._outbox.flush()
-        code = self._watcher.exit_code
+        if not self._outbox.flush():
+            code = EXIT_HOST_GONE
         self._log.close(_LOG_SECONDS)
         os._exit(code)
 
