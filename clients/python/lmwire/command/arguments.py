@@ -54,6 +54,7 @@ def _parser() -> Parser:
     _add_models(subcommands)
     _add_bench(subcommands)
     _add_schema(subcommands)
+    _add_conformance(subcommands)
     return parser
 
 
@@ -148,6 +149,31 @@ def _add_schema(subcommands: Any) -> None:
         "--meta", action="store_true", help="print what a schema cannot hold: limits, error codes, exit codes"
     )
     parser.set_defaults(run=_lazily("schema"))
+
+
+def _add_conformance(subcommands: Any) -> None:
+    parser = subcommands.add_parser("conformance", help="prove a worker or a host right, in whatever language")
+    sides = parser.add_subparsers(title="sides", metavar="SIDE", required=True, dest="side")
+    worker = sides.add_parser(
+        "worker",
+        help="play every transcript of protocol/transcripts against a worker",
+        description=dedent("""\
+            Play the transcripts of protocol/transcripts against a worker, one process or more for each. Every line
+            that it writes is held to PROTOCOL.md. Exits with 0 when all is well, with 1 when something failed."""),
+        epilog="example:\n  lmwire conformance worker --model ./my-model -- ./my-worker --its-option",
+    )
+    worker.add_argument("--model", default="mock", metavar="PATH", help="what the worker can load (default: mock)")
+    _add_kit_options(worker, "the command that runs the worker")
+
+
+def _add_kit_options(parser: argparse.ArgumentParser, program: str) -> None:
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a rule, or a case; again for more")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="known failures, a line `name: reason` each")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds of any wait (default: 60)")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help=f"{program}; write -- before it")
+    parser.set_defaults(run=_lazily("conformance"))
 
 
 def _lazily(module: str) -> Callable[[argparse.Namespace], int]:

@@ -1,0 +1,62 @@
+"""`lmwire conformance`: the kit's cases, told one by one, and the files that CI systems and programs read."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmwire_conformance import baseline, report
+from lmwire_conformance.report import Case
+
+from .failures import USAGE, Failure
+
+
+def run(arguments: Namespace) -> int:
+    try:
+        known = baseline.read(arguments.baseline) if arguments.baseline else {}
+        cases = _worker(arguments, known)
+    except (ValueError, OSError) as error:
+        raise Failure(f"conformance: {error}", USAGE) from None
+    return _finish(arguments, cases)
+
+
+def _worker(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
+    from lmwire_conformance.worker import check_worker
+
+    return check_worker(
+        arguments.command,
+        model=arguments.model,
+        only=arguments.only,
+        known=known,
+        seconds=arguments.timeout,
+        tell=_Progress(),
+    )
+
+
+class _Progress:
+    """Counts the cases on a terminal's stderr while they run."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, case: Case) -> None:
+        self._count += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{self._count} {case.name}", end="", file=sys.stderr, flush=True)
+
+
+def _finish(arguments: Namespace, cases: Sequence[Case]) -> int:
+    """Prints the report, writes the files, and returns the exit code."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    for case in cases:
+        print(report.line(case))
+    print(report.summary(cases))
+    _write(arguments.junit, report.as_junit(cases, f"lmwire conformance {arguments.side}"))
+    _write(arguments.json, report.as_json(cases))
+    return report.exit_code(cases)
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is not None:
+        path.write_text(text, encoding="utf-8")

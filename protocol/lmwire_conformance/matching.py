@@ -1,0 +1,79 @@
+"""Patterns: what a transcript says about a line, where the line itself varies from worker to worker."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+TYPES: Final[dict[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "list": list,
+    "object": dict,
+}
+MATCHERS: Final = ("$type", "$range", "$regex", "$same", "$not", "$or", "$each", "$has")
+
+
+def matches(pattern: Any, value: Any, said: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> bool:
+    """Whether a value is as a pattern says; README.md beside the transcripts explains patterns.
+
+    Args:
+        pattern: JSON, with matchers in it.
+        value: JSON without null members, or None where there is nothing.
+        said: the answers taken so far, by id, for `$same`.
+        path: where in the answer the value stands.
+    """
+    if isinstance(pattern, dict):
+        if is_matcher(pattern):
+            ((kind, wanted),) = pattern.items()
+            return _matches_kind(kind, wanted, value, said, path)
+        return isinstance(value, dict) and all(
+            matches(item, value.get(name), said, (*path, name)) for name, item in pattern.items()
+        )
+    if isinstance(pattern, list):
+        return (
+            isinstance(value, list)
+            and len(value) == len(pattern)
+            and all(
+                matches(item, found, said, (*path, place))
+                for place, (item, found) in enumerate(zip(pattern, value, strict=True))
+            )
+        )
+    return type(pattern) is type(value) and pattern == value
+
+
+def is_matcher(pattern: Mapping[str, Any]) -> bool:
+    """Whether an object is one of the matchers, not an object to compare with."""
+    return len(pattern) == 1 and next(iter(pattern)) in MATCHERS
+
+
+def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], path: tuple[str | int, ...]) -> bool:
+    match kind:
+        case "$type":
+            return isinstance(value, TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+        case "$range":
+            low, high = wanted
+            return (
+                matches({"$type": "number"}, value, said)
+                and (low is None or value >= low)
+                and (high is None or value <= high)
+            )
+        case "$regex":
+            return isinstance(value, str) and re.search(wanted, value) is not None
+        case "$same":
+            return value == _at(said[wanted], path)
+        case "$not":
+            return not matches(wanted, value, said, path)
+        case "$or":
+            return any(matches(one, value, said, path) for one in wanted)
+        case "$each":
+            return isinstance(value, list) and all(matches(wanted, item, said, path) for item in value)
+        case _:  # $has
+            return isinstance(value, list) and any(matches(wanted, item, said, path) for item in value)
+
+
+def _at(answer: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        answer = answer.get(step) if isinstance(answer, dict) else answer[step]
+    return answer

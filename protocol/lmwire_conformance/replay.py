@@ -1,0 +1,177 @@
+"""Plays a transcript against a worker."""
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .matching import matches
+from .peer import Peer
+from .report import Case
+from .transcript import Step, Transcript, expand, filled
+from .violation import Violation, shown
+
+MODEL = "$MODEL"
+GRACE_SECONDS = 1.0
+"""What a busy machine may add to the seconds that the protocol allows."""
+
+
+def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> Case:
+    """One transcript's outcome.
+
+    Args:
+        transcript: the conversation.
+        command: what starts the worker.
+        model: the path that `$MODEL` stands for.
+        seconds: how long any wait may take.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    began = time.monotonic()
+    replay = _Replay(transcript, command, model, seconds)
+    try:
+        replay.play()
+    except Violation as violation:
+        spent = time.monotonic() - began
+        where = f"{violation.expected} ({transcript.name}.jsonl:{replay.line})"
+        return Case(transcript.name, violation.rules, "fail", where, violation.seen, spent)
+    return Case(transcript.name, transcript.rules, "pass", seconds=time.monotonic() - began)
+
+
+class _Replay:
+    def __init__(self, transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> None:
+        self._transcript = transcript
+        self._command = command
+        self._model = model
+        self._seconds = seconds
+        self.line = 1
+        """The line of the file that is being played."""
+        self._start()
+
+    def play(self) -> None:
+        """Every step, and the end of stdin behind the last."""
+        try:
+            for step in self._transcript.steps:
+                self.line = step.number
+                play: Callable[[Step, tuple[str, ...]], None] = getattr(self, f"_step_{step.kind}")
+                play(step, (step.rule,) if step.rule else self._transcript.rules)
+            if not self._over:
+                self._peer.close_stdin()
+                self._exit(0, None, ("E-2",))
+        finally:
+            self._peer.kill()
+
+    def _start(self) -> None:
+        self._peer = Peer(self._command, self._seconds)
+        self._over = False
+        self._said: dict[str, Any] = {}
+        self._taken: Counter[str | None] = Counter()
+        self._places: Counter[str] = Counter()  # how far `event` and `line` have looked
+
+    # What the host does.
+
+    def _step_send(self, step: Step, rules: tuple[str, ...]) -> None:
+        commands = step.what if isinstance(step.what, list) else [step.what]
+        lines = [self._encoded(filled(command, n)) for n in step.times for command in commands]
+        self._peer.write(b"".join(lines))
+
+    def _step_write(self, step: Step, rules: tuple[str, ...]) -> None:
+        self._peer.write(expand(json.dumps(step.what)))
+
+    def _step_close(self, step: Step, rules: tuple[str, ...]) -> None:
+        {"stdin": self._peer.close_stdin, "stdout": self._peer.close_stdout}[step.what]()
+
+    def _step_signal(self, step: Step, rules: tuple[str, ...]) -> None:
+        self._peer.signal(signal.Signals[step.what])
+
+    def _step_read(self, step: Step, rules: tuple[str, ...]) -> None:
+        (self._peer.start_reading if step.what else self._peer.stop_reading)()
+
+    def _step_start(self, step: Step, rules: tuple[str, ...]) -> None:
+        self._peer.kill()
+        self._start()
+
+    def _encoded(self, command: dict[str, Any]) -> bytes:
+        command = {name: self._model if value == MODEL else value for name, value in command.items()}
+        return json.dumps(command, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+    # What the worker must do.
+
+    def _step_answer(self, step: Step, rules: tuple[str, ...]) -> None:
+        patterns = [filled(step.what, n) for n in step.times]
+        needed = step.options.get("at_least", len(patterns))
+        answers = [self._answer(pattern, rules) for pattern in patterns]
+        good = [matches(pattern, answer, self._said) for pattern, answer in zip(patterns, answers, strict=True)]
+        if sum(good) < needed:
+            bad = good.index(False)
+            many = f"{needed} of {len(patterns)} as " if len(patterns) > 1 else ""
+            raise Violation(rules, many + _json(patterns[bad]), _json(answers[bad]))
+        for pattern, answer in zip(patterns, answers, strict=True):
+            if "id" in pattern:
+                self._said[pattern["id"]] = answer
+
+    def _answer(self, pattern: dict[str, Any], rules: tuple[str, ...]) -> dict[str, Any]:
+        """The next terminal of the pattern's id, or the next error without id; taken, whatever else it says."""
+        id = pattern.get("id")
+        place = self._taken[id]
+        self._taken[id] += 1
+        session = self._peer.session
+
+        def find() -> dict[str, Any] | None:
+            answers = session.strays if id is None else session.terminals[id]
+            return answers[place] if place < len(answers) else None
+
+        return self._peer.wait(find, (*rules, "T-1") if "T-1" not in rules else rules, _json(pattern))
+
+    def _step_event(self, step: Step, rules: tuple[str, ...]) -> None:
+        self._next(step.what, "event", rules)
+
+    def _step_line(self, step: Step, rules: tuple[str, ...]) -> None:
+        line = self._next({}, "line", rules)
+        while not matches(step.what, line, self._said):
+            if "after" not in step.options or not matches(step.options["after"], line, self._said):
+                raise Violation(rules, _json(step.what), _json(line))
+            line = self._next({}, "line", rules)
+
+    def _next(self, pattern: dict[str, Any], kind: str, rules: tuple[str, ...]) -> dict[str, Any]:
+        """The next line that matches; those before it are passed over."""
+        objects = self._peer.session.objects
+
+        def find() -> dict[str, Any] | None:
+            while self._places[kind] < len(objects):
+                self._places[kind] += 1
+                if matches(pattern, objects[self._places[kind] - 1], self._said):
+                    return objects[self._places[kind] - 1]
+            return None
+
+        return self._peer.wait(find, rules, _json(pattern))
+
+    def _step_lines(self, step: Step, rules: tuple[str, ...]) -> None:
+        count = len(self._peer.session.objects)
+        if count != step.what:
+            last = [_json(line) for line in self._peer.session.objects[-3:]]
+            raise Violation(rules, f"{step.what} lines in all", f"{count}, the last ones {' '.join(last)}")
+
+    def _step_order(self, step: Step, rules: tuple[str, ...]) -> None:
+        ends = [line.get("id") for line in self._peer.session.objects if line.get("event") in ("done", "error")]
+        for n in step.times:
+            ids = filled(step.what, n)
+            seen = [id for id in ends if id in ids]
+            if seen != ids:
+                raise Violation(rules, f"the terminals in the order {_json(ids)}", _json(seen))
+
+    def _step_exit(self, step: Step, rules: tuple[str, ...]) -> None:
+        self._exit(step.what, step.options.get("within"), rules)
+
+    def _exit(self, wanted: int, within: float | None, rules: tuple[str, ...]) -> None:
+        self._over = True
+        code = self._peer.wait_exit(None if within is None else within + GRACE_SECONDS, rules)
+        if code != wanted:
+            raise Violation(rules, f"exit code {wanted}", f"exit code {code}; {self._peer.last_words()}")
+
+
+def _json(value: Any) -> str:
+    return shown(json.dumps(value, ensure_ascii=False))

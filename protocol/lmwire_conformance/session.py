@@ -1,0 +1,286 @@
+"""One run of a worker as its host knows it: what was sent, what is owed, what came; every event is held to the rules.
+
+A host cannot know when a line is read. So a line counts as sent before it is written, and what is owed after a quit,
+a signal or a refused hello is left open: the worker may have been gone.
+"""
+
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from lmwire_protocol import (
+    CLIENT_CODES,
+    CODES,
+    EXIT_CODES,
+    Cancel,
+    Command,
+    Generation,
+    Hello,
+    LineSplitter,
+    Load,
+    Quit,
+    RequestError,
+    decode_command,
+    decode_object,
+    limits,
+    recover_id,
+    usable_id,
+)
+from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token
+
+from . import lines, results
+from .violation import Violation, shown
+
+RULES: Final = ("B-4", "C-3", "F-10", "F-14", "I-3", "I-5", "K-2", "K-3", "O-2", "T-1", "T-2", "#commands", "#progress")
+"""The rules that are checked here, on every event of every run."""
+
+_REFUSED: Final = {"parse_error", "line_too_long", "unknown_command"}
+"""Codes that a line without a fault never gets."""
+_TURNED_AWAY: Final = {"invalid_request", "busy", "draining", "unsupported_protocol"}
+"""Codes of a load that never began, and so has nothing to say about the model."""
+
+
+@dataclass
+class Use:
+    """A line with a usable id, until its terminal."""
+
+    id: str
+    command: Command | RequestError
+    """What it asks for, or how it must be refused."""
+    owed: bool
+    """Whether the worker must have answered it by its end."""
+    sent_at: float
+    texts: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    progress: int = 0
+
+    @property
+    def asks(self) -> str:
+        """The command's name, or the code of the refusal."""
+        return self.command.code if isinstance(self.command, RequestError) else self.command.name
+
+
+class Session:
+    """What both sides have said.
+
+    `terminals` has the terminals of each id in order, `strays` the errors without id, `objects` every line. A terminal
+    has the members `@text`, `@token_ids` and `@tokens` on top: the request's token events, joined and counted.
+    """
+
+    def __init__(self) -> None:
+        self.objects: list[dict[str, Any]] = []
+        self.terminals: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.strays: list[dict[str, Any]] = []
+        self.bridge: bool | None = None
+        self._splitter = LineSplitter(limits.LINE_IN_BYTES)
+        self._uses: dict[str, list[Use]] = defaultdict(list)  # those unanswered
+        self._used: Counter[str] = Counter()  # all
+        self._cancels: dict[str, str | None] = {}  # those answered: by id, their targets; None for all
+        self._sent_lines = 0
+        self._stray_lines = self._owed_strays = 0
+        self._answers_hello: str | None = None
+        self._ending = False
+        self._quitting = False
+
+    # What the host does.
+
+    def sent(self, data: bytes) -> None:
+        """The host is about to write this."""
+        for line in self._splitter.feed(data):
+            self._send(line)
+
+    def closed(self) -> None:
+        """The host is about to close stdin."""
+        for line in self._splitter.finish():
+            self._send(line)
+
+    def ends(self) -> None:
+        """The host asks the worker to end at once: what is sent from now on may find nobody."""
+        self._ending = True
+
+    # What the worker does.
+
+    def seen(self, line: bytes) -> None:
+        """The worker has written this line, given without its newline.
+
+        Raises:
+            Violation: it may not.
+        """
+        value = lines.read_line(line)
+        self.objects.append(value)
+        if self._sent_lines == 0:
+            raise Violation(("F-19",), "nothing before a line was sent", line)
+        if self.bridge:
+            return
+        event = _event(value, line)
+        id = value.get("id")
+        if self._quitting and not self._is_quit(id):
+            raise Violation(("O-2",), "nothing after the `done` of `quit`", line)
+        if len(self.objects) == 1 and self._answers_hello not in (None, id):
+            raise Violation(("O-2",), "the answer to `hello`, which was the first line", line)
+        if id is None:
+            self._stray(value, event, line)
+        elif not self._uses[id]:
+            raise Violation(("T-1",), f"nothing with the id {id!r}, of which no request is in flight", line)
+        elif isinstance(event, Done | Error):
+            self._end(self._uses[id], value, event, line)
+        elif event is not None:
+            self._stream(self._uses[id], event, line)
+
+    def ended(self, code: int) -> None:
+        """The worker's output has ended, and it exited with this code.
+
+        Raises:
+            Violation: it owes something, or has no such exit code.
+        """
+        if code not in EXIT_CODES:
+            codes = ", ".join(map(str, EXIT_CODES))
+            raise Violation(("#how-a-worker-ends",), f"one of the exit codes {codes}", f"exit code {code}")
+        for use in (use for uses in self._uses.values() for use in uses if use.owed):
+            raise Violation(("T-1",), f"a terminal with the id {use.id!r} ({use.asks})", "the output ended without it")
+        if len(self.strays) < self._owed_strays:
+            owed = f"{self._owed_strays} errors for lines without a usable id, or with one in flight"
+            raise Violation(("F-10", "I-4"), owed, f"{len(self.strays)}")
+
+    # Details.
+
+    def _send(self, line: Any) -> None:
+        self._sent_lines += 1
+        id, command = self._read(line)
+        if self.bridge:
+            return
+        if id is None:
+            self._stray_lines += 1
+            self._owed_strays += not self._ending
+            return
+        self._used[id] += 1
+        self._uses[id].append(Use(id, command, not self._ending, time.monotonic()))
+        if isinstance(command, Hello):
+            if self._sent_lines == 1:
+                self._answers_hello = id
+            self._ending |= command.protocol[0] > limits.PROTOCOL_VERSION
+        self._ending |= isinstance(command, Quit)
+
+    def _read(self, line: Any) -> tuple[str | None, Command | RequestError]:
+        """A line as a worker reads it: the id to answer to, and the command or how it is refused."""
+        try:
+            fields = decode_object(line)
+        except RequestError as error:
+            return recover_id(line.data), error
+        if self.bridge is None:
+            self.bridge = "id" not in fields
+        id = fields.get("id")
+        if not isinstance(id, str) or not usable_id(id):
+            return None, RequestError("invalid_request", "no usable id", field="id")
+        try:
+            return id, decode_command(fields)
+        except RequestError as error:
+            return id, error
+
+    def _is_quit(self, id: str | None) -> bool:
+        return any(isinstance(use.command, Quit) for use in self._uses.get(id or "", []))
+
+    def _stray(self, value: dict[str, Any], event: Event | None, line: bytes) -> None:
+        if not isinstance(event, Error):
+            raise Violation(("#events",), "an `id`, which only an error may lack", line)
+        self.strays.append(value)
+        if event.bad_id is None:
+            if len([stray for stray in self.strays if "bad_id" not in stray]) > self._stray_lines:
+                raise Violation(("T-2",), "no error without `id`: every line so far had a usable one", line)
+            return
+        uses = self._uses[event.bad_id]
+        if not uses or self._used[event.bad_id] < 2:
+            raise Violation(("I-3", "I-5"), "a `bad_id` that two lines have used, one of them unanswered", line)
+        refused = [use for use in uses if event.code in (use.asks, "duplicate_id")]
+        if not refused:
+            raise Violation(("I-5",), f"the code of the later line, {uses[-1].asks}", line)
+        uses.remove(refused[-1])
+
+    def _stream(self, uses: list[Use], event: Event, line: bytes) -> None:
+        able = [use for use in uses if isinstance(use.command, Command) and type(event) in use.command.streams]
+        if not able:
+            raise Violation(("#commands",), f"no such event for {uses[0].asks}", line)
+        use = able[0]
+        if isinstance(event, Token):
+            if lines.json_bytes(event.token) > limits.TEXT_BYTES:
+                raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of text in one event", line)
+            use.texts.append(event.token)
+            use.token_ids += event.token_ids
+        elif isinstance(event, Progress):
+            use.progress += 1
+            if use.progress > 10 * (time.monotonic() - use.sent_at) + 1:
+                raise Violation(("#progress",), "at most ten progress events a second for one request", line)
+
+    def _end(self, uses: list[Use], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
+        use = _refused(uses, event, line) if isinstance(event, Error) else _done(uses, value, line)
+        if _is_cancelled(event, value) and not self._may_be_cancelled(use.id):
+            raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {use.id!r} before it", line)
+        if isinstance(use.command, Generation) and isinstance(event, Done):
+            results.check(use.command, value, "".join(use.texts), use.token_ids, line)
+        if isinstance(use.command, Cancel) and isinstance(event, Done):
+            self._cancels[use.id] = use.command.target
+        self._quitting |= isinstance(use.command, Quit) and isinstance(event, Done)
+        uses.remove(use)
+        joined = {"@text": "".join(use.texts), "@token_ids": use.token_ids, "@tokens": len(use.token_ids)}
+        self.terminals[use.id].append({**value, **joined})
+
+    def _may_be_cancelled(self, id: str) -> bool:
+        return self._ending or any(target in (None, id) for target in self._cancels.values())
+
+
+def _event(value: dict[str, Any], line: bytes) -> Event | None:
+    """The event, a `done` only as far as all have it; None for one that this kit does not know."""
+    name = value.get("event")
+    if not isinstance(name, str):
+        raise Violation(("#events",), "a member `event`", line)
+    if name not in EVENTS:
+        return None
+    try:
+        return msgspec.convert(value, EVENTS[name])
+    except msgspec.ValidationError as error:
+        raise Violation((f"#{name}",), f"a valid {name} event: {error}", line) from None
+
+
+def _done(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:
+    """The use that a `done` ends."""
+    why = f"an error {uses[0].asks}, for that line is refused"
+    rule = "F-10"
+    for use in uses:
+        if isinstance(use.command, RequestError):
+            continue
+        try:
+            msgspec.convert(value, use.command.done)
+        except msgspec.ValidationError as error:
+            why, rule = f"a valid done of {use.asks}: {error}", f"#{use.asks}"
+        else:
+            return use
+    raise Violation((rule,), why, line)
+
+
+def _refused(uses: list[Use], error: Error, line: bytes) -> Use:
+    """The use that an `error` ends."""
+    if error.code in CLIENT_CODES:
+        raise Violation(("#errors",), "a code that workers use", line)
+    if error.code in CODES and error.code != "model_not_found" and error.retryable != CODES[error.code][0]:
+        raise Violation(("#errors",), f"`retryable` as the code {error.code} has it", line)
+    if lines.json_bytes(error.error) > limits.ERROR_BYTES:
+        raise Violation(("F-14",), f"a sentence of at most {limits.ERROR_BYTES} bytes", shown(line))
+    for use in uses:
+        if use.asks == error.code:
+            return use
+    for use in uses:
+        if isinstance(use.command, Command) and error.code not in _REFUSED:
+            began = isinstance(use.command, Load) and error.code not in _TURNED_AWAY
+            if began and error.loaded is None:
+                raise Violation(("B-4",), "a failed load that says whether a model is `loaded`", line)
+            return use
+    asked = uses[0]
+    expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.asks
+    raise Violation(("F-10", "I-5"), expected, line)
+
+
+def _is_cancelled(event: Event, value: dict[str, Any]) -> bool:
+    return (event.code if isinstance(event, Error) else value.get("finish_reason")) == "cancelled"
