@@ -1,6 +1,7 @@
 """Lines for people, on stderr, through a bounded thread: a host that does not read them slows nothing down."""
 
 import os
+import select
 import threading
 from queue import SimpleQueue
 
@@ -32,6 +33,14 @@ class Log:
     def _run(self) -> None:
         while (text := self._lines.get()) is not None:
             try:
-                os.write(2, f"lmwire: {text}\n".encode("utf-8", "replace"))
+                _write(f"lmwire: {text}\n".encode("utf-8", "replace"))
             except OSError:
                 return  # nobody can read it any more
+
+
+def _write(data: bytes) -> None:
+    while data:
+        try:
+            data = data[os.write(2, data) :]
+        except BlockingIOError:  # the host shares a descriptor that it made non-blocking
+            select.select([], [2], [])

@@ -60,15 +60,15 @@ class Process:
         self._spawn("writer", lambda: self._outbox.run(self._registry.wake, self._watcher.host_gone))
         self._spawn("watcher", self._watcher.run)
         self._spawn("reader", self._read)
-        self._spawn("leaver", self._leave_when_over)
+        leaver = self._spawn("leaver", self._leave_when_over)
         self._guard(self._serve)
+        leaver.join()
 
     def _serve(self) -> None:
         self._registry.wait_opened()
         self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
         self._engine.prepare()
         self._scheduler.run()
-        self._leave_when_over()
 
     def _read(self) -> None:
         """The reader's thread. The end of stdin ends only the taking of requests."""
@@ -128,8 +128,10 @@ class Process:
         self._log.close(_LOG_SECONDS)
         os._exit(code)
 
-    def _spawn(self, name: str, work: Callable[[], None]) -> None:
-        threading.Thread(target=self._guard, args=(work,), name=name, daemon=True).start()
+    def _spawn(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _guard(self, work: Callable[[], None]) -> None:
         """Runs one of the process's threads; a bug in any of them ends all requests, and then the process.

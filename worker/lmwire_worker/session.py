@@ -121,18 +121,18 @@ class Session:
             self._registry.refuse(error, id, protocols=[limits.PROTOCOL_VERSION])
             self._refused()
             return
+        if hello.host_pid is not None and not is_ancestor(hello.host_pid):
+            raise RequestError(
+                "invalid_request",
+                f"`host_pid`: process {hello.host_pid} is not an ancestor of this worker ({os.getpid()});"
+                " leave it out when the worker runs on another machine or in a container",
+                field="host_pid",
+            )
+        self._registry.reply(id, encode_event(self._welcome(id)))
         if hello.client:
             self._log(f"the host is {hello.client!r}")
         if hello.host_pid is not None:
-            if not is_ancestor(hello.host_pid):
-                raise RequestError(
-                    "invalid_request",
-                    f"`host_pid`: process {hello.host_pid} is not an ancestor of this worker ({os.getpid()});"
-                    " leave it out when the worker runs on another machine or in a container",
-                    field="host_pid",
-                )
             self._watcher.watch_host(hello.host_pid)
-        self._registry.reply(id, encode_event(self._welcome(id)))
 
     def _welcome(self, id: str) -> HelloDone:
         return HelloDone(

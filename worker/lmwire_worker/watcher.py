@@ -16,6 +16,9 @@ from .requests import Request
 EXIT_OK = 0
 EXIT_HOST_GONE = 74
 
+_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""SIGINT comes here only from a terminal."""
+
 _QUIT_SECONDS = 2.0
 """An undrained quit lets requests end by themselves for so long."""
 
@@ -41,8 +44,8 @@ class Watcher:
         self._poller = select.poll()
         self._poller.register(self._wakeup, select.POLLIN)
         self._poller.register(stdout, 0)  # reports only hang-up and error
-        self._host: int | None = None
-        self._host_fd: int | None = None
+        self._hosts: set[int] = set()
+        self._polled: set[int] = set()  # those of the hosts whose end the system does not report
         self._end_all_at: float | None = None
         self._exit_at: float | None = None
         self.exit_code = EXIT_OK
@@ -61,19 +64,18 @@ class Watcher:
 
     def watch_host(self, pid: int) -> None:
         """Ends the worker when the process `pid` is gone."""
-        self._host = pid
+        if pid in self._hosts:
+            return
+        self._hosts.add(pid)
         try:
-            self._host_fd = os.pidfd_open(pid)
-            self._poller.register(self._host_fd, select.POLLIN)
-        except AttributeError:  # not Linux: looked at twice a second
-            pass
-        except OSError:  # it is gone already
-            self._host_fd = None
+            self._poller.register(os.pidfd_open(pid), select.POLLIN)
+        except (AttributeError, OSError):  # not Linux, or it is gone already
+            self._polled.add(pid)
         self._nudge()
 
     def end_soon(self) -> None:
         """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
-        self._end_all_at = min(self._end_all_at or float("inf"), time.monotonic() + _QUIT_SECONDS)
+        self._end_all_at = _sooner(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
         self._nudge()
 
     def host_gone(self) -> None:
@@ -82,7 +84,7 @@ class Watcher:
             self.exit_code = EXIT_HOST_GONE
             self._registry.drain()
             self._registry.cancel_where(lambda request: True)
-            self._exit_at = time.monotonic() + _GONE_SECONDS
+            self._exit_at = _sooner(self._exit_at, time.monotonic() + _GONE_SECONDS)
             self._nudge()
 
     def run(self) -> None:
@@ -95,13 +97,13 @@ class Watcher:
                     self._poller.unregister(fd)
                     if not events & select.POLLNVAL:  # what some systems say of a terminal
                         self.host_gone()
-            if self._host is not None and self._host_fd is None and not _exists(self._host):
+            if not all(map(_exists, list(self._polled))):  # a copy: the reader may add one
                 self.host_gone()
             self._enforce()
 
     def _take_wakeups(self) -> None:
         for number in os.read(self._wakeup, 512):
-            if number:
+            if number in _ENDS:  # a library may handle other signals, which are told here as well
                 self._terminate()
 
     def _terminate(self) -> None:
@@ -109,7 +111,7 @@ class Watcher:
         if self._exit_at is None:
             now = time.monotonic()
             self._exit_at = now + _SIGNAL_EXIT_SECONDS
-            self._end_all_at = now + _SIGNAL_CANCEL_SECONDS
+            self._end_all_at = _sooner(self._end_all_at, now + _SIGNAL_CANCEL_SECONDS)
             self._registry.drain()
             self._registry.cancel_where(lambda request: True)
 
@@ -123,13 +125,17 @@ class Watcher:
 
     def _milliseconds(self) -> float | None:
         deadlines = [at for at in (self._end_all_at, self._exit_at) if at is not None]
-        if self._host is not None and self._host_fd is None:
+        if self._polled:
             deadlines.append(time.monotonic() + _POLL_SECONDS)
         return max(0.0, min(deadlines) - time.monotonic()) * 1000 + 1 if deadlines else None
 
     def _nudge(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full: it is awake
             os.write(self._wake, b"\0")
+
+
+def _sooner(at: float | None, other: float) -> float:
+    return other if at is None else min(at, other)
 
 
 def _noticed_elsewhere(number: int, frame: object) -> None:

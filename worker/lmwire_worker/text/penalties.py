@@ -29,12 +29,9 @@ class RepetitionPenalty:
         self._penalties = mx.array([requests[row].repetition_penalty for row in rows], mx.float32)[:, None]
         windows = [min(requests[row].penalty_window, UNLIMITED) or UNLIMITED for row in rows]
         self._windows = mx.array(windows, mx.int32)[:, None]
-        self._grows = UNLIMITED in windows
         self._room = ROOM
-        width = max(
-            len(histories[row]) + ROOM if window == UNLIMITED else window
-            for row, window in zip(rows, windows, strict=True)
-        )
+        width = max(min(len(histories[row]) + ROOM, window) for row, window in zip(rows, windows, strict=True))
+        self._grows = max(windows) > width
         # The newest token is the last; -1 stands for none.
         self._recent = mx.array([([-1] * width + histories[row])[-width:] for row in rows], mx.int32)
 
