@@ -16,7 +16,7 @@ def test_without_a_subcommand_it_shows_its_help_and_fails() -> None:
     assert "subcommands:" in result.stdout
 
 
-@pytest.mark.parametrize("subcommand", ["worker", "chat", "models", "bench", "schema"])
+@pytest.mark.parametrize("subcommand", ["worker", "mock", "chat", "models", "bench", "schema"])
 def test_every_subcommand_is_listed_and_has_help_of_its_own(subcommand: str) -> None:
     assert f"\n    {subcommand} " in lmwire("--help").stdout
     result = lmwire(subcommand, "--help")
@@ -36,7 +36,15 @@ def test_the_version_is_the_packages() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["dance"], ["chat", "--loud"], ["chat", "--seed", "x"], ["bench"], ["bench", "pipe"], ["worker", "--loud"]],
+    [
+        ["dance"],
+        ["chat", "--loud"],
+        ["chat", "--seed", "x"],
+        ["bench"],
+        ["bench", "pipe"],
+        ["worker", "--loud"],
+        ["mock", "--loud"],
+    ],
 )
 def test_wrong_usage_is_said_on_stderr_and_exits_with_64(arguments: list[str]) -> None:
     result = lmwire(*arguments)

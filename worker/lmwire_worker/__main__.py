@@ -1,12 +1,16 @@
 """`python -m lmwire_worker`: a worker on this process's pipes."""
 
 import sys
+from typing import TYPE_CHECKING
 
-_USAGE = """usage: python -m lmwire_worker [--mock]
+if TYPE_CHECKING:
+    from .mock.plan import Plan
+
+_USAGE = """usage: python -m lmwire_worker [--mock ...]
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
 
-  --mock     serve an engine that needs no model library and echoes its prompts
+  --mock     serve an engine that needs no model library, to test hosts with; see --mock --help
   --help     show this
   --version  show the version
 """
@@ -26,13 +30,17 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(f"lmwire {__version__}")
         sys.exit(0)
-    if arguments not in ([], ["--mock"]):
+    if arguments[:1] == ["--mock"]:
+        from .mock.plan import plan
+
+        _serve(plan(arguments[1:]))
+    if arguments:
         print(f"lmwire worker: unknown argument {arguments[0]!r}\n\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(EXIT_USAGE)
-    _serve(mock="--mock" in arguments)
+    _serve()
 
 
-def _serve(*, mock: bool) -> None:
+def _serve(mock: "Plan | None" = None) -> None:
     from . import pipes  # before anything that could print
     from .log import Log
 
@@ -43,10 +51,10 @@ def _serve(*, mock: bool) -> None:
     from .process import Process
 
     if mock:
-        from .mock import MockEngine as Engine
-    else:
-        from .text import TextEngine as Engine
-    Process(io, Log(), Engine()).run()
+        Process(mock.around(io), Log(), mock.engine).run()
+    from .text import TextEngine
+
+    Process(io, Log(), TextEngine()).run()
 
 
 if __name__ == "__main__":

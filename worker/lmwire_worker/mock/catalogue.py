@@ -1,13 +1,15 @@
 """The named faults: what `lmwire mock --fault NAME[:PARAMETER=VALUE,…]` can do wrong, and how far it can be tuned.
 
-Where a fault happens "in an answer" it is about `generate` and `chat`.
+An *answer* is the reply to a `generate` or `chat` of a version 1 session.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from lmwire_protocol import CODES
 
 SIGNALS: Final = ("KILL", "ABRT")
-DEATH: Final = {"signal": "KILL", "exit": None}
-"""How a crash ends the process: by `signal` (KILL or ABRT), or by itself when `exit` gives a code."""
+
+_DEATH: Final[dict[str, Any]] = {"signal": "KILL", "exit": None}
 
 
 class Fault(NamedTuple):
@@ -15,49 +17,84 @@ class Fault(NamedTuple):
 
     summary: str
     """What the host sees, in a line."""
-    parameters: dict[str, str | int | None] = {}
-    """What can be set, with its default."""
+    parameters: dict[str, Any] = {}
+    """What can be set, with its default: a whole number, a word, or None."""
+
+
+class Chosen(NamedTuple):
+    """A fault to show, with all of its parameters."""
+
+    name: str
+    parameters: dict[str, Any]
 
 
 FAULTS: Final[dict[str, Fault]] = {
     # Starting
-    "crash-start": Fault("dies before it has read or written anything", DEATH),
-    "garbage-before-hello": Fault("prints a banner of text lines before its first event", {"bytes": 100}),
+    "crash-start": Fault("dies before it has read or written anything", _DEATH),
+    "garbage-before-hello": Fault("prints a banner, lines of text, before its first event", {"bytes": 100}),
     "no-hello": Fault("never answers hello; serves everything else"),
     "newer-version": Fault("speaks version 2 alone: refuses a hello for version 1, and exits 76"),
     "wrong-version": Fault("answers hello with version 2, whatever the host speaks"),
     # Loading
-    "slow-load": Fault("takes its time to load, with progress in every tenth of it", {"seconds": 10}),
+    "slow-load": Fault("loads for so long, with progress", {"seconds": 10}),
     "failed-load": Fault("refuses every load", {"code": "bad_model"}),
     # Dying
-    "crash-mid-line": Fault("dies halfway through the line of a token event", {"after": 3, **DEATH}),
+    "crash-mid-line": Fault("dies halfway through the line of a token event", {"after": 3, **_DEATH}),
     "crash-mid-stream": Fault(
-        "dies after so many token events, and in any case before the terminal", {"after": 3, **DEATH}
+        "dies after so many token events, or before an answer's terminal", {"after": 3, **_DEATH}
     ),
-    "crash-after-terminal": Fault("dies after the terminal of an answer", DEATH),
+    "crash-after-terminal": Fault("dies after the terminal of an answer", _DEATH),
     # Polluting the stream
-    "garbage-between-events": Fault("prints a line of text behind the first token event of an answer"),
-    "garbage-half-line": Fault("prints text without a newline, so that the next event is glued to it"),
-    "long-line": Fault(
-        "writes a token event in a line of this length, newline not counted", {"bytes": 1024 * 1024 + 1}
-    ),
+    "garbage-between-events": Fault("prints a line of text after the first token event of an answer"),
+    "garbage-half-line": Fault("prints text without a newline before the first token event of an answer"),
+    "long-line": Fault("makes the first token event of an answer a line of this length", {"bytes": 1024 * 1024 + 1}),
     # Flow
-    "burst": Fault("answers with this many tokens, as fast as it can", {"tokens": 100_000}),
-    "stall": Fault("its engine hangs after so many tokens: ping is answered, cancel changes nothing", {"after": 3}),
+    "burst": Fault("answers with so many tokens, unless max_tokens is lower, as fast as it can", {"tokens": 100_000}),
+    "stall": Fault("its engine hangs after so many tokens: ping works, cancel changes nothing", {"after": 3}),
     "stderr-flood": Fault(
-        "writes this much to stderr before each event, and waits until it is read", {"bytes": 4 << 20}
+        "writes this much to stderr before every terminal, and waits for it to be read", {"bytes": 1 << 20}
     ),
     # Not ending
-    "ignore-quit": Fault("does not read quit; ends when stdin ends"),
+    "ignore-quit": Fault("takes no notice of quit; ends when stdin ends"),
     "ignore-eof": Fault("ignores quit and the end of stdin; ends on SIGTERM"),
     "ignore-sigterm": Fault("ignores quit, the end of stdin, SIGTERM and SIGHUP; only SIGKILL ends it"),
-    "grandchild": Fault("starts a process of its group that keeps its pipes open after it", {"seconds": 60}),
-    # Breaking the order, or growing beyond this version
+    "grandchild": Fault("starts a process of its group that holds its pipes open for so long", {"seconds": 60}),
+    # Against the order, and beyond this version
     "duplicate-terminal": Fault("writes the terminal of an answer twice"),
-    "event-after-terminal": Fault("writes a token event behind the terminal of an answer"),
-    "unknown-id": Fault("writes a token event and a terminal for an id that nobody sent, amid an answer"),
+    "event-after-terminal": Fault("writes a token event after the terminal of an answer"),
+    "unknown-id": Fault("writes a token event and a terminal with an id that nobody sent, amid an answer"),
     "unknown-event": Fault("writes an event of an unknown kind, amid an answer"),
     "unknown-fields": Fault("adds unknown fields to every event, and to the objects in it"),
-    "unknown-values": Fault("ends answers with an unknown finish_reason; errors with an unknown code"),
+    "unknown-values": Fault("writes a finish_reason, error codes, stages, units and states that are in no list"),
 }
 """Every fault by its name."""
+
+
+def choose(text: str) -> Chosen:
+    """Reads what follows `--fault`.
+
+    Raises:
+        ValueError: there is no such fault, parameter or value.
+    """
+    name, _, settings = text.partition(":")
+    if name not in FAULTS:
+        raise ValueError(f"{name!r} is no fault; --list-faults lists them")
+    parameters = dict(FAULTS[name].parameters)
+    for setting in filter(None, settings.split(",")):
+        key, _, value = setting.partition("=")
+        if key not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise ValueError(f"{name} has no parameter {key!r}; there are: {known}")
+        parameters[key] = _read(key, value)
+    return Chosen(name, parameters)
+
+
+def _read(key: str, value: str) -> str | int:
+    words = {"signal": SIGNALS, "code": tuple(CODES)}.get(key)
+    if words is not None:
+        if value not in words:
+            raise ValueError(f"{key} is one of {', '.join(words)}, not {value!r}")
+        return value
+    if not value.isdecimal():
+        raise ValueError(f"{key} is a whole number, not {value!r}")
+    return int(value)

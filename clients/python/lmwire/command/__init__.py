@@ -9,6 +9,8 @@ def main() -> int:
     # and in this very process: its pid and its pipes are those that the host sees.
     if sys.argv[1:2] == ["worker"]:
         return _worker()
+    if sys.argv[1:2] == ["mock"]:
+        return _worker("--mock")
     from .arguments import parse
     from .failures import reported
 
@@ -16,9 +18,9 @@ def main() -> int:
     return reported(arguments.run, arguments)
 
 
-def _worker() -> int:
+def _worker(*options: str) -> int:
     import runpy
 
-    sys.argv[:2] = ["lmwire worker"]
+    sys.argv[:2] = ["lmwire worker", *options]
     runpy.run_module("lmwire_worker", run_name="__main__", alter_sys=True)
     return 0

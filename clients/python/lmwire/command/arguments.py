@@ -49,7 +49,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"lmwire {lmwire_protocol.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
-    _add_worker(subcommands)
+    _add_workers(subcommands)
     _add_chat(subcommands)
     _add_models(subcommands)
     _add_bench(subcommands)
@@ -58,9 +58,10 @@ def _parser() -> Parser:
     return parser
 
 
-def _add_worker(subcommands: Any) -> None:
-    # Listed for the help only: `lmwire worker` never comes here.
+def _add_workers(subcommands: Any) -> None:
+    # Listed for the help only: `lmwire worker` and `lmwire mock` never come here.
     subcommands.add_parser("worker", help="be a worker: read commands from stdin, write events to stdout")
+    subcommands.add_parser("mock", help="be a worker without a model, scripted or faulty, to test a host with")
 
 
 def _add_chat(subcommands: Any) -> None:
