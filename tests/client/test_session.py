@@ -113,6 +113,27 @@ def test_an_unknown_finish_reason_reads_as_other() -> None:
     assert done.finish_reason == "other"
 
 
+def test_an_unknown_state_is_passed_on() -> None:
+    opened = session()
+    opened.send(Ping())
+    [done] = received(opened, line({"event": "done", "id": "2", **PING, "state": "new_state"}))["2"]
+    assert isinstance(done, events.PingDone)
+    assert done.state == "new_state"
+
+
+def test_a_field_of_another_commands_done_is_an_unknown_field() -> None:
+    opened = session()
+    opened.send(Ping())
+    [done] = received(opened, line({"event": "done", "id": "2", **PING, "finish_reason": "new_reason"}))["2"]
+    assert isinstance(done, events.PingDone)
+
+
+def test_a_request_whose_done_is_broken_is_left_without_a_terminal() -> None:
+    opened = generating()
+    assert received(opened, line({"event": "done", "id": "2"})) == {}
+    assert opened.finish() == ["2", "3"]
+
+
 def test_an_error_without_an_id_is_a_notice_and_ends_nothing() -> None:
     opened = generating()
     error = {"event": "error", "error": "in flight", "code": "duplicate_id", "retryable": False, "bad_id": "2"}

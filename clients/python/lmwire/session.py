@@ -38,7 +38,11 @@ _decode = msgspec.json.Decoder(Event).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NEEDED: Final = frozenset({"token", "done", "error"})
-_FINISH_REASONS: Final = frozenset(get_args(events.FinishReason))
+_CHOICES: Final[dict[type[events.Done], tuple[str, frozenset[str]]]] = {
+    events.ResultDone: ("finish_reason", frozenset(get_args(events.FinishReason))),
+    events.PingDone: ("state", frozenset(get_args(events.State))),
+}
+"""The fields of a `done` whose values a later version adds to."""
 _QUOTED_BYTES = 200
 
 
@@ -125,12 +129,14 @@ class Session:
         """Closes the request if `event` is its terminal, and reads a `done` as the command's own Struct."""
         if isinstance(event, events.Progress):
             return event
-        command = self._pending.pop(id)
-        self._greeted = self._greeted or command is Hello
+        command = self._pending[id]
         try:
-            return _read_done(line, command) if isinstance(event, events.Done) else event
+            terminal = _read_done(line, command) if isinstance(event, events.Done) else event
         except msgspec.ValidationError as error:
             return self._violate(f"a `done` that is none of `{command.name}` ({error})", line)
+        del self._pending[id]
+        self._greeted = self._greeted or command is Hello
+        return terminal
 
     def _skip(self, line: bytes, error: Exception) -> None:
         """Passes over a line that is no event of protocol 1, where the protocol allows one."""
@@ -155,10 +161,11 @@ class Session:
 
 
 def _read_done(line: bytes, command: type[Command]) -> events.Done:
-    """The line as the command's `done`, with a finish_reason that this version does not know read as "other"."""
+    """The line as the command's `done`. A value that this version does not know is no reason to refuse it."""
     fields: dict[str, Any] = _decode_any(line)
-    reason = fields.get("finish_reason")
-    if not isinstance(reason, str) or reason in _FINISH_REASONS:
+    name, known = _CHOICES.get(command.done, ("", frozenset()))
+    value = fields.get(name)
+    if not isinstance(value, str) or value in known:
         return msgspec.convert(fields, command.done)
-    done = msgspec.convert(fields | {"finish_reason": "stop"}, command.done)
-    return msgspec.structs.replace(done, finish_reason="other")
+    done = msgspec.convert(fields | {name: min(known)}, command.done)
+    return msgspec.structs.replace(done, **{name: "other" if name == "finish_reason" else value})
