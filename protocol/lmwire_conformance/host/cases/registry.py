@@ -1,0 +1,57 @@
+"""Where cases are gathered: functions that play, each with a name and the rules that it proves."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ..play import Play
+
+Act = Callable[[Play], None]
+
+
+class HostCase(NamedTuple):
+    """A case as it is defined.
+
+    Args:
+        name: unique and stable, `group.name` or `group.name:variant`.
+        rules: the rules of PROTOCOL.md that it proves.
+        act: plays it; raises Failure.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    act: Act
+
+
+CASES: Final[list[HostCase]] = []
+"""In the order of their definition."""
+
+
+def case(*rules: str) -> Callable[[Act], Act]:
+    """Registers a case under its module's and its function's name."""
+
+    def register(act: Act) -> Act:
+        CASES.append(HostCase(_name(act), rules, act))
+        return act
+
+    return register
+
+
+def variants(values: Mapping[str, Any], *rules: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Registers a case for each value, which it takes as its second argument."""
+
+    def register(act: Callable[..., None]) -> Callable[..., None]:
+        for variant, value in values.items():
+            CASES.append(HostCase(f"{_name(act)}:{variant}", rules, partial(_act, act, value)))
+        return act
+
+    return register
+
+
+def _act(act: Callable[..., None], value: Any, play: Play) -> None:
+    act(play, value)
+
+
+def _name(act: Callable[..., None]) -> str:
+    group = act.__module__.rpartition(".")[2]
+    return f"{group}.{act.__name__}".replace("_", "-")

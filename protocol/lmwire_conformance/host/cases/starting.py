@@ -1,0 +1,95 @@
+"""From the spawn to the reply to `hello`."""
+
+from signal import SIGKILL
+
+from lmwire_protocol import Hello
+from lmwire_protocol.limits import BANNER_BYTES
+
+from .. import lines
+from ..failure import Failure
+from ..play import Play
+from .registry import case, variants
+
+_BANNER = b'Last login: Friday\r\n\r\n\xff\xfe no UTF-8\n[1, 2]\n"text"\n42\nnull\n{"half": \n'
+
+
+@case("V-1", "O-2")
+def hello_is_the_first_line(play: Play) -> None:
+    """The host's first line is a `hello` that offers version 1."""
+    worker = play.spawn()
+    hello = worker.read()
+    if hello is None or not isinstance(hello.command, Hello):
+        raise Failure("a `hello` as the first line", repr(hello and hello.line))
+    if not hello.command.protocol[0] <= 1 <= hello.command.protocol[1]:
+        raise Failure("a range of versions that holds 1", repr(hello.line))
+    worker.say(lines.greeting(hello.id))
+    play.driver.expect_start("started")
+
+
+@case("H-1")
+def the_worker_has_pipes_and_a_group_of_its_own(play: Play) -> None:
+    """The worker is no part of a terminal, of the host's process group, or of a shell's."""
+    worker = play.start()
+    if worker.terminals:
+        raise Failure("three pipes", f"a terminal as descriptor {worker.terminals}")
+    if worker.group != worker.pid:
+        raise Failure("the worker leads a process group of its own", f"process {worker.pid} in group {worker.group}")
+
+
+@case("H-4")
+def a_banner_is_skipped(play: Play) -> None:
+    """Up to 64 KiB of lines that are no JSON objects may come ahead of the reply to `hello`."""
+    worker = play.spawn()
+    hello = worker.expect("hello")
+    filler = b"x" * 1023 + b"\n"
+    rest = BANNER_BYTES - len(_BANNER)
+    worker.say(_BANNER, filler * (rest // len(filler)), b"=" * (rest % len(filler) - 1) + b"\n")
+    worker.say(lines.greeting(hello.id))
+    play.driver.expect_start("started")
+
+
+@case("H-2")
+def stderr_is_read_from_the_start(play: Play) -> None:
+    """A worker that writes much to stderr before it answers still comes up."""
+    worker = play.spawn()
+    worker.flood_stderr()
+    worker.say(lines.greeting(worker.expect("hello").id))
+    play.driver.expect_start("started")
+
+
+@case("V-1")
+def a_refused_version_is_a_failed_start(play: Play) -> None:
+    """A worker that speaks no common version is none that the host can use."""
+    worker = play.spawn()
+    hello = worker.expect("hello")
+    worker.say_last(lines.error(hello.id, "unsupported_protocol", field="protocol", protocols=[7]))
+    worker.end(76)
+    play.driver.expect_start("start_failed")
+
+
+@case("H-7")
+def a_worker_that_never_answers_hello_is_given_up(play: Play) -> None:
+    """The host waits a bounded time, and leaves no process behind."""
+    worker = play.spawn(timeout=0.5)
+    worker.expect("hello")
+    worker.hold_sigterm()
+    play.driver.expect_start("start_failed")
+    worker.expect_killed()
+
+
+@variants({"exit-0": 0, "exit-70": 70, "killed": -SIGKILL}, "H-9", "T-3")
+def a_death_before_the_reply_to_hello_is_a_failed_start(play: Play, status: int) -> None:
+    """Whatever the exit code."""
+    worker = play.spawn()
+    worker.expect("hello")
+    worker.end(status)
+    play.driver.expect_start("start_failed")
+
+
+@case("H-6", "H-9")
+def half_a_reply_to_hello_is_none(play: Play) -> None:
+    """A reply without its newline at the end of stdout counts for nothing."""
+    worker = play.spawn()
+    worker.say(lines.line(lines.greeting(worker.expect("hello").id))[:-1])
+    worker.end(0)
+    play.driver.expect_start("start_failed")

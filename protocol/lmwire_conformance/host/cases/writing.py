@@ -1,0 +1,117 @@
+"""What the host writes. That every line is a legal command with a free id is checked in every case; see `Worker`."""
+
+from typing import Any
+
+from lmwire_protocol import decode_command
+from lmwire_protocol.limits import MAX_INT
+
+from .. import lines
+from ..failure import Failure, quote
+from ..play import Play
+from .registry import case, variants
+
+_CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    {"role": "assistant", "content": ""},
+    {"role": "user", "content": 'Say "\\".'},
+]
+
+_FIELDS: dict[str, dict[str, Any]] = {
+    "text": {"cmd": "generate", "prompt": 'a "quoted" \\ back\nslash\ttab\r\x00\x1f\x7f/'},
+    "unicode": {
+        "cmd": "generate",
+        "prompt": "é ß 漢字 \U0001f468‍\U0001f469‍\U0001f467 é \u2028\u2029\u0085\ufeff\uffff",
+    },
+    "token-ids": {"cmd": "generate", "prompt": [0, 1, MAX_INT]},
+    "settings": {
+        "cmd": "generate",
+        "prompt": "x",
+        "max_tokens": 0,
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.05,
+        "repetition_penalty": 1.1,
+        "penalty_window": 0,
+        "seed": MAX_INT,
+        "stop": ["\n", "é", "\U0001f600"],
+    },
+    "chat": {"cmd": "chat", "messages": _CHAT, "max_tokens": 5},
+}
+
+
+@variants(_FIELDS, "F-1", "F-7", "F-8", "I-1")
+def fields_arrive_as_they_were_given(play: Play, fields: dict[str, Any]) -> None:
+    """Text, numbers and lists reach the worker unchanged."""
+    play.start()
+    request = play.request("a", **fields)
+    if request.command != decode_command(fields):
+        raise Failure(quote(repr(decode_command(fields))), quote(request.line))
+    play.worker.say(lines.result(request.id))
+    play.driver.expect_done("a")
+
+
+@case("F-9")
+def ids_stand_first(play: Play) -> None:
+    """`id` is the first member of every line, so that a worker can tell the id of a line that it cannot read."""
+    play.start()
+    for request in (play.request("a"), play.request("b", "load", path="/models/played"), play.request("c", "ping")):
+        if not request.line.lstrip(b" \t{").startswith(b'"id"'):
+            raise Failure("a line whose first member is `id`", quote(request.line))
+
+
+@case("I-1", "I-2")
+def each_command_has_its_own_reply(play: Play) -> None:
+    """All commands share one space of ids, and each is ended by its own `done`."""
+    worker = play.start()
+    requests = {
+        "a": play.request("a"),
+        "b": play.request("b", "load", path="/models/played"),
+        "c": play.request("c", "info"),
+        "d": play.request("d", "unload"),
+        "e": play.request("e", "stats"),
+        "f": play.request("f", "ping"),
+    }
+    worker.say(
+        lines.pong(requests["f"].id),
+        lines.stats(requests["e"].id),
+        {"event": "done", "id": requests["d"].id, "freed_bytes": 0},
+        lines.model(requests["c"].id),
+        lines.progress(requests["b"].id, "read", "bytes"),
+        lines.model(requests["b"].id),
+        lines.result(requests["a"].id),
+    )
+    play.driver.expect_done("a")
+    for name in "bcdef":
+        play.driver.expect_done(name, finish_reason=None)
+
+
+@case("I-2")
+def ids_in_flight_are_not_used_again(play: Play) -> None:
+    """Many requests in flight have many ids; the check is that of every case."""
+    worker = play.start()
+    names = [f"r{number}" for number in range(50)]
+    requests = {name: play.request(name) for name in names}
+    for name in names[::2]:
+        worker.say(lines.token(requests[name].id, name), lines.result(requests[name].id))
+        play.driver.expect_done(name, text=name)
+    again = {f"again {name}": play.request(f"again {name}") for name in names[::2]}
+    for name, request in {**again, **{name: requests[name] for name in names[1::2]}}.items():
+        worker.say(lines.token(request.id, name), lines.result(request.id))
+        play.driver.expect_done(name, text=name)
+
+
+@case("H-3")
+def both_pipes_can_be_full(play: Play) -> None:
+    """The host reads while its own write is stuck in a full pipe."""
+    worker = play.start()
+    streaming = play.request("a")
+    play.ask("b", prompt="long " * 200_000)
+    text = "y" * 1000
+    worker.say(*[lines.token(streaming.id, text)] * 1000)
+    play.driver.expect_text("a", text * 1000)
+    long = worker.expect("generate")
+    worker.say(lines.result(streaming.id), lines.result(long.id))
+    play.driver.expect_done("a", text=text * 1000)
+    play.driver.expect_done("b")

@@ -1,0 +1,229 @@
+"""The kit's end of the driver: instructions to it, and what it saw. HOSTS.md describes both."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .failure import Failure, quote
+
+_KINDS: Final = ("started", "start_failed", "text", "done", "failed", "closed")
+_STDERR_BYTES: Final = 2000
+
+Seen = dict[str, Any]
+
+
+@dataclass
+class Account:
+    """What the driver has said of one request."""
+
+    text: str = ""
+    end: Seen | None = None
+
+
+@dataclass
+class Accounts:
+    """What the driver has said in all."""
+
+    start: str = ""
+    """`started` or `start_failed`."""
+    closed: bool = False
+    requests: dict[str, Account] = field(default_factory=dict)
+
+
+class Driver:
+    """One run of the host's driver.
+
+    Args:
+        command: the driver.
+        worker_command: what it is to spawn as its worker.
+        log: takes down what is said, for the report of a failure.
+        timeout: seconds that any wait may take.
+
+    Raises:
+        OSError: the driver cannot be spawned.
+    """
+
+    def __init__(
+        self, command: Sequence[str], worker_command: Sequence[str], log: Callable[[str], None], timeout: float
+    ) -> None:
+        self._log = log
+        self._timeout = timeout
+        self._accounts = Accounts()
+        self._output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by kill)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=os.environ | {"LMWIRE_WORKER_COMMAND": json.dumps(list(worker_command))},
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def do(self, **instruction: Any) -> None:
+        """Gives an instruction; does not wait for what comes of it."""
+        text = json.dumps(instruction)
+        self._log(f"  do  {quote(text)}")
+        if instruction["do"] == "request":
+            self._accounts.requests[instruction["name"]] = Account()
+        assert self._process.stdin
+        with suppress(BrokenPipeError):  # the missing answer will tell
+            self._process.stdin.write(text.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def expect_start(self, wanted: str) -> None:
+        """Waits for `started` or `start_failed`."""
+        self._wait(f'{{"saw":"{wanted}"}}', lambda: self._accounts.start)
+        if self._accounts.start != wanted:
+            raise Failure(f'{{"saw":"{wanted}"}}', f'{{"saw":"{self._accounts.start}"}}')
+
+    def expect_text(self, name: str, wanted: str) -> None:
+        """Waits until the texts of a request, joined, are `wanted`."""
+        account = self._accounts.requests[name]
+        self._wait(
+            f"the text {quote(wanted)!r} of {name!r}",
+            lambda: len(account.text) >= len(wanted) or account.end or not wanted.startswith(account.text),
+        )
+        self._compare(name, account.text, wanted)
+
+    def expect_done(self, name: str, *, text: str = "", finish_reason: str | None = "stop") -> None:
+        """Waits for a request's success, with this text in all; None for a request that has no finish_reason."""
+        wanted: Seen = {"saw": "done", "name": name}
+        if finish_reason is not None:
+            wanted["finish_reason"] = finish_reason
+        self._expect_end(name, wanted, text)
+
+    def expect_failed(self, name: str, code: str | None, *, text: str = "", retryable: bool | None = None) -> None:
+        """Waits for a request's failure, with this code (None: any) and the text that came before."""
+        wanted: Seen = {"saw": "failed", "name": name}
+        if code is not None:
+            wanted["code"] = code
+        if retryable is not None:
+            wanted["retryable"] = retryable
+        self._expect_end(name, wanted, text)
+
+    def has_ended(self, name: str, seconds: float) -> bool:
+        """Whether a request has ended, in whatever way, or does within some seconds."""
+        account = self._accounts.requests[name]
+        return self._comes_within(seconds, lambda: account.end)
+
+    def expect_end(self, name: str) -> None:
+        """Waits for a request's end, whatever it is."""
+        account = self._accounts.requests[name]
+        self._wait(f"the end of {name!r}", lambda: account.end)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `closed` has been seen."""
+        return self._accounts.closed
+
+    def expect_closed(self) -> None:
+        """Waits for `closed`."""
+        self._wait('{"saw":"closed"}', lambda: self._accounts.closed)
+
+    def finish(self) -> None:
+        """Ends the driver's input, at which it must exit with code 0, and looks at what it said last."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure("a driver that exits when its stdin ends", f"it runs after {self._timeout:g} s") from None
+        while line := self._output.get(timeout=self._timeout):
+            self._enter(line)
+        if code != 0:
+            raise Failure("a driver that exits with code 0", f"code {code}{self._stderr_tail()}")
+
+    def kill(self) -> None:
+        """Ends the driver and what it started in its own group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._reader.join(self._timeout)
+        for file in (self._process.stdin, self._process.stdout, self._stderr):
+            assert file
+            with suppress(BrokenPipeError):
+                file.close()
+
+    def _expect_end(self, name: str, wanted: Seen, text: str) -> None:
+        account = self._accounts.requests[name]
+        self._wait(json.dumps(wanted), lambda: account.end)
+        assert account.end
+        if any(account.end.get(key) != value for key, value in wanted.items()):
+            raise Failure(json.dumps(wanted), json.dumps(account.end))
+        self._compare(name, account.text, text)
+
+    def _compare(self, name: str, seen: str, wanted: str) -> None:
+        if seen != wanted:
+            raise Failure(f"the text {quote(wanted)!r} of {name!r}", f"{quote(seen)!r}")
+
+    def _wait(self, wanted: str, has_come: Callable[[], object]) -> None:
+        if not self._comes_within(self._timeout, has_come):
+            raise Failure(wanted, f"nothing of the kind within {self._timeout:g} s{self._stderr_tail()}")
+
+    def _comes_within(self, seconds: float, has_come: Callable[[], object]) -> bool:
+        """Takes in what the driver says until it has come, or the time has passed."""
+        deadline = time.monotonic() + seconds
+        while not has_come():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            with suppress(queue.Empty):
+                line = self._output.get(timeout=left)
+                if not line:
+                    raise Failure("a driver that runs until its stdin ends", f"it has ended{self._stderr_tail()}")
+                self._log(f"  saw {quote(line)}")
+                self._enter(line)
+        return True
+
+    def _enter(self, line: bytes) -> None:
+        try:
+            seen = json.loads(line)
+            kind = seen["saw"]
+        except (ValueError, TypeError, KeyError):
+            raise Failure("JSON objects with a member `saw` from the driver", quote(line)) from None
+        if kind not in _KINDS:
+            raise Failure(f"one of {', '.join(_KINDS)} from the driver", quote(line))
+        if kind == "closed":
+            self._accounts.closed = True
+        elif kind in ("started", "start_failed"):
+            self._accounts.start = kind
+        else:
+            self._enter_of_request(kind, seen, line)
+
+    def _enter_of_request(self, kind: str, seen: Seen, line: bytes) -> None:
+        account = self._accounts.requests.get(seen.get("name", ""))
+        if account is None:
+            raise Failure("the names of requests that the driver was given", quote(line))
+        if account.end:
+            raise Failure(f"nothing more of {seen['name']!r} after its end", quote(line))
+        if kind != "text":
+            account.end = seen
+        elif isinstance(text := seen.get("text"), str):
+            account.text += text
+        else:
+            raise Failure("a member `text`, which is a string", quote(line))
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self._output.put(line)
+        self._output.put(b"")
+
+    def _stderr_tail(self) -> str:
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_BYTES))
+        tail = self._stderr.read().decode(errors="replace").strip()
+        return f"; the end of the driver's stderr:\n{tail}" if tail else ""

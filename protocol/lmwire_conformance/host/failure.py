@@ -1,0 +1,33 @@
+"""How a case fails."""
+
+from typing import Final
+
+from ..violation import Violation
+
+_QUOTED: Final = 300
+
+
+class Failure(Violation):
+    """The host did not do what it should.
+
+    Args:
+        expected: what should have come, as a sentence or a line.
+        seen: what came instead.
+        rules: those that are broken; none for those of the case.
+    """
+
+    def __init__(self, expected: str, seen: str, *rules: str) -> None:
+        super().__init__(rules, expected, seen)
+
+
+class WorkerEnded(Exception):
+    """The host has ended the worker that the kit plays. A failure, unless the case waits for it."""
+
+
+def quote(data: bytes | str) -> str:
+    """A line for a report, its middle left out when it is long."""
+    text = data.decode(errors="backslashreplace") if isinstance(data, bytes) else data
+    text = text.rstrip("\n")
+    if len(text) > _QUOTED:
+        text = f"{text[: _QUOTED // 2]} … {text[-_QUOTED // 2 :]} ({len(text)} characters)"
+    return text

@@ -1,0 +1,98 @@
+"""What the kit says in a worker's place: events as dictionaries, since some must hold what no worker sends yet."""
+
+import json
+from typing import Any, TypeAlias
+
+from lmwire_protocol import escape_separators
+
+Event: TypeAlias = dict[str, Any]
+
+
+def line(event: Event) -> bytes:
+    """An event as a worker writes it."""
+    return escape_separators(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) + b"\n"
+
+
+def token(id: str, text: str, token_ids: list[int] | None = None) -> Event:
+    return {"event": "token", "id": id, "token": text, "token_ids": [1] if token_ids is None else token_ids}
+
+
+def progress(id: str, stage: str = "prefill", unit: str = "tokens") -> Event:
+    return {"event": "progress", "id": id, "stage": stage, "current": 1, "total": 2, "unit": unit}
+
+
+def error(id: str | None, code: str, *, retryable: bool = False, **more: Any) -> Event:
+    head = {"event": "error"} if id is None else {"event": "error", "id": id}
+    return {**head, "error": f"the kit says {code}", "code": code, "retryable": retryable, **more}
+
+
+def result(id: str, finish_reason: str = "stop") -> Event:
+    """The `done` of `generate` and `chat`."""
+    usage = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
+    timings = {"queued_ms": 0.1, "prefill_ms": 1.5, "first_token_ms": 1.6, "total_ms": 2.5, "decode_tps": 90.0}
+    return {
+        "event": "done",
+        "id": id,
+        "finish_reason": finish_reason,
+        "seed": 7,
+        "usage": usage,
+        "timings": timings,
+    }
+
+
+def greeting(id: str) -> Event:
+    """The `done` of `hello`."""
+    return {
+        "event": "done",
+        "id": id,
+        "protocol": 1,
+        "worker": "lmwire-conformance",
+        "pid": 4711,
+        "engines": ["played"],
+        "features": [],
+        "limits": {"line_in_bytes": 33554432, "line_out_bytes": 61440, "requests": 1024, "queued_bytes": 268435456},
+    }
+
+
+def model(id: str) -> Event:
+    """The `done` of `load` and `info`."""
+    return {
+        "event": "done",
+        "id": id,
+        "path": "/models/played",
+        "model_type": "played",
+        "vocab_size": 512,
+        "layers": 2,
+        "hidden_size": 64,
+        "context_len": 4096,
+        "weights_bytes": 1024,
+        "capabilities": ["generate", "chat"],
+    }
+
+
+def cancelled(id: str, matched: int) -> Event:
+    """The `done` of `cancel`."""
+    return {"event": "done", "id": id, "matched": matched}
+
+
+def pong(id: str, state: str = "idle") -> Event:
+    """The `done` of `ping`."""
+    return {"event": "done", "id": id, "state": state, "active": 0, "queued": 0}
+
+
+def stats(id: str) -> Event:
+    """The `done` of `stats`."""
+    return {
+        "event": "done",
+        "id": id,
+        "uptime_ms": 1.0,
+        "requests": {"accepted": 0, "active": 0, "queued": 0, "done": 0, "errors": 0, "cancelled": 0},
+        "tokens": {"prompt": 0, "completion": 0},
+        "memory": {"active_bytes": 0, "cache_bytes": 0, "peak_bytes": 0},
+        "outbox_bytes": 0,
+    }
+
+
+def bare(id: str) -> Event:
+    """The `done` of `quit`."""
+    return {"event": "done", "id": id}

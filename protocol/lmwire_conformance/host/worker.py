@@ -1,0 +1,198 @@
+"""The kit's end of one worker: what the host wrote to it is read and checked here, and what it says is decided here."""
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from lmwire_protocol import Command, Line, RequestError, decode_command, decode_object, limits, usable_id
+
+from . import lines
+from .failure import Failure, WorkerEnded, quote
+from .lines import Event
+
+_POLL_S: Final = 0.01
+
+_ANSWERS: Final[Mapping[str, Callable[[str], Event]]] = MappingProxyType(
+    {
+        "hello": lines.greeting,
+        "info": lines.model,
+        "ping": lines.pong,
+        "stats": lines.stats,
+        "cancel": lambda id: lines.cancelled(id, 1),
+    }
+)
+"""What a host may ask at any time for reasons of its own, and what it is answered."""
+
+
+class Request(NamedTuple):
+    """A line that the host wrote."""
+
+    id: str
+    name: str
+    """The value of `cmd`."""
+    command: Command
+    line: bytes
+
+
+class Worker:
+    """One worker process; its methods give it orders, and wait until they are carried out.
+
+    Args:
+        connection: to the puppet.
+        log: takes down what is said, for the report of a failure.
+        timeout: seconds that any wait may take.
+
+    All methods raise Failure when the host leaves the worker waiting, and WorkerEnded when it has ended the worker.
+    """
+
+    def __init__(self, connection: Connection, log: Callable[[str], None], timeout: float) -> None:
+        self._connection = connection
+        self._log = log
+        self._timeout = timeout
+        self._in_flight: set[str] = set()
+        facts = self._answer("a worker that comes up")
+        self.pid: int = facts["pid"]
+        self.group: int = facts["group"]
+        self.terminals: list[int] = facts["terminals"]
+        """Those of its standard descriptors that are terminals."""
+
+    def read(self) -> Request | None:
+        """The host's next line, which must be a legal command; None when it has closed the worker's stdin."""
+        data = self._order("a line from the host", "read_line")
+        self._log(f"→ {quote(data)}" if data is not None else "→ (end of stdin)")
+        return None if data is None else self._checked(data)
+
+    def expect(self, name: str) -> Request:
+        """The host's next command of this name; what else a host may ask at any time is answered on the way."""
+        while True:
+            request = self.read()
+            if request is None:
+                raise Failure(f"a `{name}` from the host", "the end of the worker's stdin")
+            if request.name == name:
+                return request
+            if request.name not in _ANSWERS:
+                raise Failure(f"a `{name}` from the host", quote(request.line))
+            self.say(_ANSWERS[request.name](request.id))
+
+    def expect_end_of_input(self) -> None:
+        """Waits until the host closes the worker's stdin; what it may ask before that is answered."""
+        while (request := self.read()) is not None:
+            if request.name not in _ANSWERS:
+                raise Failure("the end of the worker's stdin", quote(request.line))
+            self.say(_ANSWERS[request.name](request.id))
+
+    def say(self, *events: Event | bytes) -> None:
+        """Writes events, and bytes as they are, in one write."""
+        for event in events:
+            self._log(f"← {quote(event if isinstance(event, bytes) else lines.line(event))}")
+            if isinstance(event, dict) and event.get("event") in ("done", "error"):
+                self.forget(event.get("id"))
+        data = b"".join(event if isinstance(event, bytes) else lines.line(event) for event in events)
+        self._order("a host that reads the worker's stdout", "write", 1, data)
+
+    def say_last(self, *events: Event | bytes) -> None:
+        """The same, of which the host may end the worker."""
+        with suppress(WorkerEnded):
+            self.say(*events)
+
+    def forget(self, id: object) -> None:
+        """Frees an id whose terminal has been written as bytes."""
+        self._in_flight.discard(str(id))
+
+    def flood_stderr(self) -> None:
+        """Writes 1 MiB to stderr, far more than a pipe holds."""
+        self._log("  (the worker writes 1 MiB to stderr)")
+        self._order("a host that reads the worker's stderr", "write", 2, (b"x" * 1023 + b"\n") * 1024)
+
+    def close_stdout(self) -> None:
+        """Lives on without a voice."""
+        self._log("  (the worker closes its stdout)")
+        self._order("the end of stdout", "close", 1)
+
+    def end(self, status: int) -> None:
+        """Exits with a code, or is killed by the signal whose negative is given."""
+        self._log(f"  (the worker {f'exits with code {status}' if status >= 0 else f'dies of signal {-status}'})")
+        with suppress(WorkerEnded):
+            self._order("the worker's end", "end", status)
+
+    def fork(self, *, daemon: bool) -> None:
+        """Starts a child that holds the worker's pipes open; the kit takes it for its next worker."""
+        self._log("  (the worker starts a process that holds its pipes open)")
+        self._order("a child", "fork", daemon)
+
+    def hold_sigterm(self) -> None:
+        """Survives SIGTERM from now on."""
+        self._order("a held signal", "hold", int(signal.SIGTERM))
+
+    def sigterm_came(self) -> bool:
+        """Whether SIGTERM came since it is held."""
+        return signal.SIGTERM in self._order("the held signals", "held")
+
+    def expect_sigterm(self) -> None:
+        """Waits for SIGTERM, which must come before the worker's end."""
+        deadline = time.monotonic() + self._timeout
+        while not self.sigterm_came():
+            if time.monotonic() > deadline:
+                raise Failure("SIGTERM", f"none within {self._timeout:g} s")
+            time.sleep(_POLL_S)
+        self._log("  (SIGTERM)")
+
+    def expect_killed(self) -> None:
+        """Waits until the host has killed the worker."""
+        if not self._connection.poll(self._timeout) or not self.ended:
+            raise Failure("the host kills the worker", f"it still lives after {self._timeout:g} s")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        if not self._connection.poll():
+            return False
+        try:
+            self._connection.recv()
+        except (EOFError, OSError):
+            return True
+        return False
+
+    def hang_up(self) -> None:
+        """Lets the process end if it still lives."""
+        self._connection.close()
+
+    def _order(self, purpose: str, *order: Any) -> Any:
+        try:
+            self._connection.send(order)
+        except OSError:
+            raise WorkerEnded from None
+        return self._answer(purpose)
+
+    def _answer(self, purpose: str) -> Any:
+        if not self._connection.poll(self._timeout):
+            raise Failure(purpose, f"nothing within {self._timeout:g} s")
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            raise WorkerEnded from None
+
+    def _checked(self, data: bytes) -> Request:
+        """The line as a command, if the host may write it."""
+        line = data.removesuffix(b"\n")
+        if len(line) > limits.LINE_IN_BYTES:
+            raise Failure(f"lines up to {limits.LINE_IN_BYTES} bytes", f"one of {len(line)}", "F-3")
+        try:
+            fields = decode_object(Line(line))
+        except RequestError as error:
+            raise Failure("one JSON object a line", f"{quote(line)} ({error})", "F-1", "F-8") from None
+        id = fields.get("id")
+        if not isinstance(id, str) or not usable_id(id):
+            raise Failure("an id of 1 to 128 bytes", quote(line), "I-1")
+        if id in self._in_flight:
+            raise Failure("an id that is not in flight", quote(line), "I-2", "H-8")
+        try:
+            command = decode_command(fields)
+        except RequestError as error:
+            raise Failure("a command of version 1.0", f"{quote(line)} ({error})", "V-3", "#commands") from None
+        self._in_flight.add(id)
+        return Request(id, command.name, command, line)
