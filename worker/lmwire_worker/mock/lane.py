@@ -67,6 +67,7 @@ class MockLane:
 
     def add(self, key: int, request: Generate | Chat, seed: int) -> int:
         """Takes the words of the prompt, or of the last message."""
+        _check_vocabulary(request)
         prompt = words(said(request))
         if not prompt:
             raise RequestError("invalid_request", "the prompt is empty", field="prompt")
@@ -109,6 +110,14 @@ class MockLane:
     def close(self) -> int:
         """Frees nothing."""
         return 0
+
+
+def _check_vocabulary(request: Generate | Chat) -> None:
+    """Refuses token ids that no prompt of this model can have."""
+    if isinstance(request, Generate) and not isinstance(request.prompt, str) and max(request.prompt) >= _CONTEXT_LEN:
+        index = next(index for index, token in enumerate(request.prompt) if token >= _CONTEXT_LEN)
+        problem = f"prompt[{index}]: {request.prompt[index]} is no token of this model, which has {_CONTEXT_LEN}"
+        raise RequestError("invalid_request", problem, field=f"prompt[{index}]")
 
 
 def _acts(
