@@ -14,7 +14,7 @@ from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, make_repe
 from lmwire_protocol import Generate
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.penalties import ROOM, RepetitionPenalty
-from lmwire_worker.text.sampling import BatchSampler, _Filtered, _Plain, uniform
+from lmwire_worker.text.sampling import BatchSampler, Weights, uniform
 from text_lanes import ask
 
 VOCABULARIES = (50, 512, 3000)
@@ -44,11 +44,14 @@ def any_request(chance: random.Random) -> Generate:
     )
 
 
+@pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.3, 0.99])
 @pytest.mark.parametrize("top_k", [0, 1, 20])
 @pytest.mark.parametrize("min_p", [0.0, 0.05])
-def test_filters_keep_the_tokens_that_mlx_lm_keeps(vocabulary: int, top_p: float, top_k: int, min_p: float) -> None:
+def test_filters_keep_the_tokens_that_mlx_lm_keeps(
+    xp: Any, vocabulary: int, top_p: float, top_k: int, min_p: float
+) -> None:
     logits = logits_of(4, vocabulary)
     kept = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
     if top_p < 1:
@@ -58,23 +61,25 @@ def test_filters_keep_the_tokens_that_mlx_lm_keeps(vocabulary: int, top_p: float
     if top_k:
         kept = apply_top_k(kept, top_k)
     fields = request(temperature=0.8, top_p=top_p, top_k=top_k, min_p=min_p)
-    kind = _Filtered if top_p < 1 or top_k else _Plain
-    weights = kind([fields] * 4).weights(logits)
-    assert ((weights > 0) == (kept > -math.inf)).all().item()
+    weights = mx.array(Weights([fields] * 4, xp)(xp.array(logits)))
+    differing = (weights > 0) != (kept > -math.inf)
+    probabilities = mx.softmax(logits, axis=-1)
+    assert (differing * probabilities).sum(axis=-1).max().item() < 1e-4, "at the border of top_p sums are rounded"
     tempered = mx.softmax(kept / 0.8, axis=-1)
     assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), tempered, atol=1e-5).item()
 
 
+@pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_a_row_draws_the_same_alone_and_in_any_batch(dtype: mx.Dtype, vocabulary: int) -> None:
+def test_a_row_draws_the_same_alone_and_in_any_batch(xp: Any, dtype: mx.Dtype, vocabulary: int) -> None:
     chance = random.Random(vocabulary)
     requests = [any_request(chance) for _ in range(24)]
     seeds = [chance.randrange(2**53) for _ in requests]
     logits = logits_of(24, vocabulary, dtype, scale=1)  # flat, so that bfloat16 has many equal values
-    together = sample(BatchSampler(requests, seeds, [5] * 24), logits)
-    backwards = sample(BatchSampler(requests[::-1], seeds[::-1], [5] * 24), logits[::-1])
-    alone = [sample(BatchSampler([requests[row]], [seeds[row]], [5]), logits[row : row + 1])[0] for row in range(24)]
+    together = sample(BatchSampler(requests, seeds, [5] * 24, xp), logits)
+    backwards = sample(BatchSampler(requests[::-1], seeds[::-1], [5] * 24, xp), logits[::-1])
+    alone = [sample(BatchSampler([requests[n]], [seeds[n]], [5], xp), logits[n : n + 1])[0] for n in range(24)]
     assert together == alone == backwards[::-1]
 
 
@@ -111,12 +116,13 @@ def test_temperature_0_takes_the_most_probable_token_beside_rows_that_draw() -> 
     assert (tokens[0], tokens[2]) == (best[0], best[2])
 
 
+@pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("temperature", [1e-300, 1e-9, 100.0])
-def test_any_temperature_gives_a_token_that_the_filters_keep(temperature: float) -> None:
+def test_any_temperature_gives_a_token_that_the_filters_keep(xp: Any, temperature: float) -> None:
     logits = logits_of(8, 300)
     fields = request(temperature=temperature, top_k=1)
     best = np.argmax(np.array(logits), axis=-1).tolist()
-    assert sample(BatchSampler([fields] * 8, range(8), [0] * 8), logits) == best
+    assert sample(BatchSampler([fields] * 8, range(8), [0] * 8, xp), logits) == best
 
 
 def test_the_repetition_penalty_is_that_of_mlx_lm() -> None:

@@ -1,16 +1,17 @@
 """Sampling for a whole batch in one pass, whatever each row's parameters and seed. Knows no model library's model.
 
-A sampler object for each row costs about half the speed at 32 rows, so rows are handled in three groups, by what
-they need: the most probable token, a draw from all tokens, a draw from the most probable ones.
+A sampler object for each row costs about half the speed at 32 rows. On a GPU the pass runs where the logits are. On
+a CPU it runs in numpy, whose sort and exp are many times as fast as MLX's; nothing is lost by waiting for the logits,
+since MLX evaluates there while its caller waits in any case. The arithmetic is written once: `xp` is `mlx.core` or
+`numpy`.
 
 Random numbers come from a counter: seed and position give the number. There is no state to carry, and a row draws
 the same alone, in a batch, or rebuilt in the middle. To the same end filters are thresholds on a row's logits and a
 draw walks the tokens in their order: equal logits, which bfloat16 has in plenty, cannot depend on the batch.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import mlx.core as mx
 import numpy as np
@@ -19,12 +20,12 @@ from lmwire_protocol.commands import Generation
 
 BLOCK: Final = 64
 """Positions whose random numbers are computed at once."""
-CANDIDATES: Final = (128, 1024)
-"""On a CPU, how many of the most probable tokens top_p looks at before it sorts the vocabulary."""
+CANDIDATES: Final = 1024
+"""In numpy, how many of the most probable tokens top_p looks at before it sorts a vocabulary that is larger."""
 UNLIMITED: Final = 2**30
 
-Choose = Callable[[mx.array, mx.array], mx.array]
-"""Logits [R, V] and numbers in [0, 1) [R, 1] → tokens [R, 1]."""
+Array = Any
+"""An array of `xp`."""
 
 
 class BatchSampler:
@@ -34,119 +35,138 @@ class BatchSampler:
         requests: Of each row.
         seeds: Of each row.
         positions: Of each row, tokens before the next one to be sampled, prompt included.
+        xp: The arithmetic; by default what suits the device.
     """
 
-    def __init__(self, requests: Sequence[Generation], seeds: Sequence[int], positions: Sequence[int]) -> None:
-        self._uniforms = _Uniforms(seeds, positions)
-        greedy = [row for row, request in enumerate(requests) if request.temperature == 0]
-        sampled = [row for row, request in enumerate(requests) if request.temperature > 0]
-        plain = [row for row in sampled if requests[row].top_p == 1 and requests[row].top_k == 0]
-        filtered = [row for row in sampled if row not in plain]
-        self._all_greedy = not sampled
-        self._groups: list[tuple[np.ndarray, mx.array | None, Choose]] = []
-        for rows, kind in ((greedy, _Greedy), (plain, _Plain), (filtered, _Filtered)):
-            if rows:
-                taken = None if len(rows) == len(requests) else mx.array(rows)
-                self._groups.append((np.array(rows), taken, kind([requests[row] for row in rows])))
-        order = greedy + plain + filtered
-        self._restore = None if order == sorted(order) else mx.array(np.argsort(order))
+    def __init__(
+        self, requests: Sequence[Generation], seeds: Sequence[int], positions: Sequence[int], xp: Any = None
+    ) -> None:
+        self._xp: Any = xp or (np if mx.default_device() == mx.cpu else mx)
+        drawn = [row for row, request in enumerate(requests) if request.temperature > 0]
+        self._rows = self._xp.array(drawn, self._xp.int32)
+        self._all_drawn = len(drawn) == len(requests)
+        self._uniforms = _Uniforms([seeds[row] for row in drawn], [positions[row] for row in drawn])
+        self._weights = Weights([requests[row] for row in drawn], self._xp) if drawn else None
 
     def __call__(self, logits: mx.array) -> mx.array:
-        """Logits [B, V] → tokens [B], uint32, not evaluated."""
-        if self._all_greedy:
+        """Logits [B, V] → tokens [B], uint32."""
+        if self._weights is None:
             return mx.argmax(logits, axis=-1)
-        uniforms = self._uniforms.next()
-        parts = []
-        for rows, taken, choose in self._groups:
-            part = logits if taken is None else logits[taken]
-            parts.append(choose(part, mx.array(uniforms[rows, None])).astype(mx.uint32))
-        tokens = (parts[0] if len(parts) == 1 else mx.concatenate(parts)).squeeze(-1)
-        return tokens if self._restore is None else tokens[self._restore]
-
-
-class _Greedy:
-    def __init__(self, requests: Sequence[Generation]) -> None:
-        pass
-
-    def __call__(self, logits: mx.array, uniforms: mx.array) -> mx.array:
-        return mx.argmax(logits, axis=-1, keepdims=True)
-
-
-class _Plain:
-    """Temperature and min_p, which need no order among the tokens."""
-
-    def __init__(self, requests: Sequence[Generation]) -> None:
-        self._sharpness = _column([_inverse(request.temperature) * UNIT for request in requests])
-        self._min_p = _column([_log(request.min_p) for request in requests])
-        self._has_min_p = any(request.min_p for request in requests)
-
-    def __call__(self, logits: mx.array, uniforms: mx.array) -> mx.array:
-        return _draw(self.weights(logits), uniforms)
-
-    def weights(self, logits: mx.array) -> mx.array:
-        """[R, V]: each token's probability, up to a factor a row; 0 where a filter dropped it."""
         logits = logits.astype(mx.float32)
-        below_top = logits - logits.max(axis=-1, keepdims=True)
-        weights = _power(below_top * self._sharpness)
-        return weights * (below_top >= self._min_p) if self._has_min_p else weights
+        if self._xp is mx:
+            return self._sample(logits, self._weights)
+        mx.eval(logits)  # other threads run meanwhile, as they could not during numpy's own wait
+        return mx.array(self._sample(np.asarray(logits), self._weights).astype(np.uint32))
+
+    def _sample(self, logits: Array, weights: "Weights") -> Array:
+        uniforms = self._xp.array(self._uniforms.next()[:, None])
+        if self._all_drawn:
+            return _draw(weights(logits), uniforms, self._xp)
+        tokens = self._xp.argmax(logits, axis=-1)
+        tokens[self._rows] = _draw(weights(logits[self._rows]), uniforms, self._xp).astype(tokens.dtype)
+        return tokens
 
 
-class _Filtered:
-    """Temperature, min_p, and top_p or top_k, whose threshold is some number of the largest logits away.
+class Weights:
+    """Logits to the tokens' weights, under each row's temperature, top_k, top_p and min_p.
 
-    top_p counts untempered probabilities, as mlx-lm does.
+    top_p and min_p look at untempered probabilities, as mlx-lm's do.
     """
 
-    def __init__(self, requests: Sequence[Generation]) -> None:
-        self._sharpness = _column([_inverse(request.temperature) * UNIT for request in requests])
-        self._min_p = _column([_log(request.min_p) for request in requests])
-        self._top_p = _column([request.top_p if request.top_p < 1 else 2.0 for request in requests])
-        limits = [min(request.top_k, UNLIMITED) or UNLIMITED for request in requests]
-        self._top_k = mx.array(limits, mx.int32)[:, None]
+    def __init__(self, requests: Sequence[Generation], xp: Any) -> None:
+        self._xp = xp
+        self._sharpness = self._column([min(1 / request.temperature, 1e30) for request in requests])  # times 0 it is 0
+        filtered = [row for row, request in enumerate(requests) if request.top_k or request.top_p < 1]
+        self._rows = xp.array(filtered, xp.int32)
+        self._filtered = len(filtered)
+        self._limits = np.array([min(requests[row].top_k, UNLIMITED) or UNLIMITED for row in filtered])[:, None]
+        self._has_top_p = any(requests[row].top_p < 1 for row in filtered)
+        # Where top_p is off, rounding must not drop a token.
+        self._top_p = self._column([requests[row].top_p if requests[row].top_p < 1 else 2.0 for row in filtered])
         self._has_min_p = any(request.min_p for request in requests)
-        self._has_top_p = any(request.top_p < 1 for request in requests)
-        self._largest_k = max(limits)
-        self._largest_finite_k = max((limit for limit in limits if limit < UNLIMITED), default=0)
+        self._min_p = self._column([np.log(request.min_p) if request.min_p else -np.inf for request in requests])
 
-    def __call__(self, logits: mx.array, uniforms: mx.array) -> mx.array:
-        return _draw(self.weights(logits), uniforms)
-
-    def weights(self, logits: mx.array) -> mx.array:
-        """[R, V]: each token's probability, up to a factor a row; 0 where a filter dropped it."""
-        logits = logits.astype(mx.float32)
+    def __call__(self, logits: Array) -> Array:
+        """[R, V], float32 → each token's probability, up to a factor a row; 0 where a filter dropped it."""
         below_top = logits - logits.max(axis=-1, keepdims=True)
-        threshold = self._threshold(below_top)
+        weights = self._xp.exp(below_top * self._sharpness)
         if self._has_min_p:
-            threshold = mx.maximum(threshold, self._min_p)
-        return _power(below_top * self._sharpness) * (below_top >= threshold)
+            weights = weights * (below_top >= self._min_p)
+        if self._filtered == len(weights):
+            weights = weights * (below_top >= self._threshold(below_top))
+        elif self._filtered:
+            below_top = below_top[self._rows]
+            weights[self._rows] = weights[self._rows] * (below_top >= self._threshold(below_top))
+        return weights
 
-    def _threshold(self, below_top: mx.array) -> mx.array:
-        """[R, 1]: the smallest logit, below the row's top, that top_p and top_k keep."""
+    def _threshold(self, below_top: Array) -> Array:
+        """[F, 1]: the smallest logit, below the row's top, that top_k and top_p keep of each filtered row."""
         vocabulary = below_top.shape[-1]
-        mass = _power(below_top * UNIT).sum(axis=-1, keepdims=True) * self._top_p if self._has_top_p else None
-        if self._largest_k < vocabulary:
-            return self._threshold_among(_largest(below_top, self._largest_k), mass)[0]
-        if mx.default_device() == mx.cpu:
-            # Sorting a vocabulary may take longer than the model; the nucleus is mostly among the first few.
-            for candidates in CANDIDATES:
-                count = max(candidates, self._largest_finite_k)
-                if count < vocabulary:
-                    threshold, beyond = self._threshold_among(_largest(below_top, count), mass)
-                    if not beyond.any().item():
-                        return threshold
-        return self._threshold_among(mx.sort(below_top, axis=-1), mass)[0]
+        limits = np.minimum(self._limits, vocabulary)
+        if not self._has_top_p:
+            return self._nth(_largest(below_top, int(limits.max()), self._xp), self._xp.array(limits))
+        mass = self._xp.exp(below_top).sum(axis=-1, keepdims=True) * self._top_p
+        if self._xp is mx:
+            largest = _largest(below_top, int(limits.max()), mx)
+            return self._nth(largest, mx.minimum(mx.array(limits), self._reach(largest, mass)))
+        count = min(vocabulary, max(CANDIDATES, int(limits[limits < vocabulary].max(initial=0))))
+        largest = _largest(below_top, count, np)
+        reach = np.minimum(limits, self._reach(largest, mass))
+        threshold = self._nth(largest, np.minimum(reach, count))
+        if count < vocabulary and (beyond := np.flatnonzero(reach > count)).size:
+            largest = _largest(below_top[beyond], vocabulary, np)
+            threshold[beyond] = self._nth(largest, self._reach(largest, mass[beyond]))
+        return threshold
 
-    def _threshold_among(self, largest: mx.array, mass: mx.array | None) -> tuple[mx.array, mx.array]:
-        """The threshold, and whether it may lie below the given largest values, which rise (both [R, 1]).
+    def _reach(self, largest: Array, mass: Array) -> Array:
+        """[F, 1]: how many of the largest values it takes to have the mass; one more than there are if all have less.
 
-        The mass is what top_p keeps of each row's, in untempered weights.
+        Sums run from the top, so that they do not depend on how many values are looked at.
         """
-        count = largest.shape[-1]
-        kept = self._top_k
-        if mass is not None:
-            above = mx.cumsum(_power(largest * UNIT), axis=-1, reverse=True, inclusive=False)
-            kept = mx.minimum(kept, (above < mass).sum(axis=-1, keepdims=True))
-        return mx.take_along_axis(largest, mx.maximum(count - kept, 0), axis=-1), kept >= count
+        sums = self._xp.cumsum(self._xp.exp(largest), axis=-1)
+        return 1 + (sums < mass).sum(axis=-1, keepdims=True)
+
+    def _nth(self, largest: Array, n: Array) -> Array:
+        """[F, 1]: the n-th largest value."""
+        last = largest.shape[-1]
+        return self._xp.take_along_axis(largest, self._xp.minimum(n, last) - 1, axis=-1)
+
+    def _column(self, values: Sequence[float]) -> Array:
+        return self._xp.array(np.array(values, np.float32)[:, None])
+
+
+def _largest(values: Array, count: int, xp: Any) -> Array:
+    """Each row's `count` largest values, falling [R, count]."""
+    values = _partitioned(values, count) if xp is np else _thinned(values, count)
+    return xp.sort(values, axis=-1)[:, ::-1][:, :count]
+
+
+def _partitioned(values: np.ndarray, count: int) -> np.ndarray:
+    if count == values.shape[-1]:
+        return values
+    return np.partition(values, values.shape[-1] - count, axis=-1)[:, -count:]
+
+
+def _thinned(values: mx.array, count: int) -> mx.array:
+    """Fewer values, the `count` largest among them: they lie in the `count` blocks that have the largest maxima.
+
+    MLX sorts to partition, on some devices, so there must be less to sort.
+    """
+    rows, length = values.shape
+    width = min(128, 1 << max(length // (4 * count), 1).bit_length() - 1)
+    if width < 8:
+        return values
+    padded = mx.pad(values, [(0, 0), (0, -length % width)], constant_values=-mx.inf)
+    blocks = padded.reshape(rows, -1, width)
+    maxima = blocks.max(axis=-1)
+    best = mx.argpartition(maxima, maxima.shape[1] - count, axis=-1)[:, -count:, None]
+    return mx.take_along_axis(blocks, best, axis=1).reshape(rows, -1)
+
+
+def _draw(weights: Array, uniforms: Array, xp: Any) -> Array:
+    """The inverse of each row's cumulative distribution at its number: tokens [R]; never one of weight 0."""
+    sums = xp.cumsum(weights, axis=-1)
+    return xp.argmax(sums > uniforms * sums[:, -1:], axis=-1)
 
 
 class _Uniforms:
@@ -180,48 +200,3 @@ def _mix(bits: np.ndarray) -> np.ndarray:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
-
-
-def _draw(weights: mx.array, uniforms: mx.array) -> mx.array:
-    """The inverse of each row's cumulative distribution at its number; never a token of weight 0."""
-    cumulative = mx.cumsum(weights, axis=-1)
-    return mx.argmax(cumulative > uniforms * cumulative[:, -1:], axis=-1, keepdims=True)
-
-
-def _largest(values: mx.array, count: int) -> mx.array:
-    """Each row's `count` largest values, in rising order [R, count], without sorting the row.
-
-    They lie within the `count` blocks that have the largest maxima, so only those blocks are looked into.
-    """
-    rows, length = values.shape
-    width = min(128, 1 << max(length // (4 * count), 1).bit_length() - 1)
-    if width >= 8:
-        padded = mx.pad(values, [(0, 0), (0, -length % width)], constant_values=-mx.inf)
-        blocks = padded.reshape(rows, -1, width)
-        maxima = blocks.max(axis=-1)
-        best = mx.argpartition(maxima, maxima.shape[1] - count, axis=-1)[:, -count:, None]
-        values = mx.take_along_axis(blocks, best, axis=1).reshape(rows, -1)
-    if count < values.shape[1]:
-        values = mx.partition(values, values.shape[1] - count, axis=-1)[:, -count:]
-    return mx.sort(values, axis=-1)
-
-
-# On x86 MLX computes exp one value at a time, so that powers of 2 are three times as fast; elsewhere exp is.
-UNIT: Final = math.log2(math.e) if mx.default_device() == mx.cpu else 1.0
-"""What a difference of logits is multiplied with before `_power`."""
-
-
-def _power(exponents: mx.array) -> mx.array:
-    return mx.power(2.0, exponents) if mx.default_device() == mx.cpu else mx.exp(exponents)
-
-
-def _column(values: list[float]) -> mx.array:
-    return mx.array(values, mx.float32)[:, None]
-
-
-def _inverse(temperature: float) -> float:
-    return min(1 / temperature, 1e30)  # times 0, infinity would be no number
-
-
-def _log(share: float) -> float:
-    return math.log(share) if share else -math.inf
