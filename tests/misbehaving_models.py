@@ -70,6 +70,28 @@ RAISES = f"""
         return logits
 """
 
+CRASHES = f"""
+        if (tokens == {MARK}).any().item():
+            ctypes.string_at(8)
+        return logits
+"""
+"""Reads where no memory is."""
+
+ABORTS = f"""
+        if (tokens == {MARK}).any().item():
+            print("assertion failed: MARK", file=sys.stderr, flush=True)
+            os.abort()
+        return logits
+"""
+"""Ends the process as a failed assertion in native code does."""
+
+LEAVES = f"""
+        if (tokens == {MARK}).any().item():
+            os._exit(3)
+        return logits
+"""
+"""Leaves without a word."""
+
 
 def write_misbehaving_model(folder: Path, behaviour: str) -> Path:
     """Writes a model with one of the behaviours above. Well, it answers each byte with the next."""

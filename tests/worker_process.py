@@ -24,9 +24,17 @@ class WorkerProcess:
         arguments: for `python -m lmwire_worker`.
         command: another program instead.
         read: False leaves its output unread until `start_reading`.
+        read_stderr: False leaves its stderr unread.
     """
 
-    def __init__(self, *arguments: str, command: list[str] | None = None, read: bool = True, **popen: Any) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        command: list[str] | None = None,
+        read: bool = True,
+        read_stderr: bool = True,
+        **popen: Any,
+    ) -> None:
         self.process = subprocess.Popen(
             command or [sys.executable, "-m", "lmwire_worker", *arguments],
             stdin=subprocess.PIPE,
@@ -44,7 +52,8 @@ class WorkerProcess:
         self._ended = False
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         self._stderr_reader = threading.Thread(target=self._read_stderr, args=(self.process.stderr,), daemon=True)
-        self._stderr_reader.start()
+        if read_stderr:
+            self._stderr_reader.start()
         if read:
             self.start_reading()
 
@@ -121,9 +130,15 @@ class WorkerProcess:
     def wait_end(self) -> int:
         """Waits for the process to end and for all of its output; returns its exit code."""
         code = self.process.wait(SECONDS)
-        self._reader.join(SECONDS)
-        self._stderr_reader.join(SECONDS)
+        self.wait_output_end()
+        if self._stderr_reader.ident is not None:
+            self._stderr_reader.join(SECONDS)
         return code
+
+    def wait_output_end(self) -> None:
+        """Waits for the end of its stdout alone."""
+        self._reader.join(SECONDS)
+        assert self._ended, "its stdout has not ended"
 
     def quit(self) -> int:
         """Ends it in the proper way; returns its exit code."""
