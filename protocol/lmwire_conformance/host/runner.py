@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from .. import baseline
 from ..report import Case
 from .cases import CASES, HostCase
 from .failure import Failure, WorkerEnded
@@ -11,37 +12,45 @@ from .play import Play
 _INDENT = "\n         "
 
 
-def names() -> list[str]:
-    """Every case there is, in the order in which they are played."""
-    return [case.name for case in CASES]
-
-
-def run(
-    command: Sequence[str], *, timeout: float, only: Callable[[str], bool], tell: Callable[[Case], None]
+def check_host(
+    command: Sequence[str],
+    *,
+    only: Sequence[str] = (),
+    known: baseline.Baseline | None = None,
+    seconds: float = 10.0,
+    tell: Callable[[Case], None] = lambda case: None,
 ) -> list[Case]:
-    """Plays cases.
+    """Plays the cases against a host, a process of its driver for each.
 
     Args:
-        command: the host's driver.
-        timeout: seconds that any wait may take.
-        only: whether to play the case of this name.
-        tell: called with each case as it ends.
+        command: what starts the driver.
+        only: names of rules, of cases, or of their groups, instead of all.
+        known: failures that are known.
+        seconds: how long any wait may take.
+        tell: hears of each case as it ends, before the baseline judges it.
 
     Raises:
-        OSError: the driver cannot be spawned.
+        ValueError: `only` names something that does not exist.
+        OSError: the command cannot be started.
     """
-    tried = []
-    for case in CASES:
-        if only(case.name):
-            tried.append(_play(case, command, timeout))
-            tell(tried[-1])
-    return tried
+    tried: list[Case] = []
+    for case in _chosen(only):
+        tried.append(_play(case, command, seconds))
+        tell(tried[-1])
+    return baseline.apply(known or {}, tried, {case.name for case in CASES})
 
 
-def _play(case: HostCase, command: Sequence[str], timeout: float) -> Case:
+def _chosen(only: Sequence[str]) -> list[HostCase]:
+    for name in only:
+        if not any(name in case.called for case in CASES):
+            raise ValueError(f"no case is named {name!r} or proves such a rule")
+    return [case for case in CASES if not only or any(name in case.called for name in only)]
+
+
+def _play(case: HostCase, command: Sequence[str], seconds: float) -> Case:
     started = monotonic()
     failure: Failure | None = None
-    with Play(command, timeout) as play:
+    with Play(command, seconds) as play:
         try:
             case.act(play)
             play.finish()
@@ -49,8 +58,8 @@ def _play(case: HostCase, command: Sequence[str], timeout: float) -> Case:
             failure = failed
         except WorkerEnded:
             failure = Failure("a worker that is left alive", "the host ended it")
-    seconds = monotonic() - started
+    spent = monotonic() - started
     if failure is None:
-        return Case(case.name, case.rules, "pass", seconds=seconds)
+        return Case(case.name, case.rules, "pass", seconds=spent)
     seen = _INDENT.join([failure.seen, "after", *play.trail])
-    return Case(case.name, failure.rules or case.rules, "fail", failure.expected, seen, seconds)
+    return Case(case.name, failure.rules or case.rules, "fail", failure.expected, seen, spent)

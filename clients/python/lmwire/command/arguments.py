@@ -164,15 +164,27 @@ def _add_conformance(subcommands: Any) -> None:
         epilog="example:\n  lmwire conformance worker --model ./my-model -- ./my-worker --its-option",
     )
     worker.add_argument("--model", default="mock", metavar="PATH", help="what the worker can load (default: mock)")
-    _add_kit_options(worker, "the command that runs the worker")
+    _add_kit_options(worker, "the command that runs the worker", seconds=60.0)
+    host = sides.add_parser(
+        "host",
+        help="play the worker of a host, faults included",
+        description=dedent("""\
+            Drive a host through a small driver around it, and be its worker: one that does what it should, and one
+            that dies, floods, babbles or does not listen. HOSTS.md, beside the kit, says what the driver must do.
+            Exits with 0 when all is well, with 1 when something failed."""),
+        epilog="example:\n  lmwire conformance host --only H-5 -- ./my-driver",
+    )
+    _add_kit_options(host, "the command that runs the driver", seconds=10.0)
 
 
-def _add_kit_options(parser: argparse.ArgumentParser, program: str) -> None:
+def _add_kit_options(parser: argparse.ArgumentParser, program: str, *, seconds: float) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a rule, or a case; again for more")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="known failures, a line `name: reason` each")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds of any wait (default: 60)")
+    parser.add_argument(
+        "--timeout", type=float, default=seconds, metavar="S", help=f"seconds of any wait (default: {seconds:g})"
+    )
     parser.add_argument("command", nargs="+", metavar="COMMAND", help=f"{program}; write -- before it")
     parser.set_defaults(run=_lazily("conformance"))
 

@@ -14,7 +14,7 @@ from .failures import USAGE, Failure
 def run(arguments: Namespace) -> int:
     try:
         known = baseline.read(arguments.baseline) if arguments.baseline else {}
-        cases = _worker(arguments, known)
+        cases = {"worker": _worker, "host": _host}[arguments.side](arguments, known)
     except (ValueError, OSError) as error:
         raise Failure(f"conformance: {error}", USAGE) from None
     return _finish(arguments, cases)
@@ -31,6 +31,12 @@ def _worker(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
         seconds=arguments.timeout,
         tell=_Progress(),
     )
+
+
+def _host(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
+    from lmwire_conformance.host import check_host
+
+    return check_host(arguments.command, only=arguments.only, known=known, seconds=arguments.timeout, tell=_Progress())
 
 
 class _Progress:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from signal import SIGKILL
+from time import monotonic
 
 from lmwire_protocol.limits import CLIENT_LINE_BYTES
 
@@ -10,6 +11,10 @@ from ..failure import Failure
 from ..play import Play
 from ..worker import Worker
 from .registry import case, variants
+
+_STARTS = 10
+_OBSERVED_S = 5.0
+_LOOK_S = 0.02
 
 _WAYS = {"exit-0": 0, "exit-70": 70, "killed": -SIGKILL}
 
@@ -121,8 +126,9 @@ def a_line_that_is_no_object_ends_the_worker(play: Play, garbage: bytes) -> None
     """All requests in flight are lost, with the text that came before; nothing after it is believed."""
     worker = play.start()
     streaming, waiting = play.request("a").id, play.request("b").id
-    worker.say(lines.token(streaming, "so far"))
-    _violate(play, worker, garbage, lines.token(streaming, "no"), lines.result(streaming), lines.result(waiting))
+    worker.say(lines.token(streaming, "so "))
+    after = lines.token(streaming, "no"), lines.result(streaming), lines.result(waiting)
+    _violate(worker, lines.token(streaming, "far"), garbage, *after)
     play.driver.expect_failed("a", "worker_lost", text="so far")
     play.driver.expect_failed("b", "worker_lost")
 
@@ -135,14 +141,14 @@ def a_line_over_1_mib_ends_the_worker(play: Play, long: bytes) -> None:
     """Whether or not its end has come: it may never come."""
     worker = play.start()
     worker.say(lines.token(play.request("a").id, "so far"))
-    _violate(play, worker, long)
+    _violate(worker, long)
     play.driver.expect_failed("a", "worker_lost", text="so far")
 
 
 @case("H-5")
 def a_violation_is_one_with_nothing_in_flight_too(play: Play) -> None:
     """The worker is killed, and the next request fails."""
-    _violate(play, play.start(), _GARBAGE["text"])
+    _violate(play.start(), _GARBAGE["text"])
     play.ask("a")
     play.driver.expect_failed("a", "worker_lost")
 
@@ -152,17 +158,18 @@ def a_worker_that_always_dies_is_not_started_for_ever(play: Play) -> None:
     """A host that starts workers again stops, or pauses, when each dies at once. Others have nothing to do here."""
     play.spawn(restart=True).end(70)
     starts = 1
-    for number in range(20):
-        play.ask(name := f"r{number}")
-        while not play.driver.has_ended(name, 0.05):
-            if worker := play.next_worker(0.05):
+    deadline = monotonic() + _OBSERVED_S
+    for name in (f"r{number}" for number in range(2 * _STARTS)):
+        play.ask(name)
+        while not play.driver.has_ended(name, _LOOK_S) and monotonic() < deadline:
+            if worker := play.next_worker(_LOOK_S):
                 worker.end(70)
                 starts += 1
-            if starts > 10:
-                raise Failure("a pause between one start and the next", "11 workers at once, each of which died")
+        if starts > _STARTS:
+            raise Failure("a pause between one start and the next", f"{starts} workers, each of which died at once")
 
 
-def _violate(play: Play, worker: Worker, *said: lines.Event | bytes) -> None:
+def _violate(worker: Worker, *said: lines.Event | bytes) -> None:
     """Breaks the protocol, and waits until the host has killed the worker, which survives SIGTERM."""
     worker.hold_sigterm()
     worker.say_last(*said)

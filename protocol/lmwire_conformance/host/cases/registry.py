@@ -22,6 +22,11 @@ class HostCase(NamedTuple):
     rules: tuple[str, ...]
     act: Act
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What it can be chosen by: its name, with and without the variant, its group, its rules."""
+        return self.name, self.name.partition(":")[0], self.name.partition(".")[0], *self.rules
+
 
 CASES: Final[list[HostCase]] = []
 """In the order of their definition."""
