@@ -149,6 +149,13 @@ def test_half_a_line_at_the_end_is_discarded_and_open_requests_are_named() -> No
     assert opened.finish() == ["3"]
 
 
+def test_a_version_that_was_not_offered_is_a_violation() -> None:
+    opened = session(greeted=False)
+    assert opened.receive(line(greeting("1", "test") | {"protocol": 2})) == []
+    assert "version 2" in str(opened.violation)
+    assert opened.finish() == ["1"]
+
+
 def test_a_banner_before_hello_is_skipped() -> None:
     opened = session(greeted=False)
     arrived = received(opened, b"Welcome!\n\n[1, 2]\n\xff\xfe\n{broken\n", line(greeting("1", "test")))

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 import msgspec
 
 from lmwire_protocol import Command, Hello, encode_command, events
-from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES
+from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VERSION
 
 from .errors import ProtocolViolation
 
@@ -134,6 +134,8 @@ class Session:
             terminal = _read_done(line, command) if isinstance(event, events.Done) else event
         except msgspec.ValidationError as error:
             return self._violate(f"a `done` that is none of `{command.name}` ({error})", line)
+        if isinstance(terminal, events.HelloDone) and terminal.protocol != PROTOCOL_VERSION:
+            return self._violate(f"that it agrees on version {terminal.protocol}, which was not offered", line)
         del self._pending[id]
         self._greeted = self._greeted or command is Hello
         return terminal
