@@ -5,6 +5,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from lmwire_protocol import escape_separators
+
 from .process import OTHER_VERSION, complain, die
 
 _NOBODY = "nobody-sent-this"
@@ -39,7 +41,7 @@ class Line(NamedTuple):
     def changed(self, **fields: Any) -> "Line":
         """The same line with other fields."""
         event = self.event | fields
-        return self._replace(data=msgspec.json.encode(event) + b"\n", event=event)
+        return self._replace(data=_line(**event), event=event)
 
 
 LineFault = Callable[[Line], Iterator[Line | bytes]]
@@ -175,4 +177,4 @@ LINE_FAULTS: Final[dict[str, Callable[..., Iterator[Line | bytes]]]] = {
 
 
 def _line(**event: Any) -> bytes:
-    return msgspec.json.encode(event) + b"\n"
+    return escape_separators(msgspec.json.encode(event)) + b"\n"

@@ -1,0 +1,164 @@
+"""What the Python client makes of each fault: its user hears of it, in time, and by the right name."""
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from lmwire import Patience, ProtocolViolation, RequestFailed, RequestTimeout, StartFailed, Worker, WorkerExited
+from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES
+from mock_host import faulty
+from worker_process import SECONDS
+
+DEATHS = [("signal=KILL", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
+SHORT = 0.3
+"""The time that a test gives to what will never come."""
+
+
+def worker(*faults: str, start_timeout: float = SECONDS, patience: Patience = Patience()) -> Worker:  # noqa: B008
+    return Worker(faulty(*faults), start_timeout=start_timeout, patience=patience)
+
+
+def answer(worker: Worker) -> str:
+    worker.load("mock", timeout=SECONDS)
+    return worker.generate("a b c d e", timeout=SECONDS).text()
+
+
+def lost(worker: Worker) -> tuple[list[str], Exception]:
+    """The pieces of an answer that the worker never ends, and the reason."""
+    worker.load("mock", timeout=SECONDS)
+    pieces = []
+    with pytest.raises((WorkerExited, ProtocolViolation)) as failure, worker.generate("a b c d e") as stream:
+        pieces.extend(piece.text for piece in stream)
+    return pieces, failure.value
+
+
+@pytest.mark.parametrize(("death", "returncode"), DEATHS)
+def test_a_worker_that_dies_at_its_start_is_no_worker(death: str, returncode: int) -> None:
+    with pytest.raises(StartFailed) as failure:
+        worker(f"crash-start:{death}").start()
+    assert isinstance(failure.value.__cause__, WorkerExited)
+    assert failure.value.__cause__.returncode == returncode
+    assert failure.value.__cause__.stderr_tail[0] == "lmwire mock: dies on purpose"
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("no-hello", RequestTimeout),
+        ("newer-version", RequestFailed),
+        ("wrong-version", ProtocolViolation),
+        (f"garbage-before-hello:bytes={BANNER_BYTES + 1}", ProtocolViolation),
+    ],
+)
+def test_a_worker_without_a_proper_hello_is_no_worker(fault: str, cause: type[Exception]) -> None:
+    with pytest.raises(StartFailed) as failure:
+        worker(fault, start_timeout=SHORT if fault == "no-hello" else SECONDS).start()
+    assert isinstance(failure.value.__cause__, cause)
+
+
+@pytest.mark.parametrize(("death", "returncode"), DEATHS)
+@pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
+def test_what_came_before_a_death_is_delivered_and_then_the_death(fault: str, death: str, returncode: int) -> None:
+    with worker(f"{fault}:after=3,{death}") as dying:
+        pieces, failure = lost(dying)
+    assert pieces == ["a ", "b ", "c "][: 3 if fault == "crash-mid-stream" else 2]
+    assert isinstance(failure, WorkerExited)
+    assert failure.returncode == returncode
+    assert failure.stderr_tail
+
+
+def test_an_answer_that_is_whole_survives_the_death_behind_it() -> None:
+    with worker("crash-after-terminal") as dying:
+        assert answer(dying) == "a b c d e"
+        with pytest.raises(WorkerExited):
+            dying.ping(timeout=SECONDS)
+
+
+@pytest.mark.parametrize("fault", ["garbage-between-events", "garbage-half-line", "long-line"])
+def test_a_line_that_no_worker_may_write_is_a_violation(fault: str) -> None:
+    with worker(fault) as polluted:
+        pieces, failure = lost(polluted)
+        assert isinstance(failure, ProtocolViolation)
+        assert pieces == (["a "] if fault == "garbage-between-events" else [])
+        with pytest.raises(ProtocolViolation):
+            polluted.ping()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "garbage-before-hello",
+        f"long-line:bytes={CLIENT_LINE_BYTES}",
+        "stderr-flood",
+        "duplicate-terminal",
+        "event-after-terminal",
+        "unknown-id",
+        "unknown-event",
+        "unknown-fields",
+    ],
+)
+def test_what_a_host_must_bear_changes_no_answer(fault: str) -> None:
+    with worker(fault) as odd:
+        assert [answer(odd), answer(odd)] == ["a b c d e"] * 2
+        assert odd.ping().queued == 0
+
+
+def test_unknown_values_are_borne() -> None:
+    with worker("unknown-values") as odd:
+        assert answer(odd) == "a b c d e"
+        stream = odd.generate("a")
+        stream.wait()
+        assert stream.result.finish_reason == "other"
+        with pytest.raises(RequestFailed) as failure:
+            odd.load("no such model")
+        assert (failure.value.code, failure.value.retryable) == ("out_of_luck", False)
+        assert odd.ping().state == "meditating"
+
+
+def test_a_burst_is_whole() -> None:
+    with worker("burst") as fast:
+        assert answer(fast) == "x " * 100_000
+
+
+def test_a_failed_load_is_told_by_its_code() -> None:
+    with worker("failed-load") as broken:
+        with pytest.raises(RequestFailed) as failure:
+            broken.load("mock")
+        assert failure.value.code == "bad_model"
+
+
+def load(worker: Worker) -> None:
+    worker.load("mock", timeout=SHORT)
+
+
+def generate(worker: Worker) -> None:
+    worker.load("mock")
+    worker.generate("a", timeout=SHORT).text()
+
+
+@pytest.mark.parametrize(("fault", "request_"), [("slow-load", load), ("stall", generate)])
+def test_what_takes_too_long_times_out_and_the_worker_is_still_asked(
+    fault: str, request_: Callable[[Worker], None]
+) -> None:
+    with worker(fault) as slow:
+        with pytest.raises(RequestTimeout):
+            request_(slow)
+        assert slow.ping(timeout=SECONDS).state in ("loading", "running", "idle")
+
+
+@pytest.mark.parametrize(
+    ("fault", "returncode"), [("ignore-quit", 0), ("ignore-eof", 0), ("ignore-sigterm", -signal.SIGKILL)]
+)
+def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(fault: str, returncode: int) -> None:
+    with worker(fault, patience=Patience(quit=SHORT, eof=SHORT, term=SHORT)) as stubborn:
+        pass
+    assert isinstance(stubborn.lost, WorkerExited)
+    assert stubborn.lost.returncode == returncode
+
+
+def test_a_death_is_noticed_though_a_grandchild_holds_the_pipes() -> None:
+    with worker("grandchild", "crash-mid-stream") as dying:
+        pieces, failure = lost(dying)
+    assert pieces == ["a ", "b ", "c "]
+    assert isinstance(failure, WorkerExited)

@@ -1,0 +1,113 @@
+"""What the mock worker answers, without a model library."""
+
+import sys
+
+import pytest
+
+from mock_host import GENERATE, HELLO, LOAD, hear, mock
+
+GUARD = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        allowed = {"msgspec", "lmwire_worker", "lmwire_protocol"} | set(sys.stdlib_module_names)
+        if name.partition(".")[0] not in allowed:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+from lmwire_worker.__main__ import main
+main(sys.argv[1:])
+"""
+CHAT = {"id": "c", "cmd": "chat", "messages": [{"role": "user", "content": "to be or"}]}
+
+
+def test_it_needs_msgspec_and_nothing_else() -> None:
+    guarded = [sys.executable, "-c", GUARD, "--mock", "--text", "a stop", "--fault", "unknown-fields"]
+    heard = hear(guarded, HELLO, LOAD, {**GENERATE, "stop": ["stop"]}, CHAT)
+    assert heard.returncode == 0, heard.stderr
+    assert heard.text() == "a "
+
+
+def test_the_guard_of_the_test_above_guards() -> None:
+    refused = hear([sys.executable, "-c", GUARD.replace("main(", "import numpy #")])
+    assert b"ModuleNotFoundError: numpy" in refused.stderr
+
+
+def test_it_starts_without_what_only_its_options_need() -> None:
+    started = hear([sys.executable, "-X", "importtime", *mock()[1:]])
+    assert b"lmwire_worker.mock.lane" in started.stderr
+    for module in (b"argparse", b"lmwire_worker.mock.faults", b"lmwire_worker.text"):
+        assert module not in started.stderr
+
+
+def test_a_prompt_is_echoed_word_by_word() -> None:
+    heard = hear(mock(), LOAD, GENERATE, CHAT)
+    assert [event["token"] for event in heard.of("g") if event["event"] == "token"] == ["a ", "b ", "c ", "d ", "e"]
+    assert heard.text("c") == "to be or"
+    assert heard.terminals("g")[0]["finish_reason"] == "stop"
+
+
+def test_an_echo_goes_on_up_to_max_tokens() -> None:
+    heard = hear(mock(), LOAD, {**GENERATE, "prompt": "a b ", "max_tokens": 5})
+    assert heard.text() == "a b a b a "
+    assert heard.terminals("g")[0]["finish_reason"] == "length"
+
+
+def test_the_answer_can_be_the_same_for_every_request() -> None:
+    heard = hear(mock("--text", "Hello, world!"), LOAD, GENERATE, CHAT)
+    assert heard.text("g") == heard.text("c") == "Hello, world!"
+    assert heard.terminals("g")[0]["usage"] == {"prompt_tokens": 5, "cached_tokens": 0, "completion_tokens": 2}
+
+
+def test_max_tokens_cuts_a_given_answer() -> None:
+    heard = hear(mock("--text", "one two three"), LOAD, {**GENERATE, "max_tokens": 2})
+    assert heard.text() == "one two "
+    assert heard.terminals("g")[0]["finish_reason"] == "length"
+
+
+def test_tokens_take_the_time_that_they_are_given() -> None:
+    heard = hear(mock("--token-ms", "20"), LOAD, GENERATE)
+    assert heard.text() == "a b c d e"
+    assert heard.terminals("g")[0]["timings"]["total_ms"] >= 5 * 20
+
+
+@pytest.mark.parametrize("stop", ["c", "c d", "b c d "])
+def test_a_stop_string_ends_an_answer_and_is_never_shown(stop: str) -> None:
+    heard = hear(mock(), LOAD, {**GENERATE, "stop": [stop, "never"]})
+    assert heard.text() == "a b c d e".partition(stop)[0]
+    [terminal] = heard.terminals("g")
+    assert (terminal["finish_reason"], terminal["stop"]) == ("stop", stop)
+
+
+def test_text_that_may_become_a_stop_string_comes_with_the_end() -> None:
+    assert hear(mock(), LOAD, {**GENERATE, "stop": ["e f"]}).text() == "a b c d e"
+
+
+def test_another_model_is_not_found() -> None:
+    [refused] = hear(mock(), {**LOAD, "path": "owner/name"}).terminals("l")
+    assert (refused["code"], refused["field"], refused["loaded"]) == ("model_not_found", "path", False)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--loud"], "--loud"),
+        (["--token-ms", "-1"], "--token-ms"),
+        (["--fault", "sulk"], "'sulk'"),
+        (["--fault", "crash-start:when=now"], "'when'"),
+        (["--fault", "crash-start:signal=HUP"], "'HUP'"),
+        (["--fault", "burst:tokens=many"], "'many'"),
+        (["--scenario", "/no/such/file"], "/no/such/file"),
+    ],
+)
+def test_wrong_usage_is_named_on_stderr_and_exits_with_64(options: list[str], named: str) -> None:
+    heard = hear(mock(*options))
+    assert (heard.returncode, heard.stdout) == (64, b"")
+    assert named in heard.stderr.decode()
+
+
+def test_help_shows_examples_and_says_where_the_faults_are_listed() -> None:
+    shown = hear(mock("--help")).stdout.decode()
+    assert "examples:" in shown
+    assert "--list-faults" in shown
