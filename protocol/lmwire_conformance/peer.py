@@ -128,7 +128,7 @@ class Peer:
                 if not self._news.wait(max(0.0, deadline - time.monotonic())):
                     raise Violation(rules, expected, f"nothing of it within {self._seconds} s; {self.last_words()}")
 
-    def wait_exit(self, seconds: float | None, rules: tuple[str, ...]) -> int:
+    def wait_exit(self, seconds: float | None) -> int:
         """Waits for its end, for `seconds` instead of the usual time, and holds the whole run to what it owes.
 
         Raises:
@@ -140,14 +140,14 @@ class Peer:
         except subprocess.TimeoutExpired:
             with self._news:
                 self._check()
-                raise Violation(rules, f"it exits within {seconds} s", f"it runs; {self.last_words()}") from None
+                raise Violation((), f"it exits within {seconds} s", f"it runs; {self.last_words()}") from None
         if self._reading:
             for thread in self._threads:
                 thread.join(self._seconds)
             with self._news:
                 self._check()
                 if not self._ended:
-                    raise Violation(rules, "its output ends with it", "something else holds its output open")
+                    raise Violation((), "its output ends with it", "something else holds its output open")
                 self.session.ended(code)
         return code
 

@@ -36,8 +36,9 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
         replay.play()
     except Violation as violation:
         spent = time.monotonic() - began
+        rules = tuple(dict.fromkeys((*violation.rules, *replay.rules)))
         where = f"{violation.expected} ({transcript.name}.jsonl:{replay.line})"
-        return Case(transcript.name, violation.rules, "fail", where, violation.seen, spent)
+        return Case(transcript.name, rules, "fail", where, violation.seen, spent)
     return Case(transcript.name, transcript.rules, "pass", seconds=time.monotonic() - began)
 
 
@@ -49,6 +50,8 @@ class _Replay:
         self._seconds = seconds
         self.line = 1
         """The line of the file that is being played."""
+        self.rules = transcript.rules
+        """The rules that this line is about."""
         self._start()
 
     def play(self) -> None:
@@ -56,11 +59,13 @@ class _Replay:
         try:
             for step in self._transcript.steps:
                 self.line = step.number
-                play: Callable[[Step, tuple[str, ...]], None] = getattr(self, f"_step_{step.kind}")
-                play(step, (step.rule,) if step.rule else self._transcript.rules)
+                self.rules = (step.rule,) if step.rule else self._transcript.rules
+                play: Callable[[Step], None] = getattr(self, f"_step_{step.kind}")
+                play(step)
             if not self._over:
+                self.rules = ("E-2",)
                 self._peer.close_stdin()
-                self._exit(0, None, ("E-2",))
+                self._exit(0)
         finally:
             self._peer.kill()
 
@@ -73,24 +78,27 @@ class _Replay:
 
     # What the host does.
 
-    def _step_send(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_send(self, step: Step) -> None:
         commands = step.what if isinstance(step.what, list) else [step.what]
         lines = [self._encoded(filled(command, n)) for n in step.times for command in commands]
         self._peer.write(b"".join(lines))
 
-    def _step_write(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_write(self, step: Step) -> None:
         self._peer.write(expand(json.dumps(step.what)))
 
-    def _step_close(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_close(self, step: Step) -> None:
         {"stdin": self._peer.close_stdin, "stdout": self._peer.close_stdout}[step.what]()
 
-    def _step_signal(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_signal(self, step: Step) -> None:
         self._peer.signal(signal.Signals[step.what])
 
-    def _step_read(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_read(self, step: Step) -> None:
         (self._peer.start_reading if step.what else self._peer.stop_reading)()
 
-    def _step_start(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_wait(self, step: Step) -> None:
+        time.sleep(step.what)
+
+    def _step_start(self, step: Step) -> None:
         self._peer.kill()
         self._start()
 
@@ -100,20 +108,20 @@ class _Replay:
 
     # What the worker must do.
 
-    def _step_answer(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_answer(self, step: Step) -> None:
         patterns = [filled(step.what, n) for n in step.times]
         needed = step.options.get("at_least", len(patterns))
-        answers = [self._answer(pattern, rules) for pattern in patterns]
+        answers = [self._answer(pattern) for pattern in patterns]
         good = [matches(pattern, answer, self._said) for pattern, answer in zip(patterns, answers, strict=True)]
         if sum(good) < needed:
             bad = good.index(False)
             many = f"{needed} of {len(patterns)} as " if len(patterns) > 1 else ""
-            raise Violation(rules, many + _json(patterns[bad]), _json(answers[bad]))
+            raise Violation((), many + _json(patterns[bad]), _json(answers[bad]))
         for pattern, answer in zip(patterns, answers, strict=True):
             if "id" in pattern:
                 self._said[pattern["id"]] = answer
 
-    def _answer(self, pattern: dict[str, Any], rules: tuple[str, ...]) -> dict[str, Any]:
+    def _answer(self, pattern: dict[str, Any]) -> dict[str, Any]:
         """The next terminal of the pattern's id, or the next error without id; taken, whatever else it says."""
         id = pattern.get("id")
         place = self._taken[id]
@@ -124,19 +132,19 @@ class _Replay:
             answers = session.strays if id is None else session.terminals[id]
             return answers[place] if place < len(answers) else None
 
-        return self._peer.wait(find, (*rules, "T-1") if "T-1" not in rules else rules, _json(pattern))
+        return self._peer.wait(find, ("T-1",), _json(pattern))
 
-    def _step_event(self, step: Step, rules: tuple[str, ...]) -> None:
-        self._next(step.what, "event", rules)
+    def _step_event(self, step: Step) -> None:
+        self._next(step.what, "event")
 
-    def _step_line(self, step: Step, rules: tuple[str, ...]) -> None:
-        line = self._next({}, "line", rules)
+    def _step_line(self, step: Step) -> None:
+        line = self._next({}, "line")
         while not matches(step.what, line, self._said):
             if "after" not in step.options or not matches(step.options["after"], line, self._said):
-                raise Violation(rules, _json(step.what), _json(line))
-            line = self._next({}, "line", rules)
+                raise Violation((), _json(step.what), _json(line))
+            line = self._next({}, "line")
 
-    def _next(self, pattern: dict[str, Any], kind: str, rules: tuple[str, ...]) -> dict[str, Any]:
+    def _next(self, pattern: dict[str, Any], kind: str) -> dict[str, Any]:
         """The next line that matches; those before it are passed over."""
         objects = self._peer.session.objects
 
@@ -147,30 +155,30 @@ class _Replay:
                     return objects[self._places[kind] - 1]
             return None
 
-        return self._peer.wait(find, rules, _json(pattern))
+        return self._peer.wait(find, (), _json(pattern))
 
-    def _step_lines(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_lines(self, step: Step) -> None:
         count = len(self._peer.session.objects)
         if count != step.what:
             last = [_json(line) for line in self._peer.session.objects[-3:]]
-            raise Violation(rules, f"{step.what} lines in all", f"{count}, the last ones {' '.join(last)}")
+            raise Violation((), f"{step.what} lines in all", f"{count}, the last ones {' '.join(last)}")
 
-    def _step_order(self, step: Step, rules: tuple[str, ...]) -> None:
+    def _step_order(self, step: Step) -> None:
         ends = [line.get("id") for line in self._peer.session.objects if line.get("event") in ("done", "error")]
         for n in step.times:
             ids = filled(step.what, n)
             seen = [id for id in ends if id in ids]
             if seen != ids:
-                raise Violation(rules, f"the terminals in the order {_json(ids)}", _json(seen))
+                raise Violation((), f"the terminals in the order {_json(ids)}", _json(seen))
 
-    def _step_exit(self, step: Step, rules: tuple[str, ...]) -> None:
-        self._exit(step.what, step.options.get("within"), rules)
+    def _step_exit(self, step: Step) -> None:
+        self._exit(step.what, step.options.get("within"))
 
-    def _exit(self, wanted: int, within: float | None, rules: tuple[str, ...]) -> None:
+    def _exit(self, wanted: int, within: float | None = None) -> None:
         self._over = True
-        code = self._peer.wait_exit(None if within is None else within + GRACE_SECONDS, rules)
+        code = self._peer.wait_exit(None if within is None else within + GRACE_SECONDS)
         if code != wanted:
-            raise Violation(rules, f"exit code {wanted}", f"exit code {code}; {self._peer.last_words()}")
+            raise Violation((), f"exit code {wanted}", f"exit code {code}; {self._peer.last_words()}")
 
 
 def _json(value: Any) -> str:

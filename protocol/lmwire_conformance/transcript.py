@@ -16,6 +16,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     "close": (),
     "signal": (),
     "read": (),
+    "wait": (),
     "start": (),
     "answer": ("times", "at_least"),
     "event": (),

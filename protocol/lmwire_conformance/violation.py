@@ -7,7 +7,8 @@ class Violation(Exception):
     """A rule was broken.
 
     Args:
-        rules: which, as `F-12`; `#cancel` is a sentence under that heading of PROTOCOL.md.
+        rules: which, as `F-12`; `#cancel` is a sentence under that heading of PROTOCOL.md. None where only the
+            transcript knows.
         expected: what should have come: a line, or a sentence.
         seen: what came instead.
     """
