@@ -64,6 +64,12 @@ SLOW = f"""
 """
 """Spends many seconds in one evaluation, which nothing can interrupt."""
 
+SLEEPS = """
+        time.sleep(0.03)
+        return logits
+"""
+"""Takes its time for every step, so that its warm-up can be seen."""
+
 RAISES = f"""
         if (tokens == {MARK}).any().item():
             raise RuntimeError("the model's own trouble")

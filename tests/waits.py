@@ -30,10 +30,15 @@ def wait_gone(watched: Any) -> None:
 
 
 def wait_for_pause(worker: WorkerProcess) -> None:
-    """Waits until the worker has nothing to do any more: its processor time stands still."""
+    """Waits until the worker has nothing to do any more."""
+    wait_until_still(worker.process.pid)
+
+
+def wait_until_still(pid: int) -> None:
+    """Waits until the processor time of a process stands still."""
     deadline = time.monotonic() + SECONDS
-    before = -1
-    while (now := processor_ticks(worker.process.pid)) != before:
+    before = ""
+    while (now := processor_ticks(pid)) != before:
         assert time.monotonic() < deadline, "the worker never paused"
         before = now
         time.sleep(0.3)  # the span over which standing still is observed

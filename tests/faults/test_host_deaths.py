@@ -1,0 +1,67 @@
+"""A host that goes, in every way and at every moment: its worker is gone in time, or finishes what it accepted."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dying_host import WAYS, Host
+from misbehaving_models import SLEEPS, write_misbehaving_model
+from random_model import write_model
+
+QUIT = {"id": "quit", "cmd": "quit", "drain": True}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("models") / "qwen3", end_scale=0)
+
+
+@pytest.fixture(scope="module")
+def slow_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_misbehaving_model(tmp_path_factory.mktemp("models") / "slow", SLEEPS)
+
+
+def bring_to(host: Host, state: str, path: str, words: int) -> None:
+    """Brings a worker into a state, on a model that paused hosts need `words` tokens of."""
+    load = {"id": "load", "cmd": "load", "path": path, "trust_remote_code": True}
+    work = {"id": "work", "cmd": "generate", "prompt": [1, 2], "max_tokens": words}
+    host.send(load)
+    if state == "loading":
+        host.read_until(b'"stage":"re')
+    elif state == "warm-up":
+        host.read_until(b'"stage":"warm_up"')
+    elif state == "prefill":
+        host.send({"id": "long", "cmd": "generate", "prompt": [9] * 1500, "max_tokens": 1}, work)
+        host.read_until(b'"stage":"prefill"')
+    elif state in ("decoding", "draining"):
+        host.send(work, {**work, "id": "more"}, *([QUIT] if state == "draining" else []))
+        host.read_until(b'"token_ids"')
+    elif state == "paused":
+        host.send(*({**work, "id": f"work {i}"} for i in range(30)))
+        host.read_until(b'"token_ids"')
+        host.wait_for_pause()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("state", ["idle", "loading", "prefill", "decoding", "draining", "paused"])
+def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) -> None:
+    with Host(way, "--mock") as host:
+        path = "mock:step_ms=1,load_steps=200" if state != "paused" else "mock"
+        if state != "idle":
+            bring_to(host, state, path, words=200 if state != "paused" else 3000)
+        host.go()
+
+
+@pytest.mark.parametrize("state", ["importing", "loading", "warm-up", "prefill", "decoding", "draining"])
+def test_a_host_that_goes_while_its_worker_has_a_real_model(state: str, model: Path, slow_model: Path) -> None:
+    def go(way: str) -> None:
+        with Host(way) as host:
+            bring_to(host, state, str(slow_model if state == "warm-up" else model), words=300)
+            host.go()
+
+    ways = WAYS[:4] if state in ("importing", "prefill") else WAYS[2:4]  # what the engine does not matter for is above
+    with ThreadPoolExecutor() as hosts:
+        ends = {way: hosts.submit(go, way) for way in ways}
+    for way, end in ends.items():
+        assert end.exception() is None, f"a host that {way}: {end.exception()!r}"
