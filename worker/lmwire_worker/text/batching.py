@@ -22,6 +22,11 @@ from .sampling import BatchSampler
 
 LONGEST_SLICE: Final = 2048
 """Tokens of one prompt processed in one step, at most."""
+TRIAL_LENGTHS: Final = (3, 11, 6)
+TRIAL_TOKENS: Final = 100
+"""Every vocabulary has so many."""
+ROUNDING: Final = 0.2
+"""By how many standard deviations of the logits rounding moves one, at most; padding that is not hidden moves more."""
 
 
 class Row(Protocol):
@@ -191,13 +196,29 @@ def batches(model: nn.Module) -> bool:
     return all(hasattr(cache, "merge") for cache in _parts(make_prompt_cache(model)))
 
 
-def has_plain_caches(model: nn.Module) -> bool:
-    """Whether every cache can hide padding, without which prompts of different lengths are not processed together.
+def takes_padding(model: nn.Module) -> bool:
+    """Whether prompts of different lengths can be processed together, tried out on three.
 
-    Recurrent caches cannot, though they can be joined. Whether the model's own code keeps to the caches' masks is for
-    a trial to find out.
+    Recurrent caches can be joined and yet not hide padding, and a model's own code may not keep to the caches' masks.
+    The trial compares logits and not tokens: on a GPU a batch is rounded otherwise than a row alone, and rounding
+    decides between tokens that are about as probable.
     """
-    return all(type(layer) is KVCache for layer in make_prompt_cache(model))
+    if not all(type(layer) is KVCache for layer in make_prompt_cache(model)):
+        return False
+    prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
+    together = _next_logits(model, prompts)
+    alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
+    difference = mx.abs(together - alone).max(axis=-1)
+    return bool(mx.all(difference < ROUNDING * mx.std(alone, axis=-1)).item())
+
+
+def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
+    """[B, V]: what follows each prompt, by way of mlx-lm's own padding."""
+    caches = [make_prompt_cache(model) for _ in prompts]
+    batch = PromptProcessingBatch(model, list(range(len(prompts))), caches)
+    batch.prompt([prompt[:-1] for prompt in prompts])
+    last = mx.array([prompt[-1] for prompt in prompts])
+    return model(last[:, None], cache=batch.prompt_cache)[:, -1, :].astype(mx.float32)
 
 
 def _parts(caches: Iterable[Any]) -> Iterator[Any]:

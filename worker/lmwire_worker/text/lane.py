@@ -11,7 +11,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError
 
 from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
-from .batching import Generator, batches, has_plain_caches
+from .batching import Generator, batches, takes_padding
 from .detokenizer import make_detokenizers
 from .pace import Pace
 from .prompts import prompt_tokens
@@ -19,6 +19,7 @@ from .stops import StopScanner, StopStrings
 from .stream import Stream
 
 ROWS: Final = 32
+PROMPTS_TOGETHER: Final = 8
 
 
 class TextLane:
@@ -33,8 +34,6 @@ class TextLane:
     def __init__(self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model) -> None:
         self.model = model
         self.rows = ROWS if batches(network) else 1
-        self.plain_caches = has_plain_caches(network)
-        """Whether prompts may be processed together, if `warm_up` finds that right."""
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._tokenizer: TokenizerWrapper | None = tokenizer
@@ -115,9 +114,10 @@ class TextLane:
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
-    def set_prompts_together(self, count: int) -> None:
-        """How many prompts are processed together, at most. No request is held."""
-        self._prompts_together = count
+    def try_padding(self) -> None:
+        """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
+        assert self._network is not None
+        self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
         self._reset()
 
     def _reset(self) -> None:

@@ -1,4 +1,4 @@
-"""First answers of a fresh model that nobody sees: afterwards everything is compiled, and known to be right."""
+"""First answers of a fresh model that nobody sees: afterwards everything is compiled."""
 
 from typing import Final
 
@@ -10,11 +10,10 @@ from .lane import TextLane
 LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts: uneven, so that processing them together needs padding."""
 ANSWER: Final = 4
-PROMPTS_TOGETHER: Final = 8
 
 
 def warm_up(lane: TextLane, report: Report) -> None:
-    """Runs trial prompts alone and together, and lets prompts be processed together where both give the same.
+    """Runs trial prompts alone and together.
 
     Raises:
         RequestError: bad_model, when the model fails on them.
@@ -25,11 +24,11 @@ def warm_up(lane: TextLane, report: Report) -> None:
     requests = [Generate(prompt=prompt, max_tokens=ANSWER) for prompt in prompts]
     sampled = Generate(prompt=prompts[0], max_tokens=2, temperature=1, top_p=0.9, repetition_penalty=1.1)
     trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
-    alone = [trial.run([request])[0] for request in requests]
+    for request in requests:
+        trial.run([request])
     if lane.rows > 1:
-        lane.set_prompts_together(PROMPTS_TOGETHER if lane.plain_caches else 1)
-        if trial.run(requests) != alone:
-            lane.set_prompts_together(1)
+        lane.try_padding()
+        trial.run(requests)
     trial.run([sampled])
     report("warm_up", trial.total, trial.total, "steps")
 
@@ -41,12 +40,11 @@ class _Trial:
         self.total = total
         self._done = 0
 
-    def run(self, requests: list[Generate]) -> list[list[int]]:
-        """The tokens that each request gives, run together."""
-        answers: dict[int, list[int]] = {key: [] for key in range(len(requests))}
+    def run(self, requests: list[Generate]) -> None:
+        """Runs requests together to their ends."""
         for key, request in enumerate(requests):
             self._lane.add(key, request, seed=0)
-        running = set(answers)
+        running = len(requests)
         while running:
             self._report("warm_up", self._done, self.total, "steps")
             for outcome in self._lane.step():
@@ -55,7 +53,4 @@ class _Trial:
                     raise RequestError("bad_model", problem)
                 if isinstance(outcome, Piece):
                     self._done += outcome.generated
-                    answers[outcome.key] += outcome.token_ids
-                    if outcome.finish_reason is not None:
-                        running.remove(outcome.key)
-        return list(answers.values())
+                    running -= outcome.finish_reason is not None
