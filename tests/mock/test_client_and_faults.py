@@ -65,7 +65,7 @@ def test_what_came_before_a_death_is_delivered_and_then_the_death(fault: str, de
     assert pieces == ["a ", "b ", "c "][: 3 if fault == "crash-mid-stream" else 2]
     assert isinstance(failure, WorkerExited)
     assert failure.returncode == returncode
-    assert failure.stderr_tail
+    assert "lmwire mock: dies on purpose" in failure.stderr_tail
 
 
 def test_an_answer_that_is_whole_survives_the_death_behind_it() -> None:

@@ -167,7 +167,7 @@ def _hold_back(piece: Piece, stops: "StopScanner") -> None:
 
 
 def _prefill(key: int, reply: Reply, prompt_tokens: int) -> Iterator[Outcome | float]:
-    if not reply.progress:
+    if not reply.progress and not reply.refuses:
         for done in range(_PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
             yield Prefilled(key, min(done, prompt_tokens), prompt_tokens)
     for stage in reply.progress:

@@ -85,6 +85,11 @@ class Reply(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         """Whether the answer is the prompt."""
         return self.text is None and self.tokens is None and self.error is None
 
+    @property
+    def refuses(self) -> bool:
+        """Whether it fails before anything has happened."""
+        return self.text is None and self.tokens is None and self.error is not None and not self.progress
+
     def pieces(self, echo: Sequence[str]) -> Sequence[tuple[str, float]]:
         """The answer's tokens, each with the seconds it takes.
 

@@ -1,5 +1,6 @@
 """The faults of the process itself: its version, its signals, its children and its deaths."""
 
+import faulthandler
 import os
 import resource
 import signal as signals
@@ -34,7 +35,8 @@ def die(signal: str, exit: int | None) -> NoReturn:
     if exit is not None:
         os._exit(exit)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.kill(os.getpid(), _SIGNALS[signal])
+    faulthandler.disable()  # it walks the stacks of threads that run on, which can end in another signal
+    signals.raise_signal(_SIGNALS[signal])
     raise AssertionError("a signal that kills did not")
 
 

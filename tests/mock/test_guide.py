@@ -1,0 +1,62 @@
+"""The guide's examples, run as they stand where their toolchain is; and its tables, held to the code."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lmwire_command import LMWIRE, REPOSITORY
+from lmwire_worker.mock.catalogue import FAULTS
+from lmwire_worker.mock.scenario import Match, Reply, Rule
+
+GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
+FILES = dict(re.findall(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL))
+RUNNERS = {
+    "mock_test.go": ["go", "test", "-count=1", "-vet=off", "./mock_test.go"],
+    "mock.rs": ["rustc", "--edition=2021", "--test", "mock.rs", "-o", "mock"],
+    "mock.test.mjs": ["node", "--test", "mock.test.mjs"],
+    "test_host.py": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_host.py"],
+}
+SECONDS = 120
+"""For a compiler that has never run on this machine."""
+
+
+def test_every_language_has_an_example() -> None:
+    assert FILES.keys() == RUNNERS.keys() | {"weather.json"}
+
+
+@pytest.mark.parametrize("name", [name for name, runner in RUNNERS.items() if shutil.which(runner[0])])
+def test_the_example_runs(name: str, tmp_path: Path) -> None:
+    for file in (name, "weather.json"):
+        (tmp_path / file).write_text(FILES[file])
+    env = os.environ | {"PATH": os.pathsep.join((str(Path(LMWIRE).parent), os.environ["PATH"]))}
+    commands = [RUNNERS[name], ["./mock"]] if name == "mock.rs" else [RUNNERS[name]]
+    for command in commands:
+        run = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_faults_are_those_that_there_are() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) ?\|$", GUIDE[GUIDE.index("## Faults") :], flags=re.MULTILINE)
+    assert rows == [
+        (
+            name,
+            fault.summary,
+            ", ".join(f"`{key}`" if value is None else f"`{key}={value}`" for key, value in fault.parameters.items()),
+        )
+        for name, fault in FAULTS.items()
+    ]
+
+
+@pytest.mark.parametrize(("title", "struct"), [("a rule has", Rule), ("`match` has", Match), ("`reply` has", Reply)])
+def test_the_fields_of_a_scenario_are_those_that_there_are(title: str, struct: type[msgspec.Struct]) -> None:
+    table = GUIDE[GUIDE.index(f"| {title}") :].partition("\n\n")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert sorted(re.findall(r"`(\w+)`", "".join(first_cells))) == sorted(struct.__struct_fields__)
