@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lmwire_protocol import Chat, Generate, Generation, Load, RequestError, Unload
 from lmwire_protocol.events import Done, MemoryStats, ModelDone, PingDone, Progress, State, TokenStats, UnloadDone
 
-from .lane import Engine, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
+from .lane import Engine, Failed, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
@@ -173,29 +173,28 @@ class Scheduler:
 
     def _send(self, outcomes: Sequence[Outcome]) -> None:
         now = time.monotonic()
-        pieces: list[tuple[Request, str, list[int]]] = []
-        ended: list[tuple[Request, Done | RequestError]] = []
+        pieces: list[tuple[Request, str, list[int], int]] = []
+        ended: list[tuple[Request, Piece | Failed]] = []
         for outcome in outcomes:
             request = self._active[outcome.key]
             if isinstance(outcome, Piece):
                 if outcome.generated:
-                    request.completion_tokens += outcome.generated
                     self.tokens.completion += outcome.generated
                     request.first_token_at = request.first_token_at or now
-                if outcome.text or outcome.token_ids:
-                    pieces.append((request, outcome.text, outcome.token_ids))
+                if outcome.text or outcome.token_ids or outcome.generated:
+                    pieces.append((request, outcome.text, outcome.token_ids, outcome.generated))
                 if outcome.finish_reason:
-                    ended.append((request, request.result(outcome.finish_reason, outcome.stop)))
+                    ended.append((request, outcome))
             elif isinstance(outcome, Prefilled):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
             else:
                 self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
-                ended.append((request, outcome.error))
+                ended.append((request, outcome))
         if pieces:
             self._registry.emit(pieces)
-        for request, outcome in ended:
+        for request, last in ended:
             self._forget(request)
-            self._registry.end(request, outcome)
+            self._registry.end(request, _outcome(request, last))
 
     def _forget(self, request: Request) -> None:
         del self._active[request.key]
@@ -207,3 +206,8 @@ class Scheduler:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)  # type: ignore[arg-type]
             self._registry.progress(request, request.voice.progress(event))
+
+
+def _outcome(request: Request, last: Piece | Failed) -> Done | RequestError:
+    """How a request ends by itself, its tokens being counted."""
+    return last.error if isinstance(last, Failed) else request.result(str(last.finish_reason), last.stop)
