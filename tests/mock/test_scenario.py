@@ -213,6 +213,10 @@ def test_an_engine_that_hangs_is_told_by_ping(scenario: Any) -> None:
             '{"rules": [{"reply": {"progress": [{"stage": "read", "current": 1, "unit": "bytes"}]}}]}',
             "reply.progress[0].stage: ",
         ),
+        (
+            '{"rules": [{"reply": {"progress": [{"stage": "prefill", "current": 1, "unit": "bytes"}]}}]}',
+            "reply.progress[0].unit: ",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, content: str, named: str) -> None:

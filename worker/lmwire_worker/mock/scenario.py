@@ -158,13 +158,16 @@ class Rule(Struct, forbid_unknown_fields=True, frozen=True):
     """How often it is used; any number of times when absent."""
 
     def __post_init__(self) -> None:
-        loads = Load in self.match.commands()
-        if loads and (self.reply.text is not None or self.reply.tokens is not None or self.reply.then == "repeat"):
+        loads, reply = Load in self.match.commands(), self.reply
+        own_tokens = reply.text is not None or reply.tokens is not None
+        if loads and (own_tokens or reply.token_ms or reply.then == "repeat"):
             raise ValueError("reply: a load has no tokens")
-        for index, stage in enumerate(self.reply.progress):
+        for index, stage in enumerate(reply.progress):
             if loads == (stage.stage == "prefill"):
                 of = "a load" if loads else "generate and chat"
                 raise ValueError(f"reply.progress[{index}].stage: {stage.stage!r} is no stage of {of}")
+            if not loads and stage.unit != "tokens":
+                raise ValueError(f"reply.progress[{index}].unit: a prompt is counted in tokens")
 
 
 class Scenario(Struct, forbid_unknown_fields=True, frozen=True):
