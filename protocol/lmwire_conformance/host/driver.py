@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from .failure import Failure, quote
 
-_KINDS: Final = ("started", "start_failed", "text", "done", "failed", "closed")
+KINDS: Final = ("started", "start_failed", "text", "done", "failed", "closed")
+"""What a driver may have seen."""
 _STDERR_BYTES: Final = 2000
 
 Seen = dict[str, Any]
@@ -144,13 +145,29 @@ class Driver:
         while line := self._output.get(timeout=self._timeout):
             self._enter(line)
         if code != 0:
-            raise Failure("a driver that exits with code 0", f"code {code}{self._stderr_tail()}")
+            raise Failure("a driver that exits with code 0", f"code {code}{self.last_words}")
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    @property
+    def last_words(self) -> str:
+        """The end of the driver's stderr, to be put behind a sentence."""
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_BYTES))
+        tail = self._stderr.read().decode(errors="replace").strip()
+        return f"; the end of the driver's stderr:\n{tail}" if tail else ""
 
     def kill(self) -> None:
         """Ends the driver and what it started in its own group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def discard(self) -> None:
+        """Closes the pipes of a driver that is gone, when its workers, which may hold them too, are gone."""
         self._reader.join(self._timeout)
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             assert file
@@ -171,7 +188,7 @@ class Driver:
 
     def _wait(self, wanted: str, has_come: Callable[[], object]) -> None:
         if not self._comes_within(self._timeout, has_come):
-            raise Failure(wanted, f"nothing of the kind within {self._timeout:g} s{self._stderr_tail()}")
+            raise Failure(wanted, f"nothing of the kind within {self._timeout:g} s{self.last_words}")
 
     def _comes_within(self, seconds: float, has_come: Callable[[], object]) -> bool:
         """Takes in what the driver says until it has come, or the time has passed."""
@@ -183,7 +200,7 @@ class Driver:
             with suppress(queue.Empty):
                 line = self._output.get(timeout=left)
                 if not line:
-                    raise Failure("a driver that runs until its stdin ends", f"it has ended{self._stderr_tail()}")
+                    raise Failure("a driver that runs until its stdin ends", f"it has ended{self.last_words}")
                 self._log(f"  saw {quote(line)}")
                 self._enter(line)
         return True
@@ -194,8 +211,8 @@ class Driver:
             kind = seen["saw"]
         except (ValueError, TypeError, KeyError):
             raise Failure("JSON objects with a member `saw` from the driver", quote(line)) from None
-        if kind not in _KINDS:
-            raise Failure(f"one of {', '.join(_KINDS)} from the driver", quote(line))
+        if kind not in KINDS:
+            raise Failure(f"one of {', '.join(KINDS)} from the driver", quote(line))
         if kind == "closed":
             self._accounts.closed = True
         elif kind in ("started", "start_failed"):
@@ -221,9 +238,3 @@ class Driver:
         for line in self._process.stdout:
             self._output.put(line)
         self._output.put(b"")
-
-    def _stderr_tail(self) -> str:
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _STDERR_BYTES))
-        tail = self._stderr.read().decode(errors="replace").strip()
-        return f"; the end of the driver's stderr:\n{tail}" if tail else ""

@@ -20,8 +20,15 @@ class Failure(Violation):
         super().__init__(rules, expected, seen)
 
 
-class WorkerEnded(Exception):
-    """The host has ended the worker that the kit plays. A failure, unless the case waits for it."""
+class WorkerEnded(Failure):
+    """The host has ended the worker that the kit plays. Some cases wait for that.
+
+    Args:
+        expected: what the worker was told to do, or to wait for.
+    """
+
+    def __init__(self, expected: str) -> None:
+        super().__init__(expected, "the host ended the worker")
 
 
 def quote(data: bytes | str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,6 +20,7 @@ from .worker import Request, Worker
 
 _PUPPET: Final = Path(__file__).with_name("puppet.py")
 _TRAIL: Final = 12
+_LOOK_S: Final = 0.1
 
 
 class Play:
@@ -61,13 +63,15 @@ class Play:
         for worker in self._workers:
             worker.hang_up()
         self._remove()
+        self.driver.discard()
 
     def spawn(self, **start: Any) -> Worker:
         """Has the host start a worker, and returns that."""
         self.driver.do(do="start", **start)
-        worker = self.next_worker(self.timeout)
-        if worker is None:
-            raise Failure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not within {self.timeout:g} s")
+        deadline = monotonic() + self.timeout
+        while (worker := self.next_worker(_LOOK_S)) is None:
+            if monotonic() > deadline or not self.driver.runs:
+                raise Failure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not{self.driver.last_words}")
         self.worker = worker
         return worker
 

@@ -60,30 +60,28 @@ class Worker:
         self.terminals: list[int] = facts["terminals"]
         """Those of its standard descriptors that are terminals."""
 
-    def read(self) -> Request | None:
+    def read(self, wanted: str = "a line from the host") -> Request | None:
         """The host's next line, which must be a legal command; None when it has closed the worker's stdin."""
-        data = self._order("a line from the host", "read_line")
+        data = self._order(wanted, "read_line")
         self._log(f"→ {quote(data)}" if data is not None else "→ (end of stdin)")
         return None if data is None else self._checked(data)
 
     def expect(self, name: str) -> Request:
         """The host's next command of this name; what else a host may ask at any time is answered on the way."""
+        wanted = f"a `{name}` from the host"
         while True:
-            request = self.read()
+            request = self.read(wanted)
             if request is None:
-                raise Failure(f"a `{name}` from the host", "the end of the worker's stdin")
+                raise Failure(wanted, "the end of the worker's stdin")
             if request.name == name:
                 return request
-            if request.name not in _ANSWERS:
-                raise Failure(f"a `{name}` from the host", quote(request.line))
-            self.say(_ANSWERS[request.name](request.id))
+            self._answer_in_passing(request, wanted)
 
     def expect_end_of_input(self) -> None:
-        """Waits until the host closes the worker's stdin; what it may ask before that is answered."""
-        while (request := self.read()) is not None:
-            if request.name not in _ANSWERS:
-                raise Failure("the end of the worker's stdin", quote(request.line))
-            self.say(_ANSWERS[request.name](request.id))
+        """Waits until the host closes the worker's stdin; what else it may ask at any time is answered on the way."""
+        wanted = "the end of the worker's stdin"
+        while request := self.read(wanted):
+            self._answer_in_passing(request, wanted)
 
     def say(self, *events: Event | bytes) -> None:
         """Writes events, and bytes as they are, in one write."""
@@ -95,7 +93,7 @@ class Worker:
         self._order("a host that reads the worker's stdout", "write", 1, data)
 
     def say_last(self, *events: Event | bytes) -> None:
-        """The same, of which the host may end the worker."""
+        """The same, but the host may end the worker for it."""
         with suppress(WorkerEnded):
             self.say(*events)
 
@@ -130,7 +128,7 @@ class Worker:
 
     def sigterm_came(self) -> bool:
         """Whether SIGTERM came since it is held."""
-        return signal.SIGTERM in self._order("the held signals", "held")
+        return signal.SIGTERM in self._order("SIGTERM, of which the worker does not die", "held")
 
     def expect_sigterm(self) -> None:
         """Waits for SIGTERM, which must come before the worker's end."""
@@ -161,11 +159,16 @@ class Worker:
         """Lets the process end if it still lives."""
         self._connection.close()
 
+    def _answer_in_passing(self, request: Request, wanted: str) -> None:
+        if request.name not in _ANSWERS:
+            raise Failure(wanted, quote(request.line))
+        self.say(_ANSWERS[request.name](request.id))
+
     def _order(self, purpose: str, *order: Any) -> Any:
         try:
             self._connection.send(order)
         except OSError:
-            raise WorkerEnded from None
+            raise WorkerEnded(purpose) from None
         return self._answer(purpose)
 
     def _answer(self, purpose: str) -> Any:
@@ -174,7 +177,7 @@ class Worker:
         try:
             return self._connection.recv()
         except (EOFError, OSError):
-            raise WorkerEnded from None
+            raise WorkerEnded(purpose) from None
 
     def _checked(self, data: bytes) -> Request:
         """The line as a command, if the host may write it."""
@@ -193,6 +196,6 @@ class Worker:
         try:
             command = decode_command(fields)
         except RequestError as error:
-            raise Failure("a command of version 1.0", f"{quote(line)} ({error})", "V-3", "#commands") from None
+            raise Failure("a command of version 1.0", f"{quote(line)} ({error})", "#commands") from None
         self._in_flight.add(id)
         return Request(id, command.name, command, line)

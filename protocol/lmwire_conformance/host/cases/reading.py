@@ -200,7 +200,7 @@ def _unknown_events(id: str) -> list[Event]:
 def an_end_that_lacks_its_fields_is_an_end(play: Play) -> None:
     """The request succeeds or is lost, as the host sees fit, but nobody waits for it any longer."""
     worker = play.start()
-    worker.say(lines.bare(play.request("a").id))
+    worker.say_last(lines.bare(play.request("a").id))
     play.driver.expect_end("a")
 
 

@@ -67,6 +67,16 @@ def a_refused_version_is_a_failed_start(play: Play) -> None:
     play.driver.expect_start("start_failed")
 
 
+@case("V-1")
+def a_version_that_nobody_offered_is_a_failed_start(play: Play) -> None:
+    """The version that `hello` agrees on is one of those that the host speaks."""
+    worker = play.spawn()
+    hello = worker.expect("hello")
+    assert isinstance(hello.command, Hello)
+    worker.say_last(lines.greeting(hello.id) | {"protocol": hello.command.protocol[1] + 1})
+    play.driver.expect_start("start_failed")
+
+
 @case("H-7")
 def a_worker_that_never_answers_hello_is_given_up(play: Play) -> None:
     """The host waits a bounded time, and leaves no process behind."""

@@ -1,0 +1,120 @@
+"""The kit for hosts itself: what it says of drivers that are none, what can be chosen, what it covers."""
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import lmwire_conformance
+import prose
+from lmwire_command import lmwire
+from lmwire_conformance.host import CASES, check_host
+from lmwire_conformance.host.driver import KINDS
+from lmwire_conformance.report import Case
+from mutated_hosts import DRIVER, MUTANTS
+
+HELLO = "starting.hello-is-the-first-line"
+HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
+
+
+def check(code: str, *, case: str = HELLO, seconds: float = 3.0) -> Case:
+    """One case, played against a driver of a few lines."""
+    (tried,) = check_host([sys.executable, "-c", code], only=[case], seconds=seconds)
+    return tried
+
+
+def test_a_driver_that_ends_too_early_is_told_with_its_stderr() -> None:
+    case = check("import sys; sys.exit('no such library')")
+    assert case.outcome == "fail"
+    assert "spawns $LMWIRE_WORKER_COMMAND" in case.expected
+    assert "no such library" in case.seen
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("started", "JSON objects with a member `saw`"),
+        ('{"saw": "everything"}', "one of started"),
+        ('{"saw": "done", "name": "x"}', "names of requests"),
+    ],
+)
+def test_what_a_driver_may_not_print_is_told(line: str, expected: str) -> None:
+    spawn = "import json, os, subprocess; w = subprocess.Popen(json.loads(os.environ['LMWIRE_WORKER_COMMAND']),"
+    hello = 'stdin=-1, start_new_session=True); w.stdin.write(b\'{"id":"1","cmd":"hello"}\\n\'); w.stdin.flush()'
+    case = check(f"{spawn} {hello}; print({line!r}, flush=True); input()")
+    assert case.outcome == "fail"
+    assert expected in case.expected
+    assert line in case.seen
+
+
+def test_a_failure_shows_what_went_before() -> None:
+    case = check_host(MUTANTS["writes_the_id_last"].command, only=["writing.ids-stand-first"])[0]
+    assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
+    assert 'do  {"do": "request", "name": "a"' in case.seen
+    assert '← {"event":"done","id":"1","protocol":1' in case.seen
+
+
+@pytest.mark.parametrize(
+    ("only", "some"),
+    [
+        ("H-4", "starting.a-banner-is-skipped"),
+        ("starting", "starting.a-banner-is-skipped"),
+        ("starting.a-banner-is-skipped", "starting.a-banner-is-skipped"),
+        ("losing.a-line-over-1-mib-ends-the-worker", "losing.a-line-over-1-mib-ends-the-worker:whole"),
+    ],
+)
+def test_cases_are_chosen_by_rule_group_and_name(only: str, some: str) -> None:
+    assert some in [case.name for case in CASES if only in case.called]
+
+
+def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
+    driver = [sys.executable, str(DRIVER), "--asyncio"]
+    passed = lmwire("conformance", "host", "--only", HELLO, "--json", str(tmp_path / "report"), "--", *driver)
+    assert passed.returncode == 0
+    assert passed.stdout.startswith(f"pass   {HELLO}  [V-1 O-2]")
+    assert json.loads((tmp_path / "report").read_text())["cases"][0]["name"] == HELLO
+
+    mutant = MUTANTS["writes_the_id_last"]
+    failed = lmwire("conformance", "host", "--only", "F-9", "--", *mutant.command)
+    assert failed.returncode == 1
+    assert "expected: a line whose first member is `id`" in failed.stdout
+
+
+def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "known").write_text("writing.ids-stand-first: the library sorts members\n")
+    excused = ("conformance", "host", "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
+    assert lmwire(*excused, *MUTANTS["writes_the_id_last"].command).returncode == 0
+    stale = lmwire(*excused, sys.executable, str(DRIVER))
+    assert stale.returncode == 1
+    assert "remove this entry" in stale.stdout
+
+
+def test_a_case_that_does_not_exist_is_wrong_usage() -> None:
+    result = lmwire("conformance", "host", "--only", "H-99", "--", "true")
+    assert result.returncode == 64
+    assert "no case is named 'H-99'" in result.stderr
+
+
+def test_a_driver_that_cannot_be_started_is_wrong_usage() -> None:
+    result = lmwire("conformance", "host", "--", "/nonexistent")
+    assert result.returncode == 64
+    assert "/nonexistent" in result.stderr
+
+
+def test_every_rule_for_hosts_has_a_case() -> None:
+    for_hosts = [rule for rule in prose.rules() if rule.startswith("H-")]
+    wanted = {*for_hosts, "F-9", "F-16", "F-17", "I-1", "I-2", "K-1", "O-1", "O-2", "T-1", "T-2", "T-3", "V-3", "V-4"}
+    assert wanted - {rule for case in CASES for rule in case.rules} == set()
+
+
+def test_every_case_has_a_name_of_its_own_and_rules_that_exist() -> None:
+    assert [name for name, count in Counter(case.name for case in CASES).items() if count > 1] == []
+    assert {rule for case in CASES for rule in case.rules} <= set(prose.rules())
+
+
+def test_hosts_md_describes_what_the_kit_says_and_takes() -> None:
+    assert set(re.findall(r'"do": ?"(\w+)"', HOSTS)) == {"start", "request", "cancel", "close"}
+    assert set(re.findall(r'"saw": ?"(\w+)"', HOSTS)) == set(KINDS)
