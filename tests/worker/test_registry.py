@@ -78,9 +78,9 @@ def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Re
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.emit([(ended, "before", [1], 1)])
+    registry.emit([(ended, "before", [1])])
     registry.end(ended, ended.result("stop"))
-    registry.emit([(ended, "after", [2], 1)])
+    registry.emit([(ended, "after", [2])])
     registry.progress(ended, b'{"event":"progress","id":"a"}\n')
     registry.end(ended, RequestError("internal", "again"))
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
@@ -94,7 +94,7 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
     registry.accept(old)
     registry.end(old, old.result("stop"))
     registry.accept(new)
-    registry.emit([(old, "old", [1], 1)])
+    registry.emit([(old, "old", [1])])
     registry.end(old, old.result("stop"))
     assert outbox.terminals() == ["a"]
     assert registry.active_and_queued() == (0, 1)
@@ -128,7 +128,7 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry
             barrier.wait()
             for running in registry.collect(block=False) or []:
                 if registry.start(running):
-                    registry.emit([(running, "text", [1], 1)])
+                    registry.emit([(running, "text", [1])])
                     if random.random() < 0.5:
                         registry.end(running, running.result("stop"))
             for cancelled in registry.take_cancelled():

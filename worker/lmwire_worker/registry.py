@@ -175,17 +175,16 @@ class Registry:
             request.started_at = time.monotonic()
             return True
 
-    def emit(self, pieces: Iterable[tuple[Request, str, list[int], int]]) -> None:
-        """Sends generated tokens of requests that are still in flight, and counts them: text, ids, how many.
+    def emit(self, pieces: Iterable[tuple[Request, str, list[int]]]) -> None:
+        """Sends generated tokens of requests that are still in flight, and counts them.
 
         Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
         """
         with self._lock:
-            for request, text, token_ids, generated in pieces:
+            for request, text, token_ids in pieces:
                 if self._live.get(request.id) is request:
-                    request.completion_tokens += generated
-                    if text or token_ids:
-                        request.voice.tokens(self._outbox, request, text, token_ids)
+                    request.completion_tokens += len(token_ids)
+                    request.voice.tokens(self._outbox, request, text, token_ids)
 
     def progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""

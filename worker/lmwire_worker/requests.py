@@ -71,14 +71,14 @@ class Request:
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
-    def result(self, finish_reason: str, stop: str | None = None) -> ResultDone:
-        """The `done` of a generation that ends now."""
+    def result(self, finish_reason: str, stop: str | None = None, unshown: int = 0) -> ResultDone:
+        """The `done` of a generation that ends now; `unshown` is 1 for an end-of-turn token, else 0."""
         return ResultDone(
             id=self.id,
             finish_reason=finish_reason,  # type: ignore[arg-type]
             stop=stop,
             seed=self.seed,
-            usage=Usage(self.prompt_tokens, 0, self.completion_tokens),
+            usage=Usage(self.prompt_tokens, 0, self.completion_tokens + unshown),
             timings=self._timings(time.monotonic()),
         )
 

@@ -173,7 +173,7 @@ class Scheduler:
 
     def _send(self, outcomes: Sequence[Outcome]) -> None:
         now = time.monotonic()
-        pieces: list[tuple[Request, str, list[int], int]] = []
+        pieces: list[tuple[Request, str, list[int]]] = []
         ended: list[tuple[Request, Piece | Failed]] = []
         for outcome in outcomes:
             request = self._active[outcome.key]
@@ -181,8 +181,8 @@ class Scheduler:
                 if outcome.generated:
                     self.tokens.completion += outcome.generated
                     request.first_token_at = request.first_token_at or now
-                if outcome.text or outcome.token_ids or outcome.generated:
-                    pieces.append((request, outcome.text, outcome.token_ids, outcome.generated))
+                if outcome.text or outcome.token_ids:
+                    pieces.append((request, outcome.text, outcome.token_ids))
                 if outcome.finish_reason:
                     ended.append((request, outcome))
             elif isinstance(outcome, Prefilled):
@@ -209,5 +209,7 @@ class Scheduler:
 
 
 def _outcome(request: Request, last: Piece | Failed) -> Done | RequestError:
-    """How a request ends by itself, its tokens being counted."""
-    return last.error if isinstance(last, Failed) else request.result(str(last.finish_reason), last.stop)
+    """How a request ends by itself, the tokens that it has shown being counted."""
+    if isinstance(last, Failed):
+        return last.error
+    return request.result(str(last.finish_reason), last.stop, unshown=last.generated - len(last.token_ids))
