@@ -62,7 +62,8 @@ class Worker:
 
     def read(self, wanted: str = "a line from the host") -> Request | None:
         """The host's next line, which must be a legal command; None when it has closed the worker's stdin."""
-        data = self._order(wanted, "read_line")
+        while (data := self._order(wanted, "read_line")) is not None and not data.strip():
+            pass  # "Lines of nothing but spaces, tabs and carriage returns are ignored"
         self._log(f"→ {quote(data)}" if data is not None else "→ (end of stdin)")
         return None if data is None else self._checked(data)
 

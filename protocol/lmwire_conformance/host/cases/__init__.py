@@ -1,6 +1,13 @@
-"""Every case, a module a theme: each is a short conversation, and the first line of its docstring is what must hold."""
+"""Every case, a module a group: each is a short conversation, and the first line of its docstring is what must hold."""
+
+from typing import Final
 
 from . import ending, losing, reading, starting, waiting, writing  # noqa: F401 (they register their cases)
 from .registry import CASES, HostCase
 
 __all__ = ["CASES", "HostCase"]
+
+_ORDER: Final = ("starting", "writing", "reading", "waiting", "losing", "ending")
+"""From what everything else needs to what a host comes to last."""
+
+CASES.sort(key=lambda case: _ORDER.index(case.group))

@@ -23,13 +23,18 @@ class HostCase(NamedTuple):
     act: Act
 
     @property
+    def group(self) -> str:
+        """The first part of its name: the module that it stands in."""
+        return self.name.partition(".")[0]
+
+    @property
     def called(self) -> tuple[str, ...]:
         """What it can be chosen by: its name, with and without the variant, its group, its rules."""
-        return self.name, self.name.partition(":")[0], self.name.partition(".")[0], *self.rules
+        return self.name, self.name.partition(":")[0], self.group, *self.rules
 
 
 CASES: Final[list[HostCase]] = []
-"""In the order of their definition."""
+"""Every case, in the order in which they are played."""
 
 
 def case(*rules: str) -> Callable[[Act], Act]:
