@@ -1,0 +1,38 @@
+"""Every MUST of PROTOCOL.md is proved somewhere, and TRACEABILITY.md says where."""
+
+import pytest
+
+import traceability
+from traceability import ROOT, must, rows, statements, functions_in
+
+ROWS = {row.rule: row for row in rows()}
+
+
+def test_the_file_says_what_transcripts_and_cases_say_themselves() -> None:
+    assert traceability.FILE.read_text(encoding="utf-8") == traceability.written(), "python tests/traceability.py"
+
+
+@pytest.mark.parametrize("rule", [rule for rule in statements() if must(rule)])
+def test_every_must_is_proved(rule: str) -> None:
+    row = ROWS[rule]
+    assert row.transcripts or row.host_cases or row.tests
+
+
+def test_every_rule_that_anything_claims_to_prove_exists() -> None:
+    assert set(traceability.entered()) - {"rule", "---"} <= set(statements())
+    assert {rule for case in traceability.CASES for rule in case.rules} <= set(statements())
+
+
+@pytest.mark.parametrize("rule", [rule for rule, row in ROWS.items() if row.tests])
+def test_every_test_that_is_named_exists(rule: str) -> None:
+    for test in ROWS[rule].tests:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).is_file(), test
+        assert name in functions_in(path), test
+
+
+def test_a_statement_is_found_under_its_rule_and_others_under_their_heading() -> None:
+    assert statements()["F-2"].startswith("One carriage return before the newline is dropped. Lines of nothing")
+    assert "Exactly one of the two fields MUST be given." in statements()["#cancel"]
+    assert not must("#the-lmwire-protocol-version-1")
+    assert must("F-1") and must("#commands") and not must("F-2")
