@@ -29,8 +29,13 @@ def check(code: str, *, case: str = HELLO, seconds: float = 3.0) -> Case:
 def test_a_driver_that_ends_too_early_is_told_with_its_stderr() -> None:
     case = check("import sys; sys.exit('no such library')")
     assert case.outcome == "fail"
-    assert "spawns $LMWIRE_WORKER_COMMAND" in case.expected
+    assert case.expected == "a driver that runs until its stdin ends"
     assert "no such library" in case.seen
+
+
+def test_a_driver_that_starts_no_worker_is_told() -> None:
+    case = check("""input(); print('{"saw": "started"}', flush=True); input()""")
+    assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
 @pytest.mark.parametrize(

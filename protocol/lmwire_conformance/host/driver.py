@@ -89,6 +89,11 @@ class Driver:
         if self._accounts.start != wanted:
             raise Failure(f'{{"saw":"{wanted}"}}', f'{{"saw":"{self._accounts.start}"}}')
 
+    def listen(self, seconds: float) -> str:
+        """Takes in what the driver says of its start, for some seconds: `started`, `start_failed` or nothing."""
+        self._comes_within(seconds, lambda: self._accounts.start)
+        return self._accounts.start
+
     def expect_text(self, name: str, wanted: str) -> None:
         """Waits until the texts of a request, joined, are `wanted`."""
         account = self._accounts.requests[name]
@@ -146,11 +151,6 @@ class Driver:
             self._enter(line)
         if code != 0:
             raise Failure("a driver that exits with code 0", f"code {code}{self.last_words}")
-
-    @property
-    def runs(self) -> bool:
-        """Whether the process is there."""
-        return self._process.poll() is None
 
     @property
     def last_words(self) -> str:

@@ -20,7 +20,7 @@ from .worker import Request, Worker
 
 _PUPPET: Final = Path(__file__).with_name("puppet.py")
 _TRAIL: Final = 12
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 0.02
 
 
 class Play:
@@ -70,7 +70,7 @@ class Play:
         self.driver.do(do="start", **start)
         deadline = monotonic() + self.timeout
         while (worker := self.next_worker(_LOOK_S)) is None:
-            if monotonic() > deadline or not self.driver.runs:
+            if self.driver.listen(_LOOK_S) or monotonic() > deadline:
                 raise Failure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not{self.driver.last_words}")
         self.worker = worker
         return worker
