@@ -10,15 +10,14 @@ import sys
 
 import msgspec
 
+from gated_engine import Bystander, Silence
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
-from lmwire_worker.log import Log
 from lmwire_worker.mock import MockEngine
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.requests import Request
 from lmwire_worker.scheduler import Scheduler
 from lmwire_worker.session import Session
-from lmwire_worker.watcher import Watcher
 from mutated_lines import Mutator
 
 LONGEST = 300
@@ -60,29 +59,6 @@ class Replies(Outbox):
         """What was written since the last call."""
         lines, self.lines = self.lines, []
         return [_read_answer(line) for line in lines]
-
-
-class Bystander(Watcher):
-    """Watches nobody."""
-
-    def __init__(self) -> None:
-        pass
-
-    def watch_host(self, pid: int) -> None:
-        pass
-
-    def end_soon(self) -> None:
-        pass
-
-
-class Silence(Log):
-    """Drops everything."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __call__(self, text: str) -> None:
-        pass
 
 
 class Reader:

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ POISON: dict[str, dict[str, Any]] = {
     "one token": {"prompt": [0], "max_tokens": 12},
     "the last token": {"prompt": [VOCABULARY - 1], "max_tokens": 12},
     "only NUL": {"prompt": "\0" * 40, "max_tokens": 12},
-    "beyond the basic plane": {"prompt": "\U0001f600\U0010ffff𝕏" * 20, "max_tokens": 12},
+    "beyond the basic plane": {"prompt": "\U0001f600\U0010ffff\U0001d54f" * 20, "max_tokens": 12},
     "special tokens as text": {"prompt": "<|im_end|><|endoftext|>" * 9, "max_tokens": 12},
     "one endless word": {"prompt": "a" * 2000, "max_tokens": 12},
     "separators": {"prompt": "\u2028\u2029\u0085\r\n\x1b[2J", "max_tokens": 12, "stop": ["\u2028"]},

@@ -1,0 +1,220 @@
+"""A worker's registry, session and scheduler in one process, with an engine that moves only when it is told to.
+
+The scheduler runs on a thread of its own, as it does in a worker, and stops wherever it would wait or compute. So every
+order of events can be had, and had again.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from lmwire_protocol import Chat, Generate, Load, RequestError
+from lmwire_worker.lane import Failed, Memory, Model, Outcome, Piece, Report
+from lmwire_worker.log import Log
+from lmwire_worker.outbox import Outbox
+from lmwire_worker.registry import Registry
+from lmwire_worker.scheduler import Scheduler
+from lmwire_worker.session import Session
+from lmwire_worker.watcher import Watcher
+from worker_process import Event
+
+TURN_SECONDS = 5.0
+"""How long a turn of the engine may take before the test fails; it computes nothing."""
+
+ROWS = 2
+"""Few, so that requests wait for one."""
+
+
+class Gate:
+    """Lets the engine's thread and the test's take turns."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[str] = SimpleQueue()
+        self._stops: SimpleQueue[str] = SimpleQueue()
+
+    def stop(self, where: str) -> str:
+        """The engine's side: says where it stands, and waits for an order."""
+        self._stops.put(where)
+        return self._orders.get()
+
+    def leave(self, how: str) -> None:
+        """The engine's side: says that it will not come again."""
+        self._stops.put(how)
+
+    def wait(self) -> str:
+        """The test's side: where the engine stops next."""
+        return self._stops.get(timeout=TURN_SECONDS)
+
+    def order(self, order: str) -> str:
+        """The test's side: lets the engine go on, and says where it stops next."""
+        self._orders.put(order)
+        return self.wait()
+
+
+class GatedRegistry(Registry):
+    """Stops where the engine would wait."""
+
+    def __init__(self, outbox: Outbox, gate: Gate) -> None:
+        super().__init__(outbox)
+        self._gate = gate
+
+    def collect(self, *, block: bool) -> Any:
+        if block and not (self._inbox or self._cancelled or self._over()):
+            self._gate.stop("idle")
+        return super().collect(block=False)
+
+    def wait_unless(self, ready: Callable[[], bool]) -> None:
+        self._gate.stop("paused")
+
+
+class Events(Outbox):
+    """Keeps what would be written."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda data: None)
+        self._events: list[Event] = []
+        self.host_reads = True
+
+    @property
+    def full(self) -> bool:
+        return not self.host_reads
+
+    def put_tokens(self, id: str, text: str, token_ids: Sequence[int]) -> None:
+        self._events.append({"event": "token", "id": id, "token_ids": list(token_ids)})
+
+    def put_stream(self, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def put_terminal(self, id: str, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def put_reply(self, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def take(self) -> list[Event]:
+        """What was put since the last call."""
+        events, self._events = self._events, []
+        return events
+
+
+class GatedLane:
+    """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
+
+    rows = ROWS
+    model = Model("gated", "gated", 100, 0, 0, 100, 0, ["generate"])
+
+    def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
+        self._gate = gate
+        self._started = started
+        self._held: list[int] = []
+
+    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
+        assert isinstance(request, Generate) and isinstance(request.prompt, str)
+        assert len(self._held) < ROWS
+        self._started(request.prompt)
+        self._held.append(key)
+        return 1
+
+    def step(self) -> list[Outcome]:
+        order = self._gate.stop("step")
+        held = self._held
+        ending = {"first": held[:1], "last": held[-1:], "all": held, "fail": held}.get(order, [])
+        self._held = [key for key in held if key not in ending]
+        if order == "fail":
+            return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
+        return [Piece(key, "x", [7], 1, "stop" if key in ending else None) for key in held]
+
+    def remove(self, key: int) -> Piece:
+        self._held.remove(key)
+        return Piece(key, "held back", [])
+
+    def memory(self) -> Memory:
+        return Memory()
+
+    def close(self) -> int:
+        assert not self._held
+        return 0
+
+
+class GatedEngine:
+    """Loads as ordered: report, replace, fail; whatever else ends the load well."""
+
+    names = ["gated"]
+
+    def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
+        self._gate = gate
+        self._started = started
+
+    def prepare(self) -> None:
+        pass
+
+    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> GatedLane:
+        self._started(request.path)
+        while (order := self._gate.stop("load")) in ("report", "replace", "fail"):
+            if order == "report":
+                report("read", 1, 2, "steps")
+            elif order == "replace":
+                replace()
+            else:
+                raise RequestError("bad_model", "as ordered")
+        replace()
+        return GatedLane(self._gate, self._started)
+
+
+class Bystander(Watcher):
+    """Watches nobody."""
+
+    def __init__(self) -> None:
+        pass
+
+    def watch_host(self, pid: int) -> None:
+        pass
+
+    def end_soon(self) -> None:
+        pass
+
+
+class Silence(Log):
+    """Drops everything."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, text: str) -> None:
+        pass
+
+
+class GatedWorker:
+    """The parts put together.
+
+    Args:
+        started: told the prompt of each generation and the path of each load that the engine takes up.
+    """
+
+    def __init__(self, started: Callable[[str], None]) -> None:
+        self._gate = Gate()
+        self.events = Events()
+        self.registry = GatedRegistry(self.events, self._gate)
+        engine, log = GatedEngine(self._gate, started), Silence()
+        self._scheduler = Scheduler(self.registry, self.events, engine, log)
+        self.session = Session(
+            self.registry, self.events, self._scheduler, Bystander(), engine.names, log, self.registry.drain
+        )
+        threading.Thread(target=self._run, daemon=True).start()
+        self.engine = self._gate.wait()
+        """Where the engine stands: idle, step, load, paused; over when it has left."""
+
+    def order(self, order: str) -> None:
+        """Lets the engine go on to where it stops next."""
+        self.engine = self._gate.order(order)
+
+    def _run(self) -> None:
+        try:
+            self._scheduler.run()
+        except BaseException as error:
+            self._gate.leave(f"failed: {error!r}")
+            raise
+        self._gate.leave("over")

@@ -1,0 +1,233 @@
+"""The rules of ids, order and terminals, held to by registry, session and scheduler in any order of events."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from gated_engine import GatedWorker
+from lmwire_worker.requests import Request
+from worker_process import TERMINALS, Event
+
+IDS = st.sampled_from("abcdef")
+REQUESTS = st.sampled_from(["generate", "generate", "generate", "info", "load", "unload"])
+BARRIERS = ("load", "unload")
+NOBODY = "nobody"
+ENGINE = ("idle", "step", "load", "paused")
+"""Where an engine stands that goes on."""
+
+TURNS_TO_THE_END = 200
+
+LIVELY = 8
+"""Requests before anything may end the session: most of what can happen needs some."""
+
+
+@dataclass
+class Mine:
+    """A request in flight, as the host knows it."""
+
+    number: int
+    id: str
+    command: str
+    started: bool = False
+    cancelled: bool = False
+    tokens: int = 0
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """A host, an engine and a clock that do anything at any time; `in_flight` is what the rules say of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_flight: dict[str, Mine] = {}
+        self.quits: list[str] = []
+        self.draining = False
+        self.accepted = 0
+        self.ended = dict.fromkeys(("done", "errors", "cancelled"), 0)
+        self.last_generation = -1
+        self.worker = GatedWorker(self.note_start)
+
+    @initialize()
+    def load(self) -> None:
+        self.request("a", "load")
+        self.go_on("none")
+        self.go_on("done")
+        self.go_on("none")
+
+    # The host.
+
+    @rule(id=IDS, command=REQUESTS)
+    def request(self, id: str, command: str) -> None:
+        fields = {"generate": {"prompt": str(self.accepted)}, "load": {"path": str(self.accepted)}}
+        events = self.send({"id": id, "cmd": command, **fields.get(command, {})})
+        if self.taken(id):
+            self.check_refusal(events, "duplicate_id", bad_id=id)
+        elif self.draining:
+            self.check_refusal(events, "draining", id=id)
+        else:
+            assert events == []
+            self.in_flight[id] = Mine(self.accepted, id, command)
+            self.accepted += 1
+
+    @rule(id=IDS, command=st.sampled_from(["hello", "ping", "stats"]))
+    def ask(self, id: str, command: str) -> None:
+        events = self.send({"id": id, "cmd": command})
+        if self.taken(id):
+            self.check_refusal(events, "duplicate_id", bad_id=id)
+            return
+        (done,) = events
+        assert (done["event"], done["id"]) == ("done", id)
+        counts = {"active": self.running(), "queued": len(self.in_flight) - self.running()}
+        if command == "ping":
+            assert done.items() >= counts.items()
+            assert (done["state"] == "draining") == self.draining
+        elif command == "stats":
+            assert done["requests"] == {"accepted": self.accepted, **counts, **self.ended}
+
+    @rule(id=IDS, wrong=st.sampled_from([{"cmd": "sing"}, {"cmd": "ping", "pong": 1}, {"cmd": "load"}, {"cmd": 5}]))
+    def request_wrongly(self, id: str, wrong: dict[str, Any]) -> None:
+        code = "unknown_command" if wrong["cmd"] == "sing" else "invalid_request"
+        named = {"bad_id": id} if self.taken(id) else {"id": id}
+        self.check_refusal(self.send({"id": id, **wrong}), code, **named)
+
+    @rule(id=IDS, whom=IDS | st.just(NOBODY) | st.none())
+    def cancel(self, id: str, whom: str | None) -> None:
+        events = self.send({"id": id, "cmd": "cancel", **({"all": True} if whom is None else {"target": whom})})
+        if self.taken(id):
+            self.check_refusal(events, "duplicate_id", bad_id=id)
+            return
+        found = [mine for mine in self.in_flight.values() if whom in (None, mine.id)]
+        assert events.pop(0) == {"event": "done", "id": id, "matched": len(found)}
+        self.check_cancelled(found, events)
+
+    @precondition(lambda self: self.accepted >= LIVELY)
+    @rule(id=IDS, drain=st.booleans())
+    def quit(self, id: str, drain: bool) -> None:
+        events = self.send({"id": id, "cmd": "quit", "drain": drain})
+        if self.taken(id):
+            self.check_refusal(events, "duplicate_id", bad_id=id)
+            return
+        self.quits.append(id)
+        self.draining = True
+        self.check_cancelled([] if drain else list(self.in_flight.values()), events)
+
+    @rule()
+    def stop_reading(self) -> None:
+        self.worker.events.host_reads = False
+
+    @rule()
+    def read_again(self) -> None:
+        self.worker.events.host_reads = True
+
+    # Others.
+
+    @precondition(lambda self: self.accepted >= LIVELY)
+    @rule()
+    def terminate(self) -> None:
+        self.worker.registry.drain()
+        self.worker.registry.cancel_where(lambda request: True)
+        self.draining = True
+        self.check_cancelled(list(self.in_flight.values()), self.worker.events.take())
+
+    @precondition(lambda self: self.accepted >= LIVELY)
+    @rule()
+    def run_out_of_time(self) -> None:
+        self.worker.registry.end_all(Request.cancellation)
+        self.draining = True
+        for mine in self.in_flight.values():
+            mine.cancelled = True
+        self.note(self.worker.events.take())
+        assert self.in_flight == {}
+
+    @precondition(lambda self: self.worker.engine in ENGINE)
+    @rule(order=st.sampled_from(["none", "none", "first", "last", "all", "fail", "report", "replace", "done"]))
+    def go_on(self, order: str) -> None:
+        self.worker.order(order)
+        self.note(self.worker.events.take())
+        engine = self.worker.engine
+        assert engine in (*ENGINE, "over")
+        left = [mine for mine in self.in_flight.values() if mine.started and mine.cancelled]
+        assert all(mine.command == "load" for mine in left), "a generation ends after the step that is running"
+        assert not (left and order == "report"), "a load ends where it reports"
+        if engine in ("idle", "over"):
+            assert self.in_flight == {}, "the engine has forgotten a request"
+        assert (engine == "over") <= self.draining
+
+    def teardown(self) -> None:
+        """The end of stdin, with an engine that ends what it has: nothing is left, and quit is answered last."""
+        self.worker.events.host_reads = True
+        self.worker.registry.drain()
+        self.draining = True
+        for _ in range(TURNS_TO_THE_END):
+            if self.worker.engine in ENGINE:
+                self.go_on("all")
+        assert self.worker.engine == "over"
+        self.worker.registry.close()
+        assert self.worker.events.take() == [{"event": "done", "id": id} for id in self.quits]
+
+    # What the rules say.
+
+    def send(self, command: Event) -> list[Event]:
+        self.worker.session.serve(command, 10)
+        return self.worker.events.take()
+
+    def taken(self, id: str) -> bool:
+        return id in self.in_flight or id in self.quits
+
+    def running(self) -> int:
+        return sum(mine.started for mine in self.in_flight.values())
+
+    def check_refusal(self, events: list[Event], code: str, **named: str) -> None:
+        (error,) = events
+        assert (error["event"], error["code"]) == ("error", code)
+        assert {name: error[name] for name in ("id", "bad_id") if name in error} == named
+
+    def check_cancelled(self, found: list[Mine], events: list[Event]) -> None:
+        """Those that wait end at once, in their order; for the others the engine's next turn is waited for."""
+        for mine in found:
+            mine.cancelled = True
+        assert [event["id"] for event in events] == [mine.id for mine in found if not mine.started]
+        self.note(events)
+
+    def note_start(self, number: str) -> None:
+        """The engine takes a generation or a load up, and it is its turn."""
+        self.note(self.worker.events.take())
+        (mine,) = [mine for mine in self.in_flight.values() if mine.number == int(number)]
+        self.check_turn(mine)
+        mine.started = True
+        if mine.command == "generate":
+            assert mine.number > self.last_generation, "generations start in the order of their lines"
+            self.last_generation = mine.number
+
+    def check_turn(self, mine: Mine) -> None:
+        earlier = [other for other in self.in_flight.values() if other.number < mine.number]
+        assert not any(other.command in BARRIERS for other in earlier), "it waits for an earlier barrier"
+        assert not (earlier and mine.command in BARRIERS), "a barrier waits for all that came earlier"
+
+    def note(self, events: list[Event]) -> None:
+        for event in events:
+            mine = self.in_flight[event["id"]]
+            if event["event"] == "token":
+                assert mine.started
+                mine.tokens += len(event["token_ids"])
+            elif event["event"] in TERMINALS:
+                self.check_end(mine, event)
+                del self.in_flight[mine.id]
+
+    def check_end(self, mine: Mine, event: Event) -> None:
+        was_cancelled = "cancelled" in (event.get("finish_reason"), event.get("code"))
+        assert was_cancelled <= mine.cancelled
+        if was_cancelled:
+            assert (event["event"] == "done") == (mine.command == "generate")
+        else:
+            self.check_turn(mine)
+        if "usage" in event:
+            assert event["usage"]["completion_tokens"] == mine.tokens
+        assert ("loaded" in event) == (mine.command == "load" and event["event"] == "error")
+        self.ended["cancelled" if was_cancelled else "done" if event["event"] == "done" else "errors"] += 1
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
