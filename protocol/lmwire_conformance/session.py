@@ -122,7 +122,8 @@ class Session:
         if len(self.objects) == 1 and self._answers_hello not in (None, id):
             raise Violation(("O-2",), "the answer to `hello`, which was the first line", line)
         if id is None:
-            self._stray(value, event, line)
+            if event is not None:
+                self._stray(value, event, line)
         elif not self._uses[id]:
             raise Violation(("T-1",), f"nothing with the id {id!r}, of which no request is in flight", line)
         elif isinstance(event, Done | Error):
@@ -183,7 +184,7 @@ class Session:
     def _is_quit(self, id: str | None) -> bool:
         return any(isinstance(use.command, Quit) for use in self._uses.get(id or "", []))
 
-    def _stray(self, value: dict[str, Any], event: Event | None, line: bytes) -> None:
+    def _stray(self, value: dict[str, Any], event: Event, line: bytes) -> None:
         if not isinstance(event, Error):
             raise Violation(("#events",), "an `id`, which only an error may lack", line)
         self.strays.append(value)
@@ -241,7 +242,8 @@ def _event(value: dict[str, Any], line: bytes) -> Event | None:
     try:
         return msgspec.convert(value, EVENTS[name])
     except msgspec.ValidationError as error:
-        raise Violation((f"#{name}",), f"a valid {name} event: {error}", line) from None
+        rule = "#events" if name == "done" else f"#{name}"
+        raise Violation((rule,), f"a valid {name} event: {error}", line) from None
 
 
 def _done(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:

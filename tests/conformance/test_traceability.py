@@ -1,9 +1,11 @@
 """Every MUST of PROTOCOL.md is proved somewhere, and TRACEABILITY.md says where."""
 
+import re
+
 import pytest
 
 import traceability
-from traceability import ROOT, must, rows, statements, functions_in
+from traceability import ROOT, functions_in, must, rows, statements
 
 ROWS = {row.rule: row for row in rows()}
 
@@ -21,6 +23,12 @@ def test_every_must_is_proved(rule: str) -> None:
 def test_every_rule_that_anything_claims_to_prove_exists() -> None:
     assert set(traceability.entered()) - {"rule", "---"} <= set(statements())
     assert {rule for case in traceability.CASES for rule in case.rules} <= set(statements())
+
+
+def test_every_rule_that_the_kit_reports_exists() -> None:
+    for path in (ROOT / "protocol" / "lmwire_conformance").rglob("*.py"):
+        for rule in re.findall(r'"([A-Z]-\d+|#[a-z-]+)"', path.read_text(encoding="utf-8")):
+            assert rule in statements(), path
 
 
 @pytest.mark.parametrize("rule", [rule for rule, row in ROWS.items() if row.tests])

@@ -15,9 +15,9 @@ def run(arguments: Namespace) -> int:
     try:
         known = baseline.read(arguments.baseline) if arguments.baseline else {}
         cases = {"worker": _worker, "host": _host}[arguments.side](arguments, known)
+        return _finish(arguments, cases)
     except (ValueError, OSError) as error:
         raise Failure(f"conformance: {error}", USAGE) from None
-    return _finish(arguments, cases)
 
 
 def _worker(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
