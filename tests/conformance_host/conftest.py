@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-AT_A_TIME = 4
+AT_A_TIME = 8
 
 
 @pytest.fixture(scope="module")

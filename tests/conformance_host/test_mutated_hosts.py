@@ -8,7 +8,7 @@ from lmwire_conformance.host import check_host
 from lmwire_conformance.report import Case
 from mutated_hosts import MUTANTS, Mutant
 
-SECONDS = 3.0
+SECONDS = 2.0
 """Some are caught by what they do not do."""
 
 Played = dict[str, Future[Case]]
