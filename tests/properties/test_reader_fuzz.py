@@ -2,12 +2,21 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+from lmwire_protocol import Command, Hello, Quit, RequestError
+from mutated_lines import Mutator
+from reading import read_command
+from worker_process import TERMINALS, WorkerProcess
 
 FUZZ = Path(__file__).parents[1] / "reader_fuzz.py"
 SEEDS = (20240, 20241)
 LINES_OF_EACH = 500_000
 LONGEST_S = 180
+
+SEED_OVER_PIPES = 20242
+LINES_OVER_PIPES = 50_000
 
 
 def test_a_million_mutated_lines_are_answered_once_each() -> None:
@@ -18,3 +27,24 @@ def test_a_million_mutated_lines_are_answered_once_each() -> None:
     for seed, run in zip(SEEDS, runs, strict=True):
         _, trouble = run.communicate(timeout=LONGEST_S)
         assert run.returncode == 0, f"to see it again: python {FUZZ.name} {seed} {LINES_OF_EACH}\n{trouble}"
+
+
+def ends_the_worker(command: Command | RequestError) -> bool:
+    return isinstance(command, Quit) or (isinstance(command, Hello) and command.protocol[0] > 1)
+
+
+def test_as_many_as_fifty_thousand_reach_a_real_worker_and_none_is_lost_on_the_way() -> None:
+    mutator, expected, sent = Mutator(SEED_OVER_PIPES), Counter[str | None](), [b'{"id":"h","cmd":"hello"}']
+    for line in (mutator.line() for _ in range(LINES_OVER_PIPES)):
+        if line.strip(b" \t\r"):
+            id, command = read_command(line)
+            if not ends_the_worker(command):
+                sent.append(line)
+                expected[id] += 1
+    with WorkerProcess("--mock") as worker:
+        worker.write(b"\n".join(sent))
+        worker.close_stdin()
+        assert worker.wait_end() == 0, f"seed {SEED_OVER_PIPES}: {worker.stderr[-3000:].decode()}"
+    events = [event for event in worker.events[1:] if event["event"] in TERMINALS]
+    answers = Counter(event.get("id", event.get("bad_id")) for event in events)
+    assert answers == expected, f"seed {SEED_OVER_PIPES}"
