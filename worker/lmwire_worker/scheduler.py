@@ -68,7 +68,8 @@ class Scheduler:
         """Whether the engine lives and how long ago it last made progress."""
         active, queued = self._registry.active_and_queued()
         activity = self._activity
-        age = None if activity == "idle" else round((time.monotonic() - self._sign_of_life) * 1000, 3)
+        then = self._sign_of_life  # before now is asked for: the engine may give another sign in between
+        age = None if activity == "idle" else round((time.monotonic() - then) * 1000, 3)
         state = "draining" if self._registry.draining else activity
         return PingDone(id=id, state=state, step_age_ms=age, active=active, queued=queued)
 
