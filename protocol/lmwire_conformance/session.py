@@ -6,21 +6,17 @@ a signal or a refused hello is left open: the worker may have been gone.
 
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from lmwire_protocol import (
-    CLIENT_CODES,
-    CODES,
     EXIT_CODES,
     Cancel,
     Command,
     Generation,
     Hello,
     LineSplitter,
-    Load,
     Quit,
     RequestError,
     decode_command,
@@ -32,35 +28,11 @@ from lmwire_protocol import (
 from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token
 
 from . import lines, results
-from .violation import Violation, shown
+from .uses import Use, failed, succeeded
+from .violation import Violation
 
-RULES: Final = ("B-4", "C-3", "F-10", "F-14", "I-3", "I-5", "K-2", "K-3", "O-2", "T-1", "T-2", "#commands", "#progress")
+RULES: Final = ("C-3", "F-14", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress")
 """The rules that are checked here, on every event of every run."""
-
-_REFUSED: Final = {"parse_error", "line_too_long", "unknown_command"}
-"""Codes that a line without a fault never gets."""
-_TURNED_AWAY: Final = {"invalid_request", "busy", "draining", "unsupported_protocol"}
-"""Codes of a load that never began, and so has nothing to say about the model."""
-
-
-@dataclass
-class Use:
-    """A line with a usable id, until its terminal."""
-
-    id: str
-    command: Command | RequestError
-    """What it asks for, or how it must be refused."""
-    owed: bool
-    """Whether the worker must have answered it by its end."""
-    sent_at: float
-    texts: list[str] = field(default_factory=list)
-    token_ids: list[int] = field(default_factory=list)
-    progress: int = 0
-
-    @property
-    def asks(self) -> str:
-        """The command's name, or the code of the refusal."""
-        return self.command.code if isinstance(self.command, RequestError) else self.command.name
 
 
 class Session:
@@ -74,13 +46,13 @@ class Session:
         self.objects: list[dict[str, Any]] = []
         self.terminals: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.strays: list[dict[str, Any]] = []
-        self.bridge: bool | None = None
+        self._bridge: bool | None = None
         self._splitter = LineSplitter(limits.LINE_IN_BYTES)
         self._uses: dict[str, list[Use]] = defaultdict(list)  # those unanswered
         self._used: Counter[str] = Counter()  # all
         self._cancels: dict[str, str | None] = {}  # those answered: by id, their targets; None for all
         self._sent_lines = 0
-        self._stray_lines = self._owed_strays = 0
+        self._stray_lines = self._owed_strays = self._stray_answers = 0
         self._answers_hello: str | None = None
         self._ending = False
         self._quitting = False
@@ -113,7 +85,7 @@ class Session:
         self.objects.append(value)
         if self._sent_lines == 0:
             raise Violation(("F-19",), "nothing before a line was sent", line)
-        if self.bridge:
+        if self._bridge:
             return
         event = _event(value, line)
         id = value.get("id")
@@ -142,16 +114,16 @@ class Session:
             raise Violation(("#how-a-worker-ends",), f"one of the exit codes {codes}", f"exit code {code}")
         for use in (use for uses in self._uses.values() for use in uses if use.owed):
             raise Violation(("T-1",), f"a terminal with the id {use.id!r} ({use.asks})", "the output ended without it")
-        if not self.bridge and len(self.strays) < self._owed_strays:
-            owed = f"{self._owed_strays} errors for lines without a usable id, or with one in flight"
-            raise Violation(("F-10", "I-4"), owed, f"{len(self.strays)}")
+        if not self._bridge and self._stray_answers < self._owed_strays:
+            owed = f"{self._owed_strays} errors for lines without a usable id"
+            raise Violation(("F-10", "I-4"), owed, f"{self._stray_answers}")
 
     # Details.
 
     def _send(self, line: Any) -> None:
         self._sent_lines += 1
         id, command = self._read(line)
-        if self.bridge:
+        if self._bridge:
             return
         if id is None:
             self._stray_lines += 1
@@ -171,8 +143,8 @@ class Session:
             fields = decode_object(line)
         except RequestError as error:
             return recover_id(line.data), error
-        if self.bridge is None:
-            self.bridge = "id" not in fields
+        if self._bridge is None:
+            self._bridge = "id" not in fields
         id = fields.get("id")
         if not isinstance(id, str) or not usable_id(id):
             return None, RequestError("invalid_request", "no usable id", field="id")
@@ -189,7 +161,8 @@ class Session:
             raise Violation(("#events",), "an `id`, which only an error may lack", line)
         self.strays.append(value)
         if event.bad_id is None:
-            if len([stray for stray in self.strays if "bad_id" not in stray]) > self._stray_lines:
+            self._stray_answers += 1
+            if self._stray_answers > self._stray_lines:
                 raise Violation(("T-2",), "no error without `id`: every line so far had a usable one", line)
             return
         uses = self._uses[event.bad_id]
@@ -216,7 +189,7 @@ class Session:
                 raise Violation(("#progress",), "at most ten progress events a second for one request", line)
 
     def _end(self, uses: list[Use], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
-        use = _refused(uses, event, line) if isinstance(event, Error) else _done(uses, value, line)
+        use = failed(uses, event, line) if isinstance(event, Error) else succeeded(uses, value, line)
         if _is_cancelled(event, value) and not self._may_be_cancelled(use.id):
             raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {use.id!r} before it", line)
         if isinstance(use.command, Generation) and isinstance(event, Done):
@@ -244,44 +217,6 @@ def _event(value: dict[str, Any], line: bytes) -> Event | None:
     except msgspec.ValidationError as error:
         rule = "#events" if name == "done" else f"#{name}"
         raise Violation((rule,), f"a valid {name} event: {error}", line) from None
-
-
-def _done(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:
-    """The use that a `done` ends."""
-    why = f"an error {uses[0].asks}, for that line is refused"
-    rule = "F-10"
-    for use in uses:
-        if isinstance(use.command, RequestError):
-            continue
-        try:
-            msgspec.convert(value, use.command.done)
-        except msgspec.ValidationError as error:
-            why, rule = f"a valid done of {use.asks}: {error}", f"#{use.asks}"
-        else:
-            return use
-    raise Violation((rule,), why, line)
-
-
-def _refused(uses: list[Use], error: Error, line: bytes) -> Use:
-    """The use that an `error` ends."""
-    if error.code in CLIENT_CODES:
-        raise Violation(("#errors",), "a code that workers use", line)
-    if error.code in CODES and error.code != "model_not_found" and error.retryable != CODES[error.code][0]:
-        raise Violation(("#errors",), f"`retryable` as the code {error.code} has it", line)
-    if lines.json_bytes(error.error) > limits.ERROR_BYTES:
-        raise Violation(("F-14",), f"a sentence of at most {limits.ERROR_BYTES} bytes", shown(line))
-    for use in uses:
-        if use.asks == error.code:
-            return use
-    for use in uses:
-        if isinstance(use.command, Command) and error.code not in _REFUSED:
-            began = isinstance(use.command, Load) and error.code not in _TURNED_AWAY
-            if began and error.loaded is None:
-                raise Violation(("B-4",), "a failed load that says whether a model is `loaded`", line)
-            return use
-    asked = uses[0]
-    expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.asks
-    raise Violation(("F-10", "I-5"), expected, line)
 
 
 def _is_cancelled(event: Event, value: dict[str, Any]) -> bool:

@@ -161,8 +161,8 @@ def test_what_is_owed_at_the_end_is_named() -> None:
 
 def test_a_line_without_a_usable_id_is_owed_an_error() -> None:
     session = Session()
-    send(session, ping("p"), {"id": 5, "cmd": "ping"})
-    see(session, pong("p"))
+    send(session, ping("p"), ping("p"), {"id": 5, "cmd": "ping"})
+    see(session, error("duplicate_id", bad_id="p"), pong("p"))
     with pytest.raises(Violation, match="I-4"):
         session.ended(0)
 

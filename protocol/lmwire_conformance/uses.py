@@ -1,0 +1,86 @@
+"""A line with an id, from its writing to its terminal: which one a terminal ends, and whether it may end so."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from lmwire_protocol import CLIENT_CODES, CODES, Command, Load, RequestError, limits
+from lmwire_protocol.events import Error
+
+from .lines import json_bytes
+from .violation import Violation
+
+RULES: Final = ("B-4", "F-10", "I-5", "#errors")
+"""The rules that are checked here, on every terminal of every run."""
+
+_REFUSED: Final = {"parse_error", "line_too_long", "unknown_command"}
+"""Codes that a line without a fault never gets."""
+_TURNED_AWAY: Final = {"invalid_request", "busy", "draining", "unsupported_protocol"}
+"""Codes of a load that never began, and so has nothing to say about the model."""
+
+
+@dataclass
+class Use:
+    """A line with a usable id, until its terminal."""
+
+    id: str
+    command: Command | RequestError
+    """What it asks for, or how it must be refused."""
+    owed: bool
+    """Whether the worker must have answered it by its end."""
+    sent_at: float
+    texts: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    progress: int = 0
+
+    @property
+    def asks(self) -> str:
+        """The command's name, or the code of the refusal."""
+        return self.command.code if isinstance(self.command, RequestError) else self.command.name
+
+
+def succeeded(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:
+    """The use that a `done` ends.
+
+    Raises:
+        Violation: none of them can end so.
+    """
+    why = f"an error {uses[0].asks}, for that line is refused"
+    rule = "F-10"
+    for use in uses:
+        if isinstance(use.command, RequestError):
+            continue
+        try:
+            msgspec.convert(value, use.command.done)
+        except msgspec.ValidationError as error:
+            why, rule = f"a valid done of {use.asks}: {error}", f"#{use.asks}"
+        else:
+            return use
+    raise Violation((rule,), why, line)
+
+
+def failed(uses: list[Use], error: Error, line: bytes) -> Use:
+    """The use that an `error` ends.
+
+    Raises:
+        Violation: none of them can end so, or the error is not one of the protocol's.
+    """
+    if error.code in CLIENT_CODES:
+        raise Violation(("#errors",), "a code that workers use", line)
+    if error.code in CODES and error.code != "model_not_found" and error.retryable != CODES[error.code][0]:
+        raise Violation(("#errors",), f"`retryable` as the code {error.code} has it", line)
+    if json_bytes(error.error) > limits.ERROR_BYTES:
+        raise Violation(("F-14",), f"a sentence of at most {limits.ERROR_BYTES} bytes", line)
+    for use in uses:
+        if use.asks == error.code:
+            return use
+    for use in uses:
+        if isinstance(use.command, Command) and error.code not in _REFUSED:
+            began = isinstance(use.command, Load) and error.code not in _TURNED_AWAY
+            if began and error.loaded is None:
+                raise Violation(("B-4",), "a failed load that says whether a model is `loaded`", line)
+            return use
+    asked = uses[0]
+    expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.asks
+    raise Violation(("F-10", "I-5"), expected, line)
