@@ -51,7 +51,8 @@ class Process:
 
     def run(self) -> None:
         """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
-        faulthandler.enable(2)  # a crash in native code then says on stderr where it was
+        # A crash in native code then says on stderr where it was; to walk the other threads' stacks can crash again.
+        faulthandler.enable(2, all_threads=False)
         interactive = os.isatty(self._io.stdin)
         if interactive:
             self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
