@@ -31,18 +31,18 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
         OSError: the command cannot be started.
     """
     began = time.monotonic()
-    replay = _Replay(transcript, command, model, seconds)
+    player = _Player(transcript, command, model, seconds)
     try:
-        replay.play()
+        player.play()
     except Violation as violation:
         spent = time.monotonic() - began
-        rules = tuple(dict.fromkeys((*violation.rules, *replay.rules)))
-        where = f"{violation.expected} ({transcript.name}.jsonl:{replay.line})"
+        rules = tuple(dict.fromkeys((*violation.rules, *player.rules)))
+        where = f"{violation.expected} ({transcript.name}.jsonl:{player.line})"
         return Case(transcript.name, rules, "fail", where, violation.seen, spent)
     return Case(transcript.name, transcript.rules, "pass", seconds=time.monotonic() - began)
 
 
-class _Replay:
+class _Player:
     def __init__(self, transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> None:
         self._transcript = transcript
         self._command = command
@@ -84,7 +84,7 @@ class _Replay:
         self._peer.write(b"".join(lines))
 
     def _step_write(self, step: Step) -> None:
-        self._peer.write(expand(json.dumps(step.what)))
+        self._peer.write(expand(step.what))
 
     def _step_close(self, step: Step) -> None:
         {"stdin": self._peer.close_stdin, "stdout": self._peer.close_stdout}[step.what]()

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,11 +114,9 @@ def filled(value: Any, n: int) -> Any:
     return [filled(item, n) for item in value] if isinstance(value, list) else value
 
 
-@cache
-def expand(pieces: str) -> bytes:
-    """The bytes that pieces stand for, which are those of protocol/vectors, here as JSON text."""
-    value = json.loads(pieces)
-    return b"".join(_piece(piece) for piece in ([value] if isinstance(value, str) else value))
+def expand(pieces: str | list[Any]) -> bytes:
+    """The bytes that a string or a list of pieces stands for; pieces are those of protocol/vectors."""
+    return b"".join(_piece(piece) for piece in ([pieces] if isinstance(pieces, str) else pieces))
 
 
 def _piece(piece: Any) -> bytes:
