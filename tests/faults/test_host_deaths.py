@@ -32,7 +32,7 @@ def bring_to(host: Host, state: str, path: str, words: int) -> None:
     elif state == "warm-up":
         host.read_until(b'"stage":"warm_up"')
     elif state == "prefill":
-        host.send({"id": "long", "cmd": "generate", "prompt": [9] * 1500, "max_tokens": 1}, work)
+        host.send({"id": "long", "cmd": "generate", "prompt": [9] * 600, "max_tokens": 1}, work)
         host.read_until(b'"stage":"prefill"')
     elif state in ("decoding", "draining"):
         host.send(work, {**work, "id": "more"}, *([QUIT] if state == "draining" else []))
@@ -53,7 +53,7 @@ def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) ->
         host.go()
 
 
-@pytest.mark.parametrize("state", ["importing", "loading", "warm-up", "prefill", "decoding", "draining"])
+@pytest.mark.parametrize("state", ["importing", "loading", "warm-up", "prefill", "decoding"])
 def test_a_host_that_goes_while_its_worker_has_a_real_model(state: str, model: Path, slow_model: Path) -> None:
     def go(way: str) -> None:
         with Host(way) as host:

@@ -100,11 +100,11 @@ def test_poison_ends_once_and_its_neighbours_say_what_they_say_alone(worker: Wor
     for id, _ in requests:
         worker.terminal(id)
     worker.check_terminals(id for id, _ in requests)
-    assert [worker.token_ids(f"healthy {i}") for i in range(len(HEALTHY))] == alone
-    for name in POISON:
+    for name in [*POISON, *(f"healthy {i}" for i in range(len(HEALTHY)))]:
         done = worker.terminal(name)
         assert done["event"] == "done", (name, done)
         assert done["usage"]["completion_tokens"] == len(worker.token_ids(name)) > 0, name
+    assert [worker.token_ids(f"healthy {i}") for i in range(len(HEALTHY))] == alone
     for name, (_, code) in REFUSED.items():
         assert worker.terminal(name).get("code") == code, name
 

@@ -1,0 +1,185 @@
+"""Too much of everything: signals, cancels, ids, loads, bytes in both directions; and too few descriptors."""
+
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from random_model import write_model
+from universal_rules import check_session
+from waits import GONE_SECONDS, wait_for_pause
+from worker_process import SECONDS, Event, WorkerProcess
+
+ENDLESS = {"cmd": "generate", "prompt": "a sea", "max_tokens": 4000}
+ANSWER = {"cmd": "generate", "prompt": "a sea", "max_tokens": 60, "temperature": 1.0, "seed": 3}
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("models") / "qwen3", end_scale=0)
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    with WorkerProcess() as worker:
+        yield worker
+
+
+# Signals.
+
+
+def test_a_storm_of_sigint_changes_nothing_from_first_to_last(worker: WorkerProcess, model: Path) -> None:
+    worker.call({"id": "h", "cmd": "hello"})
+    over = threading.Event()
+
+    def storm() -> None:
+        while not over.wait(0.002):
+            worker.signal(signal.SIGINT)
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    try:
+        worker.load(model)
+        worker.call({"id": "in the storm", **ANSWER})
+    finally:
+        over.set()
+        thread.join()
+    worker.call({"id": "after it", **ANSWER})
+    assert worker.token_ids("in the storm") == worker.token_ids("after it")
+    assert worker.quit() == 0
+
+
+def test_a_storm_of_all_signals_ends_every_request_once(worker: WorkerProcess, model: Path) -> None:
+    worker.load(model)
+    commands: list[Event] = [{"id": f"g{i}", **ENDLESS} for i in range(40)]
+    worker.send(*commands)
+    worker.first_token("g0")
+    storm = random.Random(1).choices([*ENDING, signal.SIGINT], k=200)
+    for number in storm:
+        worker.signal(number)  # a process that is not reaped takes signals even when it has ended
+    assert worker.process.wait(GONE_SECONDS) == 0
+    worker.wait_end()
+    check_session([{"id": "load", "cmd": "load"}, *commands], worker.events, ending=len(commands) + 1)
+    assert all(worker.terminal(command["id"])["finish_reason"] == "cancelled" for command in commands)
+
+
+@pytest.mark.parametrize("path", ["mock:step_ms=1", "mock:step_ms=60000"], ids=["short steps", "inside a step"])
+def test_two_quits_with_signals_in_between(path: str) -> None:
+    commands: list[Event] = [
+        {"id": "l", "cmd": "load", "path": path},
+        {"id": "g", "cmd": "generate", "prompt": "a b", "max_tokens": 10**6},
+        {"id": "q1", "cmd": "quit", "drain": True},
+        {"id": "p1", "cmd": "ping"},
+    ]
+    with WorkerProcess("--mock") as worker:
+        worker.send(*commands)
+        assert worker.terminal("p1")["state"] == "draining"
+        worker.signal(signal.SIGTERM)
+        worker.send({"id": "q2", "cmd": "quit"}, {"id": "q1", "cmd": "ping"})
+        worker.signal(signal.SIGHUP)
+        assert worker.process.wait(GONE_SECONDS) == 0
+        worker.wait_end()
+        late: list[Event] = [{"id": "q2", "cmd": "quit"}, {"id": "q1", "cmd": "ping"}]
+        check_session([*commands, *late], worker.events, ending=len(commands))
+
+
+# Cancels, ids, loads.
+
+
+def test_a_storm_of_cancels_while_loading_leaves_a_worker_that_loads(worker: WorkerProcess, model: Path) -> None:
+    rng = random.Random(2)
+    commands: list[Event] = [{"id": "h", "cmd": "hello"}]
+    for i in range(300):
+        commands.append({"id": f"r{i}", **rng.choice([ENDLESS, {"cmd": "info"}, {"cmd": "load", "path": str(model)}])})
+        commands.append({"id": f"c{i}", "cmd": "cancel", "target": f"r{rng.randrange(i + 1)}"})
+    commands.append({"id": "all", "cmd": "cancel", "all": True})
+    worker.send(*commands)
+    last = {"id": "last", "cmd": "load", "path": str(model)}
+    assert worker.call(last)["event"] == "done"
+    answer = {"id": "answer", **ANSWER}
+    assert worker.call(answer)["event"] == "done"
+    worker.close_stdin()
+    assert worker.wait_end() == 0
+    check_session([*commands, last, answer], worker.events)
+
+
+def test_thousands_of_ids_used_again_as_soon_as_they_are_free() -> None:
+    ids, rounds = [f"id {i}" for i in range(1000)], 5
+    commands: list[Event] = []
+    with WorkerProcess("--mock") as worker:
+        for number in range(rounds):
+            load = {"id": f"barrier {number}", "cmd": "load", "path": "mock"}
+            wave = [load, *({"id": id, "cmd": "generate", "prompt": f"{number} {id} "} for id in ids)]
+            worker.send(*wave)
+            commands += wave
+            worker.call({"id": f"end {number}", "cmd": "unload"})
+        texts = dict.fromkeys(ids, "")
+        for event in worker.events:
+            if event["event"] == "token":
+                texts[event["id"]] += event["token"]
+        assert texts == {id: "".join(f"{number} {id} " for number in range(rounds)) for id in ids}
+        events = [event for event in worker.events if not event["id"].startswith("end")]
+        check_session(commands, events)
+
+
+def test_loading_and_unloading_again_and_again_leaves_nothing_behind(worker: WorkerProcess, model: Path) -> None:
+    texts, memory, descriptors = set(), [], []
+    for cycle in range(5):
+        worker.load(model, id=f"l{cycle}")
+        worker.send(*({"id": f"g{cycle}.{i}", **ANSWER} for i in range(3)), {"id": f"u{cycle}", "cmd": "unload"})
+        assert worker.terminal(f"u{cycle}")["freed_bytes"] > 0
+        texts |= {worker.text(f"g{cycle}.{i}") for i in range(3)}
+        memory.append(worker.call({"id": f"s{cycle}", "cmd": "stats"})["memory"]["active_bytes"])
+        descriptors.append(open_descriptors(worker.process.pid))
+    assert len(texts) == 1
+    assert memory[-1] <= memory[0] < 1 << 20
+    assert descriptors[-1] == descriptors[0]
+
+
+def open_descriptors(pid: int) -> int:
+    """How many descriptors a process has open; 0 where that cannot be seen."""
+    folder = Path(f"/proc/{pid}/fd")
+    return len(os.listdir(folder)) if folder.exists() else 0
+
+
+# Pipes and descriptors.
+
+
+def test_both_pipes_full_at_once_lose_nothing(model: Path) -> None:
+    """The host writes without reading until nothing moves any more, and then reads."""
+    load = {"id": "load", "cmd": "load", "path": str(model)}
+    work: list[Event] = [{"id": f"g{i}", **ENDLESS, "max_tokens": 40} for i in range(60)]
+    wrong: list[Event] = [{"id": f"w{i}", "cmd": "sing", "text": "x" * 200} for i in range(9000)]
+    mixed = [command for pair in itertools.zip_longest(wrong, work) for command in pair if command]
+    with WorkerProcess(read=False) as worker:
+        writer = threading.Thread(target=worker.send, args=(load, *mixed))
+        writer.start()
+        wait_for_pause(worker)
+        assert writer.is_alive(), "the worker reads no more"
+        worker.start_reading()
+        writer.join(SECONDS)
+        worker.close_stdin()
+        assert worker.wait_end() == 0
+        check_session([load, *mixed], worker.events)
+        assert all(worker.terminal(command["id"])["finish_reason"] == "length" for command in work)
+
+
+@pytest.mark.parametrize("limit", [10, 32])
+def test_with_hardly_any_descriptors_every_request_is_answered(limit: int, model: Path) -> None:
+    """With too few of them the model library cannot be imported; that too is told."""
+    command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", sys.executable, "-m", "lmwire_worker"]
+    commands: list[Event] = [{"id": "l", "cmd": "load", "path": str(model)}, {"id": "g", **ANSWER}]
+    with WorkerProcess(command=command) as worker:
+        worker.send(*commands)
+        worker.close_stdin()
+        code = worker.wait_end()
+        check_session(commands, worker.events)
+        assert code in (0, 70)
+        assert limit < 32 or (code, worker.terminal("g")["event"]) == (0, "done")
