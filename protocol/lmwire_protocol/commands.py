@@ -93,7 +93,8 @@ class Generation(Command, frozen=True, kw_only=True):
     penalty_window: NonNegative = 64
     """The newest tokens, prompt included, that the penalty looks at; 0 is all."""
     seed: NonNegative | None = None
-    """The same seed, request and model give the same tokens, alone or among others. Random when absent; see `done`."""
+    """The same seed, request and model give the same tokens, alone or among others, wherever the model computes the
+    same logits in a batch as alone. Random when absent; see `done`."""
     stop: Annotated[
         list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
         Meta(max_length=STOP_STRINGS),
