@@ -8,6 +8,7 @@ import pytest
 from dying_host import WAYS, Host
 from misbehaving_models import SLEEPS, write_misbehaving_model
 from random_model import write_model
+from worker_process import SECONDS, WorkerProcess
 
 QUIT = {"id": "quit", "cmd": "quit", "drain": True}
 
@@ -47,9 +48,9 @@ def bring_to(host: Host, state: str, path: str, words: int) -> None:
 @pytest.mark.parametrize("state", ["idle", "loading", "prefill", "decoding", "draining", "paused"])
 def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) -> None:
     with Host(way, "--mock") as host:
-        path = "mock:step_ms=1,load_steps=200" if state != "paused" else "mock"
+        path = {"paused": "mock", "loading": "mock:step_ms=1,load_steps=200"}.get(state, "mock:step_ms=1")
         if state != "idle":
-            bring_to(host, state, path, words=200 if state != "paused" else 3000)
+            bring_to(host, state, path, words=3000 if state == "paused" else 100)
         host.go()
 
 
@@ -60,8 +61,18 @@ def test_a_host_that_goes_while_its_worker_has_a_real_model(state: str, model: P
             bring_to(host, state, str(slow_model if state == "warm-up" else model), words=300)
             host.go()
 
-    ways = WAYS[:4] if state in ("importing", "prefill") else WAYS[2:4]  # what the engine does not matter for is above
+    ways = WAYS[:4] if state == "importing" else WAYS[2:4]  # what the engine does not matter for is above
     with ThreadPoolExecutor() as hosts:
         ends = {way: hosts.submit(go, way) for way in ways}
     for way, end in ends.items():
         assert end.exception() is None, f"a host that {way}: {end.exception()!r}"
+
+
+def test_a_host_that_leaves_as_soon_as_it_has_the_last_line_sees_a_clean_end() -> None:
+    for _ in range(10):
+        with WorkerProcess("--mock", read=False) as worker:
+            worker.send({"id": "q", "cmd": "quit"})
+            assert worker.process.stdout
+            worker.process.stdout.read(1)
+            worker.process.stdout.close()
+            assert worker.process.wait(SECONDS) == 0

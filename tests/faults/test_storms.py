@@ -149,6 +149,17 @@ def open_descriptors(pid: int) -> int:
     return len(os.listdir(folder)) if folder.exists() else 0
 
 
+def test_a_hello_that_names_its_host_again_and_again_opens_nothing_more() -> None:
+    hello = {"cmd": "hello", "host_pid": os.getpid()}
+    with WorkerProcess("--mock") as worker:
+        worker.call({"id": "first", **hello})
+        before = open_descriptors(worker.process.pid)
+        worker.send(*({"id": f"h{i}", **hello} for i in range(100)))
+        assert worker.terminal("h99")["event"] == "done"
+        assert open_descriptors(worker.process.pid) == before
+        assert worker.quit() == 0
+
+
 # Pipes and descriptors.
 
 

@@ -42,7 +42,7 @@ def write_in_chunks(worker: WorkerProcess, commands: Sequence[Event], cuts: Sequ
         worker.write(stream[start:end])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SESSIONS, CUTS)
 def test_a_session_that_ends_with_its_input_answers_everything(commands: list[Event], cuts: list[float]) -> None:
     with WorkerProcess("--mock") as worker:
@@ -52,7 +52,7 @@ def test_a_session_that_ends_with_its_input_answers_everything(commands: list[Ev
         check_session(commands, worker.events)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SESSIONS, QUITS, st.lists(COMMANDS, max_size=10), CUTS)
 def test_a_session_that_quits_answers_everything_until_then(
     before: list[Event], quits: list[Event], after: list[Event], cuts: list[float]
