@@ -11,18 +11,20 @@ from lmwire_protocol import RequestError
 from ..lane import Report
 from .aliases import ALIASES
 
+BUILTIN_PREFIX: Final = "builtin:"
+BUILTIN: Final = Path(__file__).parents[1] / "builtin"
 HUB_ID: Final = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def find_folder(path: str, report: Report) -> Path:
-    """The folder of a path, a hub id or an alias; fetched when the hub has it and the disk does not.
+    """The folder of a path, a hub id, an alias or a built-in model; fetched when the hub has it and the disk does not.
 
     Raises:
         RequestError: model_not_found.
         LoadCancelled: from `report`.
     """
-    if path.startswith("builtin:"):
-        raise RequestError("model_not_found", f"{path}: this worker has no built-in models; give a folder or a hub id")
+    if path.startswith(BUILTIN_PREFIX):
+        return _builtin(path)
     # The functions of os.path take any string, however long or odd.
     folder = os.path.expanduser(path)
     if os.path.isdir(folder):
@@ -40,3 +42,15 @@ def find_folder(path: str, report: Report) -> Path:
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
     problem = f"{path[:200]} is no folder, no hub id (owner/name) and no alias; {hint}"
     raise RequestError("model_not_found", problem)
+
+
+def _builtin(path: str) -> Path:
+    names = sorted(folder.name for folder in BUILTIN.iterdir()) if BUILTIN.is_dir() else []
+    if not names:
+        problem = f"{path}: this installation lacks its built-in models, in {BUILTIN}; install lmwire again"
+        raise RequestError("model_not_found", problem)
+    name = path.removeprefix(BUILTIN_PREFIX)
+    if name not in names:
+        known = ", ".join(BUILTIN_PREFIX + name for name in names)
+        raise RequestError("model_not_found", f"{path}: there is no built-in model of that name, only {known}")
+    return BUILTIN / name

@@ -1,0 +1,95 @@
+"""Scores a model on prompts that its training text did not contain, ability by ability.
+
+An answer counts when it is right to the letter and ends the turn; calls and JSON count when they mean the same.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from mlx_lm import load
+from mlx_lm.generate import batch_generate
+
+from corpus import examples
+from lessons import Example
+from vocabulary import Renderer
+
+MOST_TOKENS: Final = 700
+
+
+@dataclass
+class Score:
+    """How many answers of an ability were right, and the wrong ones."""
+
+    right: int = 0
+    asked: int = 0
+    wrong: list[tuple[Example, str]] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return self.right / self.asked
+
+
+def evaluate(folder: Path, amount: int, *, seed: int = 0, most_tokens: int = MOST_TOKENS) -> dict[str, Score]:
+    """Asks `amount` held-out questions of each ability."""
+    chosen = held_out(amount, seed)
+    model, tokenizer = load(str(folder))[:2]
+    renderer = Renderer()
+    prompts = [tokenizer.encode(renderer.prompt(example), add_special_tokens=False) for example in chosen]
+    answers = batch_generate(model, tokenizer, prompts, max_tokens=most_tokens).texts
+    scores: dict[str, Score] = defaultdict(Score)
+    for example, answer in zip(chosen, answers, strict=True):
+        score = scores[example.ability]
+        score.asked += 1
+        if is_right(example, answer):
+            score.right += 1
+        else:
+            score.wrong.append((example, answer))
+    return dict(sorted(scores.items()))
+
+
+def held_out(amount: int, seed: int = 0) -> list[Example]:
+    """`amount` examples of each ability."""
+    chosen: dict[str, list[Example]] = defaultdict(list)
+    for tried, example in enumerate(examples(seed, held_out=True)):
+        if len(chosen[example.ability]) < amount:
+            chosen[example.ability].append(example)
+        elif tried >= 100 * amount and all(len(some) == amount for some in chosen.values()):
+            break
+    return [example for some in chosen.values() for example in some]
+
+
+def is_right(example: Example, answer: str) -> bool:
+    """Whether an answer means what it should."""
+    return _meaning(answer) == _meaning(example.answer)
+
+
+def _meaning(answer: str) -> Any:
+    """Calls and JSON as what they hold, whatever their spaces; other text as it is."""
+    try:
+        if answer.startswith("<tool_call>"):
+            calls = answer.replace("</tool_call>", "").split("<tool_call>")[1:]
+            return [json.loads(call) for call in calls]
+        return json.loads(answer) if answer.startswith("{") else answer
+    except ValueError:
+        return answer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="MODEL")
+    parser.add_argument("--amount", type=int, default=100, help="questions of each ability (%(default)s)")
+    parser.add_argument("--wrong", type=int, default=0, help="wrong answers of each ability to show (%(default)s)")
+    arguments = parser.parse_args()
+    for ability, score in evaluate(arguments.folder, arguments.amount).items():
+        print(f"| {ability} | {score.right} of {score.asked} |")
+        for example, answer in score.wrong[: arguments.wrong]:
+            print(f"    {example.messages[-1]['content']!r}")
+            print(f"        should be {example.answer!r}\n        and was   {answer!r}")
+
+
+if __name__ == "__main__":
+    main()
