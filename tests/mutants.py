@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from lmwire_protocol import Command, Load, RequestError, commands, decoding, enc
 from lmwire_worker import outbox, process, registry, requests, scheduler, session, watcher
 from lmwire_worker.__main__ import main
 from lmwire_worker.bridge import _Voice as BridgeVoice
+from lmwire_worker.mock.lane import MockLane
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 
@@ -470,6 +472,8 @@ def leaves_with_a_code_of_its_own() -> None:
 @mutant("G-2", "g-1-bridge")
 def answers_a_bridge_in_any_order() -> None:
     BridgeVoice.serial = False
+    step = MockLane.step
+    MockLane.step = lambda self: time.sleep(0.1) or step(self)  # long enough for what comes behind to come before
 
 
 @mutant("S-1", "s-3-before-any-object")

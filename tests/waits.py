@@ -31,22 +31,30 @@ def wait_gone(watched: Any) -> None:
 
 def wait_for_pause(worker: WorkerProcess) -> None:
     """Waits until the worker has nothing to do any more."""
-    wait_until_still(worker.process.pid)
-
-
-def wait_until_still(pid: int) -> None:
-    """Waits until the processor time of a process stands still."""
     deadline = time.monotonic() + SECONDS
-    before = ""
-    while (now := processor_ticks(pid)) != before:
+    while not stands_still(worker.process.pid):
         assert time.monotonic() < deadline, "the worker never paused"
-        before = now
-        time.sleep(0.3)  # the span over which standing still is observed
 
 
-def processor_ticks(pid: int) -> str:
+def stands_still(pid: int) -> bool:
+    """Whether a process waits: its processor time does not grow, and not because a busy machine gives it none."""
+    before = _processor_time(pid)
+    time.sleep(0.3)  # the span over which it is observed
+    return _processor_time(pid) == before and not _runnable(pid)
+
+
+def _processor_time(pid: int) -> str:
     """The processor time that a process has used, to a hundredth of a second."""
     stat = Path(f"/proc/{pid}/stat")
     if stat.exists():
-        return str(stat.read_bytes().rpartition(b")")[2].split()[11:13])
+        return str(_fields(stat)[11:13])
     return subprocess.run(["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
+
+
+def _runnable(pid: int) -> bool:
+    """Whether a thread would run if a busy machine let it."""
+    return any(_fields(task / "stat")[0] == b"R" for task in Path(f"/proc/{pid}/task").glob("*"))
+
+
+def _fields(stat: Path) -> list[bytes]:
+    return stat.read_bytes().rpartition(b")")[2].split()

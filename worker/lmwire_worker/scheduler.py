@@ -5,6 +5,7 @@ is one step long, so that is how late a cancel is.
 """
 
 import time
+import traceback
 from collections import deque
 from collections.abc import Sequence
 
@@ -124,6 +125,9 @@ class Scheduler:
                     return self._describe(request)
         except RequestError as error:
             return error
+        except Exception as error:  # a tokenizer, say, that stumbles over one prompt: the others go on
+            self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
+            return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: Generate | Chat) -> None:
         lane = self._require_lane()

@@ -30,7 +30,7 @@ class TextEngine:
         try:
             with _own_file_limit():
                 import mlx_lm  # noqa: F401
-        except ImportError as error:  # mlx itself comes apart from its Linux backends
+        except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
             self._missing = f"mlx-lm cannot be imported ({error})"
 
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
