@@ -180,3 +180,26 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         assert worker.terminal("a")["code"] == worker.terminal("b")["code"] == "internal"
         worker.check_terminals(["a", "b"])
         assert b"ZeroDivisionError" in worker.stderr
+
+
+def test_what_a_lane_raises_over_one_request_ends_that_request_alone(tmp_path: Path) -> None:
+    script = tmp_path / "worker_with_a_stumbling_lane.py"
+    script.write_text(
+        "from lmwire_worker.mock.lane import MockLane\n"
+        "from lmwire_worker.__main__ import main\n"
+        "add = MockLane.add\n"
+        "def stumble(self, key, request, seed):\n"
+        "    if request.prompt == 'boom': raise ValueError('a tokenizer in trouble')\n"
+        "    return add(self, key, request, seed)\n"
+        "MockLane.add = stumble\n"
+        "main(['--mock'])\n"
+    )
+    with WorkerProcess(command=[sys.executable, str(script)]) as worker:
+        worker.load("mock:step_ms=1")
+        worker.send({"id": "well", "cmd": "generate", "prompt": "a b", "max_tokens": 100})
+        error = worker.call({"id": "bad", "cmd": "generate", "prompt": "boom"})
+        assert error["code"] == "engine_error"
+        assert "a tokenizer in trouble" in error["error"]
+        assert worker.terminal("well")["usage"]["completion_tokens"] == 100
+        assert worker.quit() == 0
+        assert b"ValueError" in worker.stderr
