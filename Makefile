@@ -13,14 +13,13 @@ help: ## list the targets
 
 setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
 
-chat: $(MODEL)/config.json ## chat with a tiny model with random weights, made here; one exchange without a terminal
-	@echo "The weights of $(MODEL) are random until a trained model ships with lmwire: the words it answers are noise."
+chat: $(STAMP) ## chat with the tiny model that is built in; one exchange without a terminal
 # `set -m` gives the chat a process group of its own: its Ctrl-C must not end make.
 	@if [ -t 0 ] && [ -t 1 ]; then \
-		set -m; $(BIN)/lmwire chat $(MODEL) --max-tokens 200; \
+		set -m; $(BIN)/lmwire chat; \
 	else \
-		echo '$$ lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?"'; \
-		$(BIN)/lmwire chat $(MODEL) --max-tokens 60 -p "Who are you?" </dev/null; \
+		echo '$$ lmwire chat -p "Who are you?"'; \
+		$(BIN)/lmwire chat -p "Who are you?" </dev/null; \
 	fi
 
 test: lint ## check format, lint, types and schema, then run all tests

@@ -29,11 +29,10 @@ def test_options_reach_the_request() -> None:
     assert lmwire(*MOCK, "-p", "one two three ", "--max-tokens", "2").stdout == "one two \n"
 
 
-def test_without_a_model_it_says_what_to_give() -> None:
-    result = lmwire("chat", "-p", "hello")
-    assert result.returncode == USAGE
-    assert "a folder, a hub id or an alias" in result.stderr
-    assert "LMWIRE_MODEL" in result.stderr
+def test_without_a_model_it_talks_to_the_one_that_is_built_in() -> None:
+    result = lmwire("chat", "-p", "Who are you?")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "the tiny model that ships with lmwire" in result.stdout
 
 
 def test_without_a_prompt_it_says_so() -> None:

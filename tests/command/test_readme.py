@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 
-import random_model
 from lmwire_command import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
@@ -20,14 +19,12 @@ def test_the_python_example_is_the_file_that_is_tested() -> None:
 
 
 def test_the_python_example_runs() -> None:
-    model = random_model.write_model(REPOSITORY / ".cache" / "random-tiny")
-    command = [sys.executable, "examples/python_chat.py", str(model), "Who are you?"]
+    command = [sys.executable, "examples/python_chat.py", "builtin:tiny", "Who are you?"]
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True)
     assert re.fullmatch(r"\S.*\n\((stop|length), \d+ tokens\)\n", run.stdout, flags=re.DOTALL)
 
 
 def test_the_shell_example_answers_as_shown() -> None:
-    random_model.write_model(REPOSITORY / ".cache" / "random-tiny")
     run = subprocess.run(["sh", "-c", blocks("sh")[0]], cwd=REPOSITORY, capture_output=True, timeout=60, check=True)
     answered = [event for event in map(json.loads, run.stdout.splitlines()) if event["event"] != "progress"]
     shown = [json.loads(line) for line in blocks("json")[0].splitlines()]

@@ -13,6 +13,9 @@ import lmwire_protocol
 
 from .failures import USAGE
 
+BUILT_IN = "builtin:tiny"
+"""The model to talk to when none is named: it needs no network."""
+
 
 class Parser(argparse.ArgumentParser):
     """argparse with help that keeps its lines, and with the exit code of sysexits.h for wrong usage."""
@@ -41,7 +44,8 @@ def _parser() -> Parser:
         description="Run MLX language models as child processes that speak one protocol over their pipes.",
         epilog=dedent("""\
             examples:
-              lmwire chat mlx-community/Qwen3-0.6B-4bit      talk to a model
+              lmwire chat                                    talk to the tiny model that is built in
+              lmwire chat mlx-community/Qwen3-0.6B-4bit      talk to another
               git diff | lmwire chat MODEL -p "Review this"  one answer, in a pipeline
               lmwire models                                  what is on this machine and can run
               lmwire worker                                  what a host program starts; see PROTOCOL.md
@@ -85,8 +89,8 @@ def _add_chat(subcommands: Any) -> None:
         "model",
         nargs="?",
         metavar="MODEL",
-        default=os.environ.get("LMWIRE_MODEL"),
-        help="a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL when left out",
+        default=os.environ.get("LMWIRE_MODEL", BUILT_IN),
+        help=f"a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL or {BUILT_IN} when left out",
     )
     parser.add_argument("-p", "--prompt", help="answer this and leave")
     parser.add_argument("--system", metavar="TEXT", help="the system message")

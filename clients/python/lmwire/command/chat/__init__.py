@@ -11,15 +11,9 @@ from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
 _FIELDS: Final = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "stop")
-_NO_MODEL: Final = """give a model: a folder, a hub id or an alias, as in
-    lmwire chat ./my-model
-    lmwire chat mlx-community/Qwen3-0.6B-4bit
-or set LMWIRE_MODEL. `lmwire models` lists those on this machine."""
 
 
 def run(arguments: Namespace) -> int:
-    if arguments.model is None:
-        raise Failure(_NO_MODEL, USAGE)
     prompt = _prompt(arguments.prompt)
     try:
         with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
