@@ -82,7 +82,7 @@ def _hello(rounds: int) -> Figure:
 
 
 def _event_path(rounds: int) -> Figure:
-    pairs = [(rates.loop, rates.client) for rates in (event_rates(40_000) for _ in range(rounds))]
+    pairs = [(rates.loop, rates.client) for rates in (event_rates(200_000) for _ in range(rounds))]
     return _ratio("mock worker to Python client, against json.loads", pairs, 1.0, "events/s")
 
 
