@@ -31,8 +31,13 @@ def wait_gone(watched: Any) -> None:
 
 def wait_for_pause(worker: WorkerProcess) -> None:
     """Waits until the worker has nothing to do any more."""
+    wait_until_still(worker.process.pid)
+
+
+def wait_until_still(pid: int) -> None:
+    """Waits until a process waits."""
     deadline = time.monotonic() + SECONDS
-    while not stands_still(worker.process.pid):
+    while not stands_still(pid):
         assert time.monotonic() < deadline, "the worker never paused"
 
 
