@@ -44,6 +44,17 @@ def test_queued_behind_a_load(worker: WorkerProcess) -> None:
     check_order(worker, "c", "g")
 
 
+def test_a_load_cancelled_behind_running_work_lets_what_waits_behind_it_start(worker: WorkerProcess) -> None:
+    worker.load("mock:step_ms=1")
+    worker.send({"id": "long", **ENDLESS})
+    worker.first_token("long")
+    worker.send({"id": "swap", "cmd": "load", "path": "mock"}, {"id": "behind", "cmd": "info"})
+    worker.send({"id": "c", "cmd": "cancel", "target": "swap"})
+    assert worker.terminal("swap")["code"] == "cancelled"
+    assert worker.terminal("behind")["path"] == "mock:step_ms=1"
+    assert worker.of("long")[-1]["event"] == "token", "the running request went on"
+
+
 def test_queued_behind_a_full_lane(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     ids = [f"r{i}" for i in range(80)]

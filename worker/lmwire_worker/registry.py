@@ -166,6 +166,10 @@ class Registry:
             cancelled, self._cancelled = self._cancelled, []
             return cancelled
 
+    def holds(self, request: Request) -> bool:
+        """Whether a request is still in flight."""
+        return self._live.get(request.id) is request
+
     def start(self, request: Request) -> bool:
         """Marks a waiting request as the engine's. False when it has ended meanwhile."""
         with self._lock:

@@ -51,7 +51,7 @@ class Scheduler:
         while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
             self._waiting.extend(arrived)
             self._apply_cancels()
-            if self._waiting and (arrived or self._room_made):
+            if self._waiting and (arrived or self._room_made or not self._registry.holds(self._waiting[0])):
                 self._start_waiting()
             if not self._active:
                 self._activity = "idle"
@@ -95,6 +95,8 @@ class Scheduler:
         held_back: list[Request] = []
         while self._waiting:
             request = self._waiting.popleft()
+            if not self._registry.holds(request):
+                continue  # cancelled meanwhile: a load that is gone holds nobody up
             alone = request.voice.serial or request.command.barrier
             if alone and (self._active or held_back):
                 held_back.append(request)
