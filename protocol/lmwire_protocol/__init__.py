@@ -15,17 +15,37 @@ from .commands import (
     Hello,
     Info,
     Load,
-    Message,
     Ping,
     Quit,
     Stats,
-    TextPart,
+    Tokenize,
     Unload,
 )
 from .decoding import decode_command, decode_object, recover_id, usable_id
 from .encoding import clip, encode_command, encode_event, encode_tokens, error_event
 from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
+from .features import FEATURES
+from .formats import (
+    ChoiceFormat,
+    Format,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    LarkFormat,
+    RegexFormat,
+)
 from .framing import Line, LineSplitter, escape_separators
+from .messages import (
+    AudioPart,
+    CalledTool,
+    Function,
+    ImagePart,
+    Media,
+    Message,
+    NamedTool,
+    Part,
+    TextPart,
+    Tool,
+)
 
 __version__ = "0.1.0"
 
@@ -34,22 +54,38 @@ __all__ = [
     "CODES",
     "COMMANDS",
     "EXIT_CODES",
+    "FEATURES",
+    "AudioPart",
+    "CalledTool",
     "Cancel",
     "Chat",
+    "ChoiceFormat",
     "Command",
+    "Format",
+    "Function",
     "Generate",
     "Generation",
     "Hello",
+    "ImagePart",
     "Info",
+    "JsonObjectFormat",
+    "JsonSchemaFormat",
+    "LarkFormat",
     "Line",
     "LineSplitter",
     "Load",
+    "Media",
     "Message",
+    "NamedTool",
+    "Part",
     "Ping",
     "Quit",
+    "RegexFormat",
     "RequestError",
     "Stats",
     "TextPart",
+    "Tokenize",
+    "Tool",
     "Unload",
     "__version__",
     "clip",

@@ -4,12 +4,23 @@ The envelope is apart from the fields so that a line always starts with its `id`
 of a line that it cannot read. A JSON null counts as an absent field. Unknown fields are refused.
 """
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct
 
 from . import events
-from .limits import CLIENT_BYTES, MAX_INT, PROTOCOL_VERSION, STOP_BYTES, STOP_STRINGS
+from .formats import Format
+from .limits import (
+    CLIENT_BYTES,
+    LOGIT_BIASES,
+    MAX_INT,
+    PROTOCOL_VERSION,
+    STOP_BYTES,
+    STOP_STRINGS,
+    TOOLS,
+    TOP_LOGPROBS,
+)
+from .messages import Message, NamedTool, Tool
 
 NonNegative = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
@@ -76,10 +87,14 @@ class Unload(Command, frozen=True):
 class Generation(Command, frozen=True, kw_only=True):
     """How to generate: the fields that `generate` and `chat` share."""
 
-    streams = (events.Progress, events.Token)
+    streams = (events.Progress, events.Token, events.ToolCall)
 
     max_tokens: NonNegative | None = None
     """Tokens to generate at most; the rest of the context when absent. 0 only processes the prompt."""
+    min_tokens: NonNegative = 0
+    """The model may not end its turn before so many tokens."""
+    ignore_eos: bool = False
+    """The model may not end its turn at all: it goes on to max_tokens or a stop string."""
     temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
     """0 is greedy."""
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
@@ -88,10 +103,22 @@ class Generation(Command, frozen=True, kw_only=True):
     """Sample from this many most probable tokens; 0 is off."""
     min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Drop tokens less probable than this share of the most probable one's; 0 is off."""
+    xtc_probability: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """How often to exclude the top choices: all tokens above xtc_threshold but the least probable of them; 0 is off."""
+    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] = 0.1
+    """The probability from which on a token is a top choice."""
     repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
     """Divide (multiply, when negative) the logits of tokens within the window by this; 1 is off."""
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Take this from the logits of tokens within the window, once; 0 is off."""
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Take this from the logits of tokens within the window, once for each time; 0 is off."""
     penalty_window: NonNegative = 64
-    """The newest tokens, prompt included, that the penalty looks at; 0 is all."""
+    """The newest tokens, prompt included, that the penalties look at; 0 is all."""
+    logit_bias: Annotated[
+        dict[NonNegative, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=LOGIT_BIASES)
+    ] = {}
+    """Token ids, as strings, and what to add to their logits."""
     seed: NonNegative | None = None
     """The same seed, request and model give the same tokens, alone or among others, wherever the model computes the
     same logits in a batch as alone. Random when absent; see `done`."""
@@ -99,12 +126,28 @@ class Generation(Command, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
         Meta(max_length=STOP_STRINGS),
     ] = []
-    """End before the first of these strings; at most 1,024 bytes each."""
+    """End before the first of these strings, in the content or in the reasoning; at most 1,024 bytes each."""
+    include_stop: bool = False
+    """Show the stop string that ended it."""
+    logprobs: bool = False
+    """Send each token's log-probability."""
+    top_logprobs: Annotated[int, Meta(ge=0, le=TOP_LOGPROBS)] = 0
+    """And those of this many most probable tokens at its place. Needs `logprobs`."""
+    n: Annotated[int, Meta(ge=1, le=16)] = 1
+    """Answers to the one prompt; answer i uses seed + i."""
+    format: Format | None = None
+    """What the answer must be: enforced token by token, behind the reasoning if there is any."""
+    timeout_ms: Positive | None = None
+    """End with what there is so long after the request was read, waiting included."""
 
     def __post_init__(self) -> None:
         for index, text in enumerate(self.stop):
             if len(text.encode()) > STOP_BYTES:
                 raise ValueError(f"stop[{index}]: longer than {STOP_BYTES} bytes")
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens: must not be above max_tokens, which is {self.max_tokens}")
+        if self.top_logprobs and not self.logprobs:
+            raise ValueError("top_logprobs: needs `logprobs`: true")
 
 
 class Generate(Generation, frozen=True):
@@ -118,19 +161,8 @@ class Generate(Generation, frozen=True):
     ids, which are used as they are."""
 
 
-class TextPart(Struct, forbid_unknown_fields=True, frozen=True):
-    """A piece of a message."""
-
-    type: Literal["text"]
-    text: str
-
-
-class Message(Struct, forbid_unknown_fields=True, frozen=True):
-    """One turn of a conversation."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str | list[TextPart]
-    """Text, or parts, which are joined as they are."""
+Messages = Annotated[list[Message], Meta(min_length=1)]
+Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
 
 
 class Chat(Generation, frozen=True):
@@ -139,8 +171,69 @@ class Chat(Generation, frozen=True):
     name = "chat"
     done = events.ResultDone
 
-    messages: Annotated[list[Message], Meta(min_length=1)]
+    messages: Messages
     """The conversation so far, oldest first."""
+    tools: Tools = []
+    """Functions that the model may call."""
+    chat_template: str | None = None
+    """A Jinja template to use in place of the model's own."""
+    template_args: dict[str, Any] = {}
+    """Further variables for the template."""
+    add_generation_prompt: bool = True
+    """Open the assistant's turn. Off, the last message is continued as it stands."""
+    prefix: str = ""
+    """How the reply starts: put behind the prompt, and not part of the answer's events."""
+    tool_choice: Literal["auto", "none", "required"] | NamedTool = "auto"
+    """`none`: no call; `required`: at least one; a name: that function. The latter two are enforced token by token."""
+    parallel_tool_calls: bool = True
+    """Off, the answer ends behind the first call."""
+    reasoning: Literal["auto", "on", "off"] = "auto"
+    """Whether the model thinks before it answers; `auto` is its template's default."""
+    reasoning_budget: NonNegative | None = None
+    """Tokens of thought after which the thought is closed and the answer begins."""
+    strict_media: bool = False
+    """Refuse images and sounds that the model cannot take, which are otherwise told to it as a note."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.tool_choice, NamedTool):
+            if self.tool_choice.name not in (tool.function.name for tool in self.tools):
+                raise ValueError(f"tool_choice.name: {self.tool_choice.name!r} is not among `tools`")
+        elif self.tool_choice == "required" and not self.tools:
+            raise ValueError("tool_choice: `required` needs `tools`")
+
+
+class Tokenize(Command, frozen=True):
+    """Tells what a prompt comes to in tokens, without generating. Exactly one of `prompt` and `messages`."""
+
+    name = "tokenize"
+    done = events.TokenizeDone
+    streams = (events.Token,)
+
+    prompt: str | None = None
+    """Text, as `generate` takes it."""
+    messages: Messages | None = None
+    """A conversation, as `chat` takes it."""
+    tools: Tools = []
+    """As in `chat`."""
+    chat_template: str | None = None
+    """As in `chat`."""
+    template_args: dict[str, Any] = {}
+    """As in `chat`."""
+    add_generation_prompt: bool = True
+    """As in `chat`."""
+    prefix: str = ""
+    """As in `chat`."""
+    count_only: bool = False
+    """Send no token events."""
+
+    def __post_init__(self) -> None:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("prompt: give exactly one of `prompt` and `messages`")
+        if self.prompt is not None:
+            for field in ("tools", "chat_template", "template_args", "prefix"):
+                if getattr(self, field):
+                    raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
 
 
 class Info(Command, frozen=True):
@@ -195,6 +288,7 @@ class Quit(Command, frozen=True):
 
 
 COMMANDS: Final[dict[str, type[Command]]] = {
-    command.name: command for command in (Hello, Load, Unload, Generate, Chat, Info, Cancel, Ping, Stats, Quit)
+    command.name: command
+    for command in (Hello, Load, Unload, Generate, Chat, Tokenize, Info, Cancel, Ping, Stats, Quit)
 }
 """Every command by the value of `cmd`."""

@@ -9,6 +9,7 @@ from .commands import COMMANDS, Command
 from .errors import RequestError
 from .framing import Line
 from .limits import ID_BYTES, LINE_IN_BYTES
+from .messages import FREE_FORM
 
 _LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){1,800}")')
 _WHERE = re.compile(r"(.*) - at `\$(?P<path>.*)`$", re.DOTALL)
@@ -69,14 +70,18 @@ def decode_command(fields: dict[str, Any]) -> Command:
     if (command := COMMANDS.get(name)) is None:
         raise RequestError("unknown_command", f"unknown command {name!r}{_nearest(name, COMMANDS)}", field="cmd")
     try:
-        return msgspec.convert(fields, command)
+        return msgspec.convert(fields, command, str_keys=True)
     except msgspec.ValidationError as error:
         raise _explain(error, command, fields) from None
 
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {
+            key: item if key in FREE_FORM and isinstance(item, dict) else _without_nulls(item)
+            for key, item in value.items()
+            if item is not None
+        }
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
@@ -92,7 +97,7 @@ def _explain(error: msgspec.ValidationError, command: type[Command], fields: dic
         else:
             text = f"unknown field{_nearest(match['name'], _names(command) if not path else ())}"
     elif match := _CHECKED.match(text):
-        field, text = match["field"], match["rest"]
+        field, text = f"{path}.{match['field']}" if path else match["field"], match["rest"]
     else:
         field = path
         if text.startswith("Invalid enum value"):

@@ -28,12 +28,58 @@ class Progress(Event, tag="progress", kw_only=True):
     unit: Literal["bytes", "tokens", "steps", "seconds"]
 
 
-class Token(Event, tag="token"):
+class TopLogprob(Struct, omit_defaults=True):
+    """A token that could have come, and how probable it was."""
+
+    token_id: Count
+    token: str
+    """The token's own text, at most 400 characters of it; U+FFFD where it ends inside a character."""
+    logprob: float | None
+    """Natural logarithm of the probability that the model gave the token, before penalties, bias, temperature and
+    filters; null for none at all."""
+    bytes: list[int] | None = None
+    """The token's bytes, where its text alone is incomplete."""
+
+
+class Logprob(TopLogprob, omit_defaults=True):
+    """A generated token, and how probable it was."""
+
+    top: list[TopLogprob] = []
+    """The most probable tokens at its place, the most probable first: as many as `top_logprobs` asks for."""
+
+
+Channel = Literal["content", "reasoning"]
+
+
+class Token(Event, tag="token", kw_only=True):
     """Generated tokens, with the text that became certain with them (which can be empty)."""
 
     id: str
     token: str
     token_ids: Annotated[list[Count], Meta(max_length=TOKEN_IDS)]
+    choice: Count = 0
+    """Which of `n` answers it belongs to."""
+    channel: Channel = "content"
+    """`reasoning`: what the model thinks before it answers."""
+    logprobs: list[Logprob] | None = None
+    """One for each of token_ids, when asked for."""
+
+
+class ToolCall(Event, tag="tool_call", kw_only=True):
+    """A tool call, or a piece of one. All its events together have one name, and their arguments joined are JSON."""
+
+    id: str
+    choice: Count = 0
+    index: Count
+    """Which of the answer's calls it is, in order."""
+    call_id: str | None = None
+    """The call's own id; in its first event."""
+    name: str | None = None
+    """The function's name; in its first event."""
+    arguments: str = ""
+    """The next piece of the arguments' JSON text."""
+    complete: bool | None = None
+    """In its last event: whether the call is whole. If not, discard it: its raw text follows as token events."""
 
 
 class Error(Event, tag="error", kw_only=True):
@@ -126,7 +172,9 @@ class Usage(Struct):
     cached_tokens: Count
     """Of the prompt's, those that a cache saved from being processed again."""
     completion_tokens: Count
-    """The end-of-turn token included, which has no token event."""
+    """Of all answers together, the end-of-turn tokens included, which have no token event."""
+    reasoning_tokens: Count = 0
+    """Of the completion's, those of the reasoning channel, its markers included."""
 
 
 class Timings(Struct, kw_only=True, omit_defaults=True):
@@ -146,20 +194,40 @@ class Timings(Struct, kw_only=True, omit_defaults=True):
     """Tokens generated a second, from the first token on."""
 
 
-FinishReason = Literal["stop", "length", "cancelled"]
+FinishReason = Literal["stop", "length", "tool_calls", "cancelled", "timeout"]
+
+
+class Choice(Struct, omit_defaults=True):
+    """How one of several answers ended."""
+
+    finish_reason: FinishReason
+    completion_tokens: Count
+    """The end-of-turn token included."""
+    stop: str | None = None
+    """The stop string that ended it."""
 
 
 class ResultDone(Done, tag="done", kw_only=True):
     """The reply to `generate` and `chat`."""
 
     finish_reason: FinishReason
-    """`stop`: the model ended its turn, or a stop string came. `length`: max_tokens, or the context is full."""
+    """`stop`: the model ended its turn, or a stop string came. `length`: max_tokens, or the context is full.
+    `tool_calls`: it ended its turn with whole tool calls. `timeout`: timeout_ms was over."""
     stop: str | None = None
     """The stop string that ended it."""
     seed: Count
     """The seed in use."""
     usage: Usage
     timings: Timings
+    choices: list[Choice] | None = None
+    """With n above 1: how each answer ended. finish_reason and stop are then those of the first."""
+
+
+class TokenizeDone(Done, tag="done"):
+    """The reply to `tokenize`."""
+
+    count: Count
+    """Tokens."""
 
 
 class CancelDone(Done, tag="done"):
@@ -227,5 +295,11 @@ class QuitDone(Done, tag="done"):
     """The reply to `quit`, and the worker's last line."""
 
 
-EVENTS: Final[dict[str, type[Event]]] = {"progress": Progress, "token": Token, "error": Error, "done": Done}
+EVENTS: Final[dict[str, type[Event]]] = {
+    "progress": Progress,
+    "token": Token,
+    "tool_call": ToolCall,
+    "error": Error,
+    "done": Done,
+}
 """Every event by the value of `event`."""

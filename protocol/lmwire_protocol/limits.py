@@ -46,6 +46,21 @@ STOP_STRINGS = 16
 STOP_BYTES = 1024
 """One stop string, at least 1 byte."""
 
+LOGIT_BIASES = 1024
+"""Tokens with a bias of one request, a count."""
+
+CHOICES = 1024
+"""Texts that `format` can let a model choose from, a count."""
+
+TOOLS = 1024
+"""Tools of one request, a count."""
+
+TOP_LOGPROBS = 20
+"""Alternatives of one token, a count."""
+
+LOGPROB_CHARACTERS = 400
+"""A token's text among log-probabilities; a longer one is cut, a count of characters."""
+
 BANNER_BYTES = 64 * 1024
 """Lines that are no JSON objects which a client skips before the reply to its `hello` (login banners)."""
 

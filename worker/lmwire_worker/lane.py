@@ -8,12 +8,12 @@ All calls come from one thread, the process's main one, because MLX streams belo
 called from any. Why each rule is there stands beside it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lmwire_protocol import Chat, Generate, Load, RequestError
-from lmwire_protocol.events import Quantization
+from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
+from lmwire_protocol.events import Channel, Logprob, Quantization
 
 
 class LoadCancelled(Exception):
@@ -61,9 +61,10 @@ class Prefilled:
 
 @dataclass(slots=True)
 class Piece:
-    """What a step gave one request: its newest tokens, and the text that became certain with them.
+    """What a step gave one choice of a request: its newest tokens, and the text that became certain with them.
 
-    Text never ends inside a character and never holds part of a stop string; what may become one is held back.
+    Text never ends inside a character and never holds part of a stop string or of a marker; what may become one is
+    held back.
     """
 
     key: int
@@ -72,20 +73,41 @@ class Piece:
     generated: int = 0
     """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
     finish_reason: str | None = None
-    """`stop` or `length` when the request has ended by itself; the lane has then forgotten the key."""
+    """`stop`, `length` or `tool_calls` when the choice has ended by itself. When all of a request's choices have, the
+    lane has forgotten the key."""
     stop: str | None = None
     """The stop string that ended it."""
+    choice: int = 0
+    """Below the request's `n`."""
+    channel: Channel = "content"
+    thought: int = 0
+    """Of `generated`, those that belong to the reasoning."""
+    logprobs: list[Logprob] | None = None
+    """Of each of `token_ids`, when the request asks."""
+
+
+@dataclass(slots=True)
+class CallPiece:
+    """A tool call of a choice, or a piece of one; see `lmwire_protocol.events.ToolCall`."""
+
+    key: int
+    index: int
+    choice: int = 0
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    complete: bool | None = None
 
 
 @dataclass(slots=True)
 class Failed:
-    """The request, and no other, has failed; the lane has forgotten the key."""
+    """The request, with all its choices and no other, has failed; the lane has forgotten the key."""
 
     key: int
     error: RequestError
 
 
-Outcome = Prefilled | Piece | Failed
+Outcome = Prefilled | Piece | CallPiece | Failed
 
 
 class Lane(Protocol):
@@ -97,12 +119,15 @@ class Lane(Protocol):
     model: Model
 
     rows: int
-    """Requests that the lane works on at once. The scheduler keeps the others, where a cancel ends them at no cost."""
+    """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
+    cost. A request that has more choices than that alone comes alone."""
 
-    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
         """Takes a request in and returns its prompt's length in tokens. Computes nothing yet.
 
-        The seed is the request's own, or the one that the scheduler drew for it.
+        Args:
+            seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
+            raw: All text is content: no reasoning and no calls are told apart.
 
         Raises:
             RequestError: it cannot be served (invalid_request, unsupported, context_overflow). Nothing was kept.
@@ -114,12 +139,20 @@ class Lane(Protocol):
 
         Nothing can interrupt it, so its length is how late a cancel may be. Called only while a request is held.
         An exception ends the worker; failures of requests are outcomes. Within one key the order is that of the
-        stream; between keys there is none.
+        choice's stream; between keys and between choices there is none.
         """
         ...
 
-    def remove(self, key: int) -> Piece:
+    def remove(self, key: int) -> Sequence[Outcome]:
         """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
+        ...
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        """A prompt's tokens, and the text that they stand for: a conversation as its template renders it.
+
+        Raises:
+            RequestError: as from `add`.
+        """
         ...
 
     def memory(self) -> Memory:
@@ -136,6 +169,9 @@ class Engine(Protocol):
 
     names: list[str]
     """The libraries that this installation has, for `hello`. Found without importing them."""
+
+    features: Sequence[str]
+    """What its lanes serve that protocol 1.0 had not; see `lmwire_protocol.FEATURES`."""
 
     def prepare(self) -> None:
         """Imports what is slow to import. Called once, after the host has had its first answer."""

@@ -1,0 +1,47 @@
+"""What protocol 1 has gained since 1.0: what `hello` lists in `features`, so that a host can tell before it sends it."""
+
+from typing import Final
+
+_GENERATION: Final = (
+    "min_tokens",
+    "ignore_eos",
+    "xtc_probability",
+    "xtc_threshold",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "include_stop",
+    "logprobs",
+    "top_logprobs",
+    "n",
+    "format",
+    "timeout_ms",
+)
+_CHAT: Final = (
+    "tools",
+    "chat_template",
+    "template_args",
+    "add_generation_prompt",
+    "prefix",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "reasoning_budget",
+    "strict_media",
+    "messages.role.developer",
+    "messages.role.tool",
+    "messages.content.image",
+    "messages.content.audio",
+    "messages.reasoning",
+    "messages.tool_calls",
+    "messages.tool_call_id",
+    "messages.name",
+)
+
+FEATURES: Final = (
+    "tokenize",
+    *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
+    *(f"chat.{field}" for field in _CHAT),
+)
+"""Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. What only a
+command that is listed has is not listed by itself."""

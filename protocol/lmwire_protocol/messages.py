@@ -1,0 +1,108 @@
+"""What a conversation is made of: messages, their parts, and the tools that a model may call."""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
+"""Fields that hold any JSON object. It is passed on as it is: a null in it is a null and no absent field."""
+
+
+class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
+    """A piece of text in a message."""
+
+    text: str
+
+
+class Media(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """An image or a sound. Exactly one of the fields."""
+
+    data: str | None = None
+    """Base64, or a data URI."""
+    path: str | None = None
+    """A file on the worker's machine."""
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if [self.data, self.path, self.url].count(None) != 2:
+            raise ValueError("data: give exactly one of `data`, `path` and `url`")
+
+
+class ImagePart(Struct, tag_field="type", tag="image", forbid_unknown_fields=True, frozen=True):
+    """An image in a message."""
+
+    media: Media
+
+
+class AudioPart(Struct, tag_field="type", tag="audio", forbid_unknown_fields=True, frozen=True):
+    """A sound in a message."""
+
+    media: Media
+
+
+Part = TextPart | ImagePart | AudioPart
+
+
+class CalledTool(Struct, forbid_unknown_fields=True, frozen=True):
+    """A call that the model made earlier in the conversation."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    """The `call_id` of the tool_call event; the tool's message refers to it."""
+    name: Annotated[str, Meta(min_length=1)]
+    """The function's name."""
+    arguments: dict[str, Any] | str
+    """A JSON object, or its text."""
+
+
+class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    """`developer` is another word for `system`. `tool` carries a tool's result."""
+    content: str | list[Part] | None = None
+    """Text, or parts, whose texts are joined as they are. An assistant's message with tool_calls may lack it."""
+    reasoning: str | None = None
+    """What an assistant thought before it answered, from its reasoning channel."""
+    tool_calls: list[CalledTool] = []
+    """What an assistant called, in order."""
+    tool_call_id: str | None = None
+    """Which call a tool's message answers; required there."""
+    name: str | None = None
+    """The function that a tool's message comes from; known from the call when absent."""
+
+    def __post_init__(self) -> None:
+        if self.role != "assistant":
+            for field in ("reasoning", "tool_calls"):
+                if getattr(self, field):
+                    raise ValueError(f"{field}: only an assistant's message has it")
+        if self.role != "tool":
+            for field in ("tool_call_id", "name"):
+                if getattr(self, field) is not None:
+                    raise ValueError(f"{field}: only a tool's message has it")
+        elif not self.tool_call_id:
+            raise ValueError("tool_call_id: is required in a tool's message; it is the id of the call it answers")
+        if self.content is None and not self.tool_calls:
+            raise ValueError("content: is required, except in an assistant's message with tool_calls")
+
+
+class Function(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """What a tool does, and what it takes."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    """A JSON Schema of the arguments object; none when empty."""
+    strict: bool = False
+    """Hold the arguments to the schema even where the model is free to call or not."""
+
+
+class Tool(Struct, tag_field="type", tag="function", forbid_unknown_fields=True, frozen=True):
+    """A function that the model may call, in OpenAI's shape."""
+
+    function: Function
+
+
+class NamedTool(Struct, forbid_unknown_fields=True, frozen=True):
+    """The one function to call."""
+
+    name: str
