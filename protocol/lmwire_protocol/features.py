@@ -1,4 +1,4 @@
-"""What protocol 1 has gained since 1.0: what `hello` lists in `features`, so that a host can tell before it sends it."""
+"""What protocol 1 has gained since 1.0: what `hello` lists in `features`, so that a host knows before it sends it."""
 
 from typing import Final
 

@@ -126,6 +126,8 @@ class Lane(Protocol):
         """Takes a request in and returns its prompt's length in tokens. Computes nothing yet.
 
         Args:
+            key: Its name from now on.
+            request: What to answer.
             seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
             raw: All text is content: no reasoning and no calls are told apart.
 
