@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lmwire_protocol import Chat, Generate, Load, RequestError
+from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
 from lmwire_worker.lane import Failed, Memory, Model, Outcome, Piece, Report
 from lmwire_worker.log import Log
 from lmwire_worker.outbox import Outbox
@@ -82,7 +82,7 @@ class Events(Outbox):
     def full(self) -> bool:
         return not self.host_reads
 
-    def put_tokens(self, id: str, text: str, token_ids: Sequence[int]) -> None:
+    def put_tokens(self, id: str, text: str, token_ids: Sequence[int], *rest: Any) -> None:
         self._events.append({"event": "token", "id": id, "token_ids": list(token_ids)})
 
     def put_stream(self, line: bytes) -> None:
@@ -111,7 +111,7 @@ class GatedLane:
         self._started = started
         self._held: list[int] = []
 
-    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
         assert isinstance(request, Generate) and isinstance(request.prompt, str)
         assert len(self._held) < ROWS
         self._started(request.prompt)
@@ -127,9 +127,12 @@ class GatedLane:
             return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
         return [Piece(key, "x", [7], 1, "stop" if key in ending else None) for key in held]
 
-    def remove(self, key: int) -> Piece:
+    def remove(self, key: int) -> Sequence[Outcome]:
         self._held.remove(key)
-        return Piece(key, "held back", [])
+        return [Piece(key, "held back", [])]
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        raise AssertionError("is not asked for")
 
     def memory(self) -> Memory:
         return Memory()
@@ -143,6 +146,7 @@ class GatedEngine:
     """Loads as ordered: report, replace, fail; whatever else ends the load well."""
 
     names = ["gated"]
+    features: Sequence[str] = ()
 
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
@@ -176,6 +180,9 @@ class Bystander(Watcher):
     def end_soon(self) -> None:
         pass
 
+    def look_at_deadlines(self) -> None:
+        pass
+
 
 class Silence(Log):
     """Drops everything."""
@@ -201,7 +208,7 @@ class GatedWorker:
         engine, log = GatedEngine(self._gate, started), Silence()
         self._scheduler = Scheduler(self.registry, self.events, engine, log)
         self.session = Session(
-            self.registry, self.events, self._scheduler, Bystander(), engine.names, log, self.registry.drain
+            self.registry, self.events, self._scheduler, Bystander(), engine.names, (), log, self.registry.drain
         )
         threading.Thread(target=self._run, daemon=True).start()
         self.engine = self._gate.wait()

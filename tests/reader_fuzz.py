@@ -70,7 +70,7 @@ class Reader:
         engine, log = MockEngine(), Silence()
         scheduler = Scheduler(self._registry, self._replies, engine, log)
         self._session = Session(
-            self._registry, self._replies, scheduler, Bystander(), engine.names, log, self._registry.drain
+            self._registry, self._replies, scheduler, Bystander(), engine.names, (), log, self._registry.drain
         )
         self._in_flight: dict[str, Request] = {}
         self._quits: list[str | None] = []

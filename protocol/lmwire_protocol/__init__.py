@@ -22,7 +22,7 @@ from .commands import (
     Unload,
 )
 from .decoding import decode_command, decode_object, recover_id, usable_id
-from .encoding import clip, encode_command, encode_event, encode_tokens, error_event
+from .encoding import clip, encode_calls, encode_command, encode_event, encode_tokens, error_event
 from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
 from .features import FEATURES
 from .formats import (
@@ -91,6 +91,7 @@ __all__ = [
     "clip",
     "decode_command",
     "decode_object",
+    "encode_calls",
     "encode_command",
     "encode_event",
     "encode_tokens",

@@ -12,9 +12,6 @@ from .limits import ID_BYTES, LINE_IN_BYTES
 from .messages import FREE_FORM
 
 _LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){1,800}")')
-_WHERE = re.compile(r"(.*) - at `\$(?P<path>.*)`$", re.DOTALL)
-_NAMED = re.compile(r"Object (?P<what>contains unknown|missing required) field `(?P<name>.*)`$", re.DOTALL)
-_CHECKED = re.compile(r"(?P<field>[\w.\[\]]+): (?P<rest>.*)$", re.DOTALL)
 
 
 def usable_id(value: object) -> bool:
@@ -68,11 +65,15 @@ def decode_command(fields: dict[str, Any]) -> Command:
     if not isinstance(name, str):
         raise RequestError("invalid_request", "`cmd` must be a string", field="cmd")
     if (command := COMMANDS.get(name)) is None:
-        raise RequestError("unknown_command", f"unknown command {name!r}{_nearest(name, COMMANDS)}", field="cmd")
+        from .refusals import nearest  # late, as below
+
+        raise RequestError("unknown_command", f"unknown command {name!r}{nearest(name, COMMANDS)}", field="cmd")
     try:
         return msgspec.convert(fields, command, str_keys=True)
     except msgspec.ValidationError as error:
-        raise _explain(error, command, fields) from None
+        from .refusals import refusal  # late: a start does not pay for what only an error needs
+
+        raise refusal(error, command, fields) from None
 
 
 def _without_nulls(value: Any) -> Any:
@@ -83,52 +84,3 @@ def _without_nulls(value: Any) -> Any:
             if item is not None
         }
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _explain(error: msgspec.ValidationError, command: type[Command], fields: dict[str, Any]) -> RequestError:
-    """The sentence of msgspec, turned into one that starts with the field and says what would be right."""
-    text, path = str(error), ""
-    if match := _WHERE.match(text):
-        text, path = match[1], match["path"].removeprefix(".")
-    if match := _NAMED.match(text):
-        field = f"{path}.{match['name']}" if path else match["name"]
-        if match["what"] == "missing required":
-            text = "is required"
-        else:
-            text = f"unknown field{_nearest(match['name'], _names(command) if not path else ())}"
-    elif match := _CHECKED.match(text):
-        field, text = f"{path}.{match['field']}" if path else match["field"], match["rest"]
-    else:
-        field = path
-        if text.startswith("Invalid enum value"):
-            text = f"is not one of {', '.join(_choices(command, path))}"
-        text = text[:1].lower() + text[1:]
-    return RequestError("invalid_request", f"`{field}`: {text}", field=field)
-
-
-def _names(struct: type[msgspec.Struct]) -> tuple[str, ...]:
-    return struct.__struct_fields__
-
-
-def _choices(command: type[Command], path: str) -> list[str]:
-    """The values that the field at `path` allows, found by walking the command's types."""
-    from msgspec import inspect
-
-    kinds: list[Any] = [inspect.type_info(command)]
-    for name in re.findall(r"\w+|\[\.*\d*\]", path):
-        inner: list[Any] = []
-        for kind in kinds:
-            if isinstance(kind, inspect.StructType):
-                inner += [field.type for field in kind.fields if field.encode_name == name]
-            elif isinstance(kind, inspect.ListType) and name.startswith("["):
-                inner.append(kind.item_type)
-        kinds = [part for kind in inner for part in getattr(kind, "types", (kind,))]
-    literals = [value for kind in kinds if isinstance(kind, inspect.LiteralType) for value in kind.values]
-    return [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in literals]
-
-
-def _nearest(name: str, names: Any) -> str:
-    import difflib  # only on the way to an error: 5 ms that a start does not need
-
-    near = difflib.get_close_matches(name[:64], list(names), n=1)
-    return f"; did you mean `{near[0]}`?" if near else ""

@@ -7,15 +7,17 @@ import msgspec
 
 from .commands import Command
 from .errors import RequestError
-from .events import Error, Event, Token
+from .events import Channel, Error, Event, Logprob, Token, ToolCall
 from .framing import escape_separators
 from .limits import ERROR_BYTES, TOKEN_IDS
 
 _encode = msgspec.json.Encoder().encode
 
 # A character takes at most 6 bytes in JSON, a token id and its comma at most 8: text and ids of one event stay
-# under 24 and 32 KiB, and the line under 60.
+# under 24 and 32 KiB, and the line under 60. Where there are log-probabilities ids are few, and the line's room goes
+# to those; one entry by itself always fits, with no text beside it.
 _TEXT_CHARACTERS = 4000
+_LOGPROBS_BYTES = 24 * 1024
 _FIELD_CHARACTERS = 256
 
 
@@ -39,14 +41,53 @@ def encode_event(event: Event) -> bytes:
     return escape_separators(_encode(event)) + b"\n"
 
 
-def encode_tokens(id: str, text: str, token_ids: Sequence[int]) -> Iterator[bytes]:
+def encode_tokens(
+    id: str,
+    text: str,
+    token_ids: Sequence[int],
+    choice: int = 0,
+    channel: Channel = "content",
+    logprobs: Sequence[Logprob] | None = None,
+) -> Iterator[bytes]:
     """Token events as lines: one, or as many as the limits make of it."""
-    if len(text) <= _TEXT_CHARACTERS and len(token_ids) <= TOKEN_IDS:
-        yield encode_event(Token(id=id, token=text, token_ids=list(token_ids)))
-        return
-    while text or token_ids:
-        yield encode_event(Token(id=id, token=text[:_TEXT_CHARACTERS], token_ids=list(token_ids[:TOKEN_IDS])))
-        text, token_ids = text[_TEXT_CHARACTERS:], token_ids[TOKEN_IDS:]
+    while True:
+        characters, count = _TEXT_CHARACTERS, TOKEN_IDS
+        if logprobs is not None:
+            characters, count = _fit(logprobs)
+        yield encode_event(
+            Token(
+                id=id,
+                token=text[:characters],
+                token_ids=list(token_ids[:count]),
+                choice=choice,
+                channel=channel,
+                logprobs=None if logprobs is None else list(logprobs[:count]),
+            )
+        )
+        text, token_ids = text[characters:], token_ids[count:]
+        logprobs = None if logprobs is None else logprobs[count:]
+        if not text and not token_ids:
+            return
+
+
+def encode_calls(call: ToolCall) -> bytes:
+    """Tool call events as lines: one, or as many as the limits make of its arguments."""
+    lines: list[bytes] = []
+    while len(call.arguments) > _TEXT_CHARACTERS:
+        piece, rest = call.arguments[:_TEXT_CHARACTERS], call.arguments[_TEXT_CHARACTERS:]
+        lines.append(encode_event(msgspec.structs.replace(call, arguments=piece, complete=None)))
+        call = ToolCall(id=call.id, choice=call.choice, index=call.index, arguments=rest, complete=call.complete)
+    return b"".join([*lines, encode_event(call)])
+
+
+def _fit(logprobs: Sequence[Logprob]) -> tuple[int, int]:
+    """How much text, and how many of the log-probabilities, one event takes."""
+    size = 0
+    for count, logprob in enumerate(logprobs):
+        size += len(escape_separators(_encode(logprob))) + 1
+        if size > _LOGPROBS_BYTES:
+            return (_TEXT_CHARACTERS, count) if count else (0, 1)
+    return _TEXT_CHARACTERS, len(logprobs)
 
 
 def error_event(error: RequestError, *, id: str | None = None, bad_id: str | None = None) -> Error:

@@ -33,7 +33,7 @@ class TopLogprob(Struct, omit_defaults=True):
 
     token_id: Count
     token: str
-    """The token's own text, at most 400 characters of it; U+FFFD where it ends inside a character."""
+    """The token's own text, at most 256 characters of it; U+FFFD where it ends inside a character."""
     logprob: float | None
     """Natural logarithm of the probability that the model gave the token, before penalties, bias, temperature and
     filters; null for none at all."""
@@ -165,7 +165,7 @@ class UnloadDone(Done, tag="done"):
     """0 when no model was loaded."""
 
 
-class Usage(Struct):
+class Usage(Struct, omit_defaults=True):
     """What a request used, in tokens."""
 
     prompt_tokens: Count
@@ -174,7 +174,7 @@ class Usage(Struct):
     completion_tokens: Count
     """Of all answers together, the end-of-turn tokens included, which have no token event."""
     reasoning_tokens: Count = 0
-    """Of the completion's, those of the reasoning channel, its markers included."""
+    """Of the completion's, those of the reasoning channel, its markers included; absent for none."""
 
 
 class Timings(Struct, kw_only=True, omit_defaults=True):

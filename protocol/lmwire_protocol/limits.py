@@ -55,10 +55,13 @@ CHOICES = 1024
 TOOLS = 1024
 """Tools of one request, a count."""
 
+NAME_CHARACTERS = 128
+"""A function's name, at least 1; a count of characters."""
+
 TOP_LOGPROBS = 20
 """Alternatives of one token, a count."""
 
-LOGPROB_CHARACTERS = 400
+LOGPROB_CHARACTERS = 256
 """A token's text among log-probabilities; a longer one is cut, a count of characters."""
 
 BANNER_BYTES = 64 * 1024

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from .limits import NAME_CHARACTERS
+
 FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
 """Fields that hold any JSON object. It is passed on as it is: a null in it is a null and no absent field."""
 
@@ -88,18 +90,23 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
 class Function(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """What a tool does, and what it takes."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS)]
+    """Its name, which a call refers to."""
     description: str = ""
+    """What it does, for the model."""
     parameters: dict[str, Any] = {}
     """A JSON Schema of the arguments object; none when empty."""
     strict: bool = False
     """Hold the arguments to the schema even where the model is free to call or not."""
 
 
-class Tool(Struct, tag_field="type", tag="function", forbid_unknown_fields=True, frozen=True):
+class Tool(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A function that the model may call, in OpenAI's shape."""
 
+    type: Literal["function"] = "function"
+    """There is no other kind."""
     function: Function
+    """What the model is told of it."""
 
 
 class NamedTool(Struct, forbid_unknown_fields=True, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from lmwire_protocol.events import Logprob
 from lmwire_worker import outbox as outbox_module
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.pipes import Pipes
@@ -73,6 +74,44 @@ def test_tokens_never_merge_across_a_terminal(written: Written, monkeypatch: pyt
     written.outbox.put_tokens("a", "new", [2])
     written.start()
     assert [line.get("token") for line in written.lines()] == ["old", None, "new"]
+
+
+def test_only_tokens_of_one_choice_and_channel_merge(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    for choice, channel, text in [
+        (0, "reasoning", "a"),
+        (1, "content", "b"),
+        (0, "reasoning", "c"),
+        (0, "content", "d"),
+    ]:
+        written.outbox.put_tokens("a", text, [1], choice, channel)  # type: ignore[arg-type]
+    written.start()
+    assert [(line.get("choice", 0), line.get("channel", "content"), line["token"]) for line in written.lines()] == [
+        (0, "reasoning", "ac"),
+        (1, "content", "b"),
+        (0, "content", "d"),
+    ]
+
+
+def test_tokens_never_merge_across_a_tool_call_of_their_choice(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    for _ in range(2):
+        written.outbox.put_tokens("a", "x", [1], 0)
+        written.outbox.put_tokens("a", "y", [1], 1)
+        written.outbox.put_call("a", 0, b'{"call":1}\n')
+    written.start()
+    assert [line.get("token", "call") for line in written.lines()] == ["x", "yy", "call", "x", "call"]
+
+
+def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    for n in range(3):
+        written.outbox.put_tokens("a", str(n), [n], logprobs=[Logprob(n, str(n), -0.5)])
+    written.start()
+    (line,) = written.lines()
+    assert [entry["token_id"] for entry in line["logprobs"]] == line["token_ids"] == [0, 1, 2]  # type: ignore[attr-defined]
 
 
 def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(

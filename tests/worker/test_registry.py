@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
+from lmwire_worker.lane import CallPiece, Piece
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.requests import Request
@@ -21,8 +22,11 @@ class Recorder(Outbox):
         super().__init__(lambda data: None)
         self.lines: list[dict[str, object]] = []
 
-    def put_tokens(self, id: str, text: str, token_ids: object) -> None:
+    def put_tokens(self, id: str, text: str, token_ids: object, *rest: object) -> None:
         self.lines.append({"event": "token", "id": id, "token": text})
+
+    def put_call(self, id: str, choice: int, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
 
     def put_terminal(self, id: str, line: bytes) -> None:
         self.lines.append(msgspec.json.decode(line))
@@ -46,6 +50,10 @@ def registry(outbox: Recorder) -> Registry:
 
 def request(id: str, command: Command | None = None) -> Request:
     return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
+
+
+def piece(text: str, token_ids: list[int], finish_reason: str | None = None, choice: int = 0) -> Piece:
+    return Piece(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
 
 
 def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Registry, outbox: Recorder) -> None:
@@ -78,13 +86,13 @@ def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Re
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.emit([(ended, "before", [1])])
+    registry.emit([(ended, piece("before", [1]))])
     registry.end(ended, ended.result("stop"))
-    registry.emit([(ended, "after", [2])])
+    registry.emit([(ended, piece("after", [2]))])
     registry.progress(ended, b'{"event":"progress","id":"a"}\n')
     registry.end(ended, RequestError("internal", "again"))
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
-    assert ended.completion_tokens == 1, "only what was sent is counted"
+    assert ended.answers[0].completion_tokens == 1, "only what was sent is counted"
 
 
 def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
@@ -94,10 +102,75 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
     registry.accept(old)
     registry.end(old, old.result("stop"))
     registry.accept(new)
-    registry.emit([(old, "old", [1])])
+    registry.emit([(old, piece("old", [1]))])
     registry.end(old, old.result("stop"))
     assert outbox.terminals() == ["a"]
     assert registry.active_and_queued() == (0, 1)
+
+
+def test_the_last_piece_and_the_terminal_are_one(registry: Registry, outbox: Recorder) -> None:
+    ended = request("a")
+    registry.accept(ended)
+    registry.start(ended)
+    registry.emit([(ended, piece("end", [1], "stop"))])
+    assert [line["event"] for line in outbox.lines] == ["token", "done"]
+
+
+def test_a_request_ends_when_all_its_choices_have_ended(registry: Registry, outbox: Recorder) -> None:
+    several = request("a", Generate(prompt="x", n=2))
+    registry.accept(several)
+    registry.start(several)
+    registry.emit([(several, piece("b", [1], "length", choice=1)), (several, piece("a", [1], choice=0))])
+    assert outbox.terminals() == []
+    registry.emit([(several, piece("c", [2, 3], "stop", choice=0))])
+    done = outbox.lines[-1]
+    assert done["finish_reason"] == "stop"
+    assert done["choices"] == [
+        {"finish_reason": "stop", "completion_tokens": 3},
+        {"finish_reason": "length", "completion_tokens": 1},
+    ]
+
+
+def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: Registry, outbox: Recorder) -> None:
+    several = request("a", Generate(prompt="x", n=2))
+    registry.accept(several)
+    registry.start(several)
+    registry.emit([(several, piece("b", [1], "length", choice=1))])
+    registry.cancel("c", "a")
+    registry.end(several, several.cancellation())
+    assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]  # type: ignore[attr-defined]
+
+
+def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorder) -> None:
+    calling = request("a")
+    registry.accept(calling)
+    registry.emit([(calling, piece("b", [1])), (calling, CallPiece(0, 0, call_id="1", name="f", arguments="{}"))])
+    assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
+
+
+def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a", Generate(prompt="x", timeout_ms=1)))  # accepted when the clock began
+    assert registry.expire() is None
+    assert outbox.lines[-1]["finish_reason"] == "timeout"
+
+
+def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(registry: Registry, outbox: Recorder) -> None:
+    running = request("a", Generate(prompt="x", timeout_ms=1))
+    registry.accept(running)
+    registry.start(running)
+    registry.expire()
+    assert outbox.terminals() == []
+    assert registry.take_cancelled() == [running]
+    registry.end(running, running.cancellation())
+    assert outbox.lines[-1]["finish_reason"] == "timeout"
+
+
+def test_the_next_deadline_is_told(registry: Registry) -> None:
+    late = Request("a", Generate(prompt="x", timeout_ms=10**9), VOICE, 10, 0.0)
+    later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), VOICE, 10, 0.0)
+    registry.accept(later)
+    registry.accept(late)
+    assert registry.expire() == late.deadline
 
 
 def test_a_queued_id_cannot_be_taken_twice(registry: Registry) -> None:
@@ -128,7 +201,7 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry
             barrier.wait()
             for running in registry.collect(block=False) or []:
                 if registry.start(running):
-                    registry.emit([(running, "text", [1])])
+                    registry.emit([(running, piece("text", [1]))])
                     if random.random() < 0.5:
                         registry.end(running, running.result("stop"))
             for cancelled in registry.take_cancelled():

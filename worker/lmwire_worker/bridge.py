@@ -13,6 +13,7 @@ from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_comm
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
+from .lane import CallPiece, Piece
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
@@ -51,14 +52,16 @@ class _Voice:
     """The bridge's wording: a line a token, and no more fields than its hosts have always had."""
 
     serial = True
+    raw = True
 
     def __init__(self) -> None:
         self._token_id = 0
 
-    def tokens(self, outbox: Outbox, request: Request, text: str, token_ids: list[int]) -> None:
+    def show(self, outbox: Outbox, request: Request, outcome: Piece | CallPiece) -> None:
+        assert isinstance(outcome, Piece), "raw text has no calls"
         # Text that became certain only with the end has no token of its own and goes by the last one's id.
-        self._token_id = token_ids[-1] if token_ids else self._token_id
-        outbox.put_stream(_line({"token": text, "token_id": self._token_id}))
+        self._token_id = outcome.token_ids[-1] if outcome.token_ids else self._token_id
+        outbox.put_stream(_line({"token": outcome.text, "token_id": self._token_id}))
 
     def progress(self, event: Progress) -> bytes:
         return b""

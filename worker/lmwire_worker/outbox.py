@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from lmwire_protocol import encode_tokens, limits
+from lmwire_protocol.events import Channel, Logprob
 
 HIGH_WATER_BYTES = 256 * 1024
 """Waiting stream output (tokens and progress) from which on tokens of one request merge."""
@@ -19,22 +20,36 @@ HARD_BYTES = 1024 * 1024
 _WRITE_BYTES = 64 * 1024
 _TOKEN_BYTES = 8
 _LINE_BYTES = 64
+_LOGPROB_BYTES = 64
 
 
 class _Tokens:
-    """Tokens of one request that wait to be written as one event."""
+    """Tokens of one choice and channel that wait to be written as one event."""
 
-    __slots__ = ("id", "size", "texts", "token_ids")
+    __slots__ = ("channel", "choice", "id", "logprobs", "size", "texts", "token_ids")
     reply = 0
 
-    def __init__(self, id: str, text: str, token_ids: Sequence[int], size: int) -> None:
+    def __init__(
+        self,
+        id: str,
+        text: str,
+        token_ids: Sequence[int],
+        choice: int,
+        channel: Channel,
+        logprobs: Sequence[Logprob] | None,
+        size: int,
+    ) -> None:
         self.id = id
         self.texts = [text]
         self.token_ids = list(token_ids)
+        self.choice = choice
+        self.channel: Channel = channel
+        self.logprobs = None if logprobs is None else list(logprobs)
         self.size = size
 
     def lines(self) -> bytes:
-        return b"".join(encode_tokens(self.id, "".join(self.texts), self.token_ids))
+        text = "".join(self.texts)
+        return b"".join(encode_tokens(self.id, text, self.token_ids, self.choice, self.channel, self.logprobs))
 
 
 class _Line:
@@ -64,7 +79,7 @@ class Outbox:
         self._work = threading.Condition(self._lock)  # for the writer
         self._settled = threading.Condition(self._lock)  # for those who wait for the writer
         self._queue: deque[_Tokens | _Line] = deque()
-        self._open: dict[str, _Tokens] = {}  # by id: the tokens in the queue that may still grow
+        self._open: dict[str, dict[int, _Tokens]] = {}  # by id and choice: tokens in the queue that may still grow
         self._stream_bytes = 0
         self._reply_bytes = 0
         self._hungry = False  # the writer waits for work; to notify it otherwise costs more than to look
@@ -72,19 +87,39 @@ class Outbox:
         self._sealed = False
         self._dead = False
 
-    def put_tokens(self, id: str, text: str, token_ids: Sequence[int]) -> None:
-        """Queues generated tokens, merged with waiting ones of the same request when the host is slow."""
+    def put_tokens(
+        self,
+        id: str,
+        text: str,
+        token_ids: Sequence[int],
+        choice: int = 0,
+        channel: Channel = "content",
+        logprobs: Sequence[Logprob] | None = None,
+    ) -> None:
+        """Queues generated tokens, merged with waiting ones of the same choice and channel when the host is slow."""
         size = len(text) + _TOKEN_BYTES * len(token_ids)
+        if logprobs:
+            size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in logprobs)
         with self._lock:
-            if self._stream_bytes > HIGH_WATER_BYTES and (waiting := self._open.get(id)):
+            if (slots := self._open.get(id)) is None:
+                slots = self._open[id] = {}
+            waiting = slots.get(choice)
+            if self._stream_bytes > HIGH_WATER_BYTES and waiting and waiting.channel == channel:
                 waiting.texts.append(text)
                 waiting.token_ids += token_ids
+                if waiting.logprobs is not None:
+                    waiting.logprobs += logprobs or ()
                 waiting.size += size
                 self._stream_bytes += size
             else:
-                tokens = _Tokens(id, text, token_ids, size + _LINE_BYTES)
-                self._open[id] = tokens
+                slots[choice] = tokens = _Tokens(id, text, token_ids, choice, channel, logprobs, size + _LINE_BYTES)
                 self._append(tokens)
+
+    def put_call(self, id: str, choice: int, line: bytes) -> None:
+        """Queues a tool call's event, which tokens before it and tokens behind it do not merge across."""
+        with self._lock:
+            self._open.get(id, {}).pop(choice, None)
+            self._append(_Line(line, stream=True))
 
     def put_stream(self, line: bytes) -> None:
         """Queues a line that counts as a token does: progress, and the bridge's tokens, which never merge."""
@@ -168,8 +203,9 @@ class Outbox:
             while self._queue and size < _WRITE_BYTES:
                 item = self._queue.popleft()
                 if isinstance(item, _Tokens):
-                    if self._open.get(item.id) is item:
-                        del self._open[item.id]
+                    slots = self._open.get(item.id)
+                    if slots and slots.get(item.choice) is item:
+                        del slots[item.choice]
                     size += item.size
                 else:
                     size += len(item.data)

@@ -100,6 +100,7 @@ class Process:
             self._scheduler,
             self._watcher,
             self._engine.names,
+            self._engine.features,
             self._log,
             self._refuse_protocol,
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, QuitDone, RequestStats
 
+from .lane import CallPiece, Piece
 from .outbox import Outbox
 from .requests import Request
 
@@ -90,6 +91,14 @@ class Registry:
             found = [request for request in self._live.values() if target is None or request.id == target]
             self._outbox.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
             self._cancel(found)
+
+    def expire(self) -> float | None:
+        """Ends the generations whose time is over; returns when the next one's will be."""
+        with self._lock:
+            timed = [request for request in self._live.values() if request.deadline is not None and not request.cut]
+            now = time.monotonic()
+            self._cancel([request for request in timed if request.deadline <= now], "timeout")  # type: ignore[operator]
+            return min((request.deadline for request in timed if request.deadline > now), default=None)  # type: ignore[operator,type-var]
 
     def cancel_where(self, wanted: Callable[[Request], bool]) -> None:
         """Cancels without an answer: the bridge's cancel, a signal, a host that is gone."""
@@ -179,16 +188,23 @@ class Registry:
             request.started_at = time.monotonic()
             return True
 
-    def emit(self, pieces: Iterable[tuple[Request, str, list[int]]]) -> None:
-        """Sends generated tokens of requests that are still in flight, and counts them.
+    def emit(self, outcomes: Iterable[tuple[Request, Piece | CallPiece]]) -> None:
+        """Sends what was generated for requests that are still in flight, counts it, and ends those that are over.
 
         Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
         """
         with self._lock:
-            for request, text, token_ids in pieces:
-                if self._live.get(request.id) is request:
-                    request.completion_tokens += len(token_ids)
-                    request.voice.tokens(self._outbox, request, text, token_ids)
+            for request, outcome in outcomes:
+                if self._live.get(request.id) is not request:
+                    continue
+                if isinstance(outcome, CallPiece):
+                    request.voice.show(self._outbox, request, outcome)
+                    continue
+                request.answers[outcome.choice].add(outcome)
+                if outcome.text or outcome.token_ids:
+                    request.voice.show(self._outbox, request, outcome)
+                if outcome.finish_reason is not None and request.over:
+                    self._end(request, request.result())
 
     def progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""
@@ -242,12 +258,13 @@ class Registry:
         self.draining = True
         self._news.notify_all()
 
-    def _cancel(self, found: list[Request]) -> None:
+    def _cancel(self, found: list[Request], why: str = "cancelled") -> None:
         for request in found:
+            if request.cut:
+                continue
+            request.cut = why
             if request.running or request.voice.serial:
-                if not request.cancelled:
-                    request.cancelled = True
-                    self._cancelled.append(request)
+                self._cancelled.append(request)
             else:
                 self._end(request, request.cancellation())
         self._news.notify_all()

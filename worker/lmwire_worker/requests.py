@@ -5,9 +5,10 @@ import time
 from typing import Protocol
 
 from lmwire_protocol import Command, Generation, RequestError
-from lmwire_protocol.events import Done, Error, Progress, ResultDone, Timings, Usage
+from lmwire_protocol.events import Choice, Done, Error, Progress, ResultDone, Timings, Usage
 from lmwire_protocol.limits import MAX_INT
 
+from .lane import CallPiece, Piece
 from .outbox import Outbox
 
 
@@ -16,9 +17,11 @@ class Voice(Protocol):
 
     serial: bool
     """One request at a time, each waiting for the one before: the bridge."""
+    raw: bool
+    """All generated text is content: the bridge knows neither reasoning nor calls."""
 
-    def tokens(self, outbox: Outbox, request: "Request", text: str, token_ids: list[int]) -> None:
-        """Sends generated tokens."""
+    def show(self, outbox: Outbox, request: "Request", outcome: Piece | CallPiece) -> None:
+        """Sends what was generated."""
         ...
 
     def progress(self, event: Progress) -> bytes:
@@ -30,17 +33,37 @@ class Voice(Protocol):
         ...
 
 
-class Request:
-    """A command in flight. The registry's lock guards `running` and `cancelled`; the engine writes the rest.
+class Answer:
+    """One of a generation's choices: what was sent of it, and how it ended."""
 
-    `refusal` is an answer that is known already and only waits for its turn (the bridge answers in order).
+    __slots__ = ("completion_tokens", "finish_reason", "stop", "thought_tokens")
+
+    def __init__(self) -> None:
+        self.completion_tokens = 0
+        self.thought_tokens = 0
+        self.finish_reason: str | None = None
+        self.stop: str | None = None
+
+    def add(self, piece: Piece) -> None:
+        """Takes a piece that is sent."""
+        self.completion_tokens += piece.generated
+        self.thought_tokens += piece.thought
+        self.finish_reason, self.stop = piece.finish_reason, piece.stop
+
+
+class Request:
+    """A command in flight. The registry's lock guards `running`, `cut` and `answers`; the engine writes the rest.
+
+    `cut` is why it is to end before its own end: cancelled or timeout. `refusal` is an answer that is known already
+    and only waits for its turn (the bridge answers in order).
     """
 
     __slots__ = (
         "accepted_at",
-        "cancelled",
+        "answers",
         "command",
-        "completion_tokens",
+        "cut",
+        "deadline",
         "first_token_at",
         "id",
         "key",
@@ -51,6 +74,7 @@ class Request:
         "running",
         "seed",
         "started_at",
+        "unfinished",
         "voice",
     )
 
@@ -62,31 +86,54 @@ class Request:
         self.accepted_at = accepted_at
         self.refusal: RequestError | None = None
         self.running = False
-        self.cancelled = False
+        self.cut: str | None = None
         self.key = 0
         self.seed = _seed(command)
+        timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
+        self.deadline = None if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.prompt_tokens = 0
-        self.completion_tokens = 0
+        self.answers = [Answer() for _ in range(choices(command))]
+        self.unfinished = len(self.answers)
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
-    def result(self, finish_reason: str, stop: str | None = None, unshown: int = 0) -> ResultDone:
-        """The `done` of a generation that ends now; `unshown` is 1 for an end-of-turn token, else 0."""
+    @property
+    def over(self) -> bool:
+        """Whether all of a generation's answers have ended by themselves."""
+        return all(answer.finish_reason is not None for answer in self.answers)
+
+    def result(self, cut: str | None = None) -> ResultDone:
+        """The `done` of a generation that ends now; `cut` is why, for answers that have not ended by themselves."""
+        answers = self.answers
+        ends = [
+            Choice(answer.finish_reason or cut, answer.completion_tokens, answer.stop)  # type: ignore[arg-type]
+            for answer in answers
+        ]
         return ResultDone(
             id=self.id,
-            finish_reason=finish_reason,  # type: ignore[arg-type]
-            stop=stop,
+            finish_reason=ends[0].finish_reason,
+            stop=ends[0].stop,
             seed=self.seed,
-            usage=Usage(self.prompt_tokens, 0, self.completion_tokens + unshown),
+            usage=Usage(
+                prompt_tokens=self.prompt_tokens,
+                cached_tokens=0,
+                completion_tokens=self._completion_tokens,
+                reasoning_tokens=sum(answer.thought_tokens for answer in answers),
+            ),
             timings=self._timings(time.monotonic()),
+            choices=ends if len(ends) > 1 else None,
         )
 
     def cancellation(self) -> Done | RequestError:
-        """How a cancel ends it: with what a generation has so far, and with an error where there is nothing."""
+        """How a cut ends it: with what a generation has so far, and with an error where there is nothing."""
         if self.command.done is ResultDone:
-            return self.result("cancelled")
+            return self.result(self.cut or "cancelled")
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
+
+    @property
+    def _completion_tokens(self) -> int:
+        return sum(answer.completion_tokens for answer in self.answers)
 
     def _timings(self, now: float) -> Timings:
         started, first = self.started_at, self.first_token_at
@@ -98,8 +145,13 @@ class Request:
             timings.prefill_ms = _ms(first - started)
             timings.first_token_ms = _ms(first - self.accepted_at)
             timings.prompt_tps = _rate(self.prompt_tokens, first - started)
-            timings.decode_tps = _rate(self.completion_tokens - 1, now - first)
+            timings.decode_tps = _rate(self._completion_tokens - 1, now - first)
         return timings
+
+
+def choices(command: Command) -> int:
+    """How many answers a command has room for."""
+    return command.n if isinstance(command, Generation) else 1
 
 
 def _seed(command: Command) -> int:

@@ -9,14 +9,24 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
-from lmwire_protocol import Chat, Generate, Generation, Load, RequestError, Unload
-from lmwire_protocol.events import Done, MemoryStats, ModelDone, PingDone, Progress, State, TokenStats, UnloadDone
+from lmwire_protocol import Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
+from lmwire_protocol.events import (
+    Done,
+    MemoryStats,
+    ModelDone,
+    PingDone,
+    Progress,
+    State,
+    TokenizeDone,
+    TokenStats,
+    UnloadDone,
+)
 
-from .lane import Engine, Failed, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
+from .lane import CallPiece, Engine, Failed, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
-from .requests import Request
+from .requests import Request, choices
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
@@ -85,7 +95,7 @@ class Scheduler:
     def _apply_cancels(self) -> None:
         for request in self._registry.take_cancelled():
             if self._active.get(request.key) is request:
-                self._send([self._require_lane().remove(request.key)])
+                self._send(self._require_lane().remove(request.key))
                 self._forget(request)
                 self._registry.end(request, request.cancellation())
 
@@ -93,6 +103,7 @@ class Scheduler:
         """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
         self._room_made = False
         held_back: list[Request] = []
+        full = False
         while self._waiting:
             request = self._waiting.popleft()
             if not self._registry.holds(request):
@@ -101,15 +112,22 @@ class Scheduler:
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
-            if isinstance(request.command, Generation) and self._lane and len(self._active) >= self._lane.rows:
+            generates = isinstance(request.command, Generation)
+            if generates and (full or not self._has_room(request)):
+                full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
             elif self._registry.start(request):
                 self._begin(request)
         self._waiting.extendleft(reversed(held_back))
 
+    def _has_room(self, request: Request) -> bool:
+        """Whether the lane has rows for a generation's choices. More than it ever has are its own affair."""
+        taken = sum(len(active.answers) for active in self._active.values())
+        return not (self._lane and taken) or taken + choices(request.command) <= self._lane.rows
+
     def _begin(self, request: Request) -> None:
         self._sign_of_life = time.monotonic()
-        outcome = request.refusal or (request.cancellation() if request.cancelled else self._perform(request))
+        outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
         if outcome is not None:
             self._registry.end(request, outcome)
 
@@ -123,6 +141,8 @@ class Scheduler:
                     return UnloadDone(id=request.id, freed_bytes=self._close_lane())
                 case Generate() | Chat() as command:
                     return self._add(request, command)
+                case Tokenize() as command:
+                    return self._tokenize(request, command)
                 case _:
                     return self._describe(request)
         except RequestError as error:
@@ -132,21 +152,24 @@ class Scheduler:
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: Generate | Chat) -> None:
-        lane = self._require_lane()
-        if command.name not in lane.model.capabilities:
-            able = ", ".join(lane.model.capabilities)
-            raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
+        lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        request.prompt_tokens = lane.add(request.key, command, request.seed)
+        request.prompt_tokens = lane.add(request.key, command, request.seed, raw=request.voice.raw)
         self.tokens.prompt += request.prompt_tokens
         self._active[request.key] = request
+
+    def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
+        tokens, text = self._lane_for(command).tokenize(command)
+        if not command.count_only:
+            self._registry.emit([(request, Piece(request.key, text, tokens))])
+        return TokenizeDone(request.id, len(tokens))
 
     # Models.
 
     def _load(self, request: Request, load: Load) -> ModelDone:
         def report(stage: str, current: int, total: int | None, unit: str) -> None:
-            if request.cancelled:
+            if request.cut:
                 raise LoadCancelled
             self._sign_of_life = time.monotonic()
             self._progress(request, stage, current, total, unit)
@@ -171,6 +194,13 @@ class Scheduler:
         model = self._require_lane().model
         return ModelDone(request.id, **{name: getattr(model, name) for name in model.__slots__})
 
+    def _lane_for(self, command: Command) -> Lane:
+        lane = self._require_lane()
+        if command.name not in lane.model.capabilities:
+            able = ", ".join(lane.model.capabilities)
+            raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
+        return lane
+
     def _require_lane(self) -> Lane:
         if self._lane is None:
             raise RequestError("not_loaded", "no model is loaded; send a load first")
@@ -180,28 +210,34 @@ class Scheduler:
 
     def _send(self, outcomes: Sequence[Outcome]) -> None:
         now = time.monotonic()
-        pieces: list[tuple[Request, str, list[int]]] = []
-        ended: list[tuple[Request, Piece | Failed]] = []
+        generated: list[tuple[Request, Piece | CallPiece]] = []
+        over: list[Request] = []
         for outcome in outcomes:
             request = self._active[outcome.key]
             if isinstance(outcome, Piece):
                 if outcome.generated:
                     self.tokens.completion += outcome.generated
                     request.first_token_at = request.first_token_at or now
-                if outcome.text or outcome.token_ids:
-                    pieces.append((request, outcome.text, outcome.token_ids))
-                if outcome.finish_reason:
-                    ended.append((request, outcome))
+                generated.append((request, outcome))
+                if outcome.finish_reason is not None:
+                    request.unfinished -= 1
+                    if request.unfinished == 0:
+                        over.append(request)
+            elif isinstance(outcome, CallPiece):
+                generated.append((request, outcome))
             elif isinstance(outcome, Prefilled):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
             else:
-                self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
-                ended.append((request, outcome))
-        if pieces:
-            self._registry.emit(pieces)
-        for request, last in ended:
+                self._fail(request, outcome)
+        if generated:
+            self._registry.emit(generated)
+        for request in over:
             self._forget(request)
-            self._registry.end(request, _outcome(request, last))
+
+    def _fail(self, request: Request, outcome: Failed) -> None:
+        self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
+        self._forget(request)
+        self._registry.end(request, outcome.error)
 
     def _forget(self, request: Request) -> None:
         del self._active[request.key]
@@ -213,10 +249,3 @@ class Scheduler:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)  # type: ignore[arg-type]
             self._registry.progress(request, request.voice.progress(event))
-
-
-def _outcome(request: Request, last: Piece | Failed) -> Done | RequestError:
-    """How a request ends by itself, the tokens that it has shown being counted."""
-    if isinstance(last, Failed):
-        return last.error
-    return request.result(str(last.finish_reason), last.stop, unshown=last.generated - len(last.token_ids))

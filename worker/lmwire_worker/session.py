@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -17,13 +17,15 @@ from lmwire_protocol import (
     Stats,
     __version__,
     decode_command,
+    encode_calls,
     encode_event,
     limits,
     recover_id,
     usable_id,
 )
-from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone
+from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone, ToolCall
 
+from .lane import CallPiece, Piece
 from .log import Log
 from .outbox import Outbox
 from .parents import is_ancestor
@@ -37,9 +39,24 @@ class _Voice:
     """Version 1's wording: events as they are, tokens merged when the host is slow."""
 
     serial = False
+    raw = False
 
-    def tokens(self, outbox: Outbox, request: Request, text: str, token_ids: list[int]) -> None:
-        outbox.put_tokens(request.id, text, token_ids)
+    def show(self, outbox: Outbox, request: Request, outcome: Piece | CallPiece) -> None:
+        if isinstance(outcome, CallPiece):
+            call = ToolCall(
+                id=request.id,
+                choice=outcome.choice,
+                index=outcome.index,
+                call_id=outcome.call_id,
+                name=outcome.name,
+                arguments=outcome.arguments,
+                complete=outcome.complete,
+            )
+            outbox.put_call(request.id, outcome.choice, encode_calls(call))
+        else:
+            outbox.put_tokens(
+                request.id, outcome.text, outcome.token_ids, outcome.choice, outcome.channel, outcome.logprobs
+            )
 
     def progress(self, event: Progress) -> bytes:
         return encode_event(event)
@@ -56,6 +73,7 @@ class Session:
 
     Args:
         engines: the model libraries of this installation, for hello.
+        features: what they serve beyond protocol 1.0, for hello.
         log: hears who the host is.
         refused: called after a hello without a common version, to end the process.
     """
@@ -67,6 +85,7 @@ class Session:
         scheduler: Scheduler,
         watcher: Watcher,
         engines: list[str],
+        features: Sequence[str],
         log: Log,
         refused: Callable[[], None],
     ) -> None:
@@ -75,6 +94,7 @@ class Session:
         self._scheduler = scheduler
         self._watcher = watcher
         self._engines = engines
+        self._features = features
         self._log = log
         self._refused = refused
         self._started_at = time.monotonic()
@@ -111,7 +131,10 @@ class Session:
                 if not command.drain:
                     self._watcher.end_soon()
             case _:
-                self._registry.accept(Request(id, command, VOICE, line_bytes, time.monotonic()))
+                request = Request(id, command, VOICE, line_bytes, time.monotonic())
+                self._registry.accept(request)
+                if request.deadline is not None:
+                    self._watcher.look_at_deadlines()
 
     def _hello(self, id: str, hello: Hello) -> None:
         low, high = hello.protocol
@@ -141,7 +164,7 @@ class Session:
             worker=f"lmwire {__version__}",
             pid=os.getpid(),
             engines=self._engines,
-            features=[],
+            features=list(self._features),
             limits=Limits(
                 line_in_bytes=limits.LINE_IN_BYTES,
                 line_out_bytes=limits.LINE_OUT_BYTES,

@@ -39,6 +39,7 @@ class Watcher:
 
     def __init__(self, registry: Registry, stdout: int) -> None:
         self._registry = registry
+        self._expires_at: float | None = None
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._poller = select.poll()
@@ -76,6 +77,10 @@ class Watcher:
     def end_soon(self) -> None:
         """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
         self._end_all_at = _sooner(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
+        self._nudge()
+
+    def look_at_deadlines(self) -> None:
+        """A request with a time limit was accepted."""
         self._nudge()
 
     def host_gone(self) -> None:
@@ -122,9 +127,10 @@ class Watcher:
         if self._end_all_at is not None and now >= self._end_all_at:
             self._end_all_at = None
             self._registry.end_all(Request.cancellation)
+        self._expires_at = self._registry.expire()
 
     def _milliseconds(self) -> float | None:
-        deadlines = [at for at in (self._end_all_at, self._exit_at) if at is not None]
+        deadlines = [at for at in (self._end_all_at, self._exit_at, self._expires_at) if at is not None]
         if self._polled:
             deadlines.append(time.monotonic() + _POLL_SECONDS)
         return max(0.0, min(deadlines) - time.monotonic()) * 1000 + 1 if deadlines else None

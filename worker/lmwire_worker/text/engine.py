@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from lmwire_protocol import Load, RequestError
+from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..lane import Lane, LoadCancelled, Report
 
@@ -21,6 +21,9 @@ class TextEngine:
 
     def __init__(self) -> None:
         self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
+        self.features = [
+            name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
+        ]
         self._missing: str | None = None
 
     def prepare(self) -> None:
