@@ -59,7 +59,7 @@ class Hello(Command, frozen=True):
         if self.protocol[0] > self.protocol[1]:
             raise ValueError("protocol: the first version must not be above the second")
         if len(self.client.encode()) > CLIENT_BYTES:
-            raise ValueError(f"client: must be a string of 0 to {CLIENT_BYTES} bytes")
+            raise ValueError(f"client: must be a string of 0 to {CLIENT_BYTES:,} bytes")
 
 
 class Load(Command, frozen=True):
@@ -143,7 +143,7 @@ class Generation(Command, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for index, text in enumerate(self.stop):
             if len(text.encode()) > STOP_BYTES:
-                raise ValueError(f"stop[{index}]: must be a string of 1 to {STOP_BYTES} bytes")
+                raise ValueError(f"stop[{index}]: must be a string of 1 to {STOP_BYTES:,} bytes")
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: must be 0 to max_tokens, which is {self.max_tokens}")
         if self.top_logprobs and not self.logprobs:
@@ -231,7 +231,7 @@ class Tokenize(Command, frozen=True):
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("prompt: give exactly one of `prompt` and `messages`")
         if self.prompt is not None:
-            plain = Tokenize(messages=[], count_only=self.count_only)
+            plain = Tokenize(messages=[])
             for field in ("tools", "chat_template", "template_args", "add_generation_prompt", "prefix"):
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")

@@ -19,15 +19,45 @@ def refusal(line: str) -> RequestError:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('{"cmd":"generate"}', "`prompt`: is required"),
+        ('{"cmd":"generate"}', "`prompt`: is required; it is a string or a list of 1 or more items"),
         ('{"cmd":"generate","prompt":"a","temprature":1}', "`temprature`: unknown field; did you mean `temperature`?"),
-        ('{"cmd":"generate","prompt":"a","top_p":2}', "`top_p`: expected `float` <= 1.0"),
-        ('{"cmd":"generate","prompt":"a","top_k":"x"}', "`top_k`: expected `int`, got `str`"),
+        ('{"cmd":"generate","prompt":"a","top_p":2}', "`top_p`: must be a number above 0, up to 1, not 2"),
+        ('{"cmd":"generate","prompt":"a","top_k":"x"}', '`top_k`: must be an integer from 0 to 2^53-1, not "x"'),
+        ('{"cmd":"generate","prompt":"a","n":17}', "`n`: must be an integer from 1 to 16, not 17"),
+        (
+            '{"cmd":"generate","prompt":"a","logit_bias":{"4":1,"5":101,"x":1}}',
+            "`logit_bias.5`: must be a number from -100 to 100, not 101",
+        ),
+        (
+            '{"cmd":"generate","prompt":"a","logit_bias":{"4":1,"a.b":1}}',
+            "`logit_bias.a.b`: its name must be an integer from 0 to 2^53-1",
+        ),
+        (
+            '{"cmd":"generate","prompt":"a","format":{"type":"xml"}}',
+            '`format.type`: must be "json_object", "json_schema", "regex", "lark" or "choice", not "xml"',
+        ),
+        (
+            '{"cmd":"generate","prompt":"a","format":{}}',
+            '`format.type`: is required; it is "json_object", "json_schema", "regex", "lark" or "choice"',
+        ),
+        (
+            '{"cmd":"generate","prompt":"a","format":"json"}',
+            "`format`: must be an object of the type json_object, json_schema, regex, lark or choice",
+        ),
         (
             '{"cmd":"chat","messages":[{"role":"narrator","content":"a"}]}',
-            "`messages[0].role`: is not one of assistant, system, user",
+            '`messages[0].role`: must be "assistant", "developer", "system", "tool" or "user", not "narrator"',
         ),
-        ('{"cmd":"cancel","all":false}', "`all`: is not one of true"),
+        (
+            '{"cmd":"chat","messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{}}]}]}',
+            "`messages[0].tool_calls[0].function`: unknown field; there are id, name, arguments",
+        ),
+        (
+            '{"cmd":"chat","messages":[{"role":"user","content":"a"}],"tool_choice":"maybe"}',
+            '`tool_choice`: must be "auto", "none", "required" or an object, not "maybe"',
+        ),
+        ('{"cmd":"tokenize","prompt":"a","prefix":"b"}', "`prefix`: goes with `messages`, not with `prompt`"),
+        ('{"cmd":"cancel","all":false}', "`all`: must be true, not false"),
         ('{"cmd":"cancel"}', "`target`: give exactly one of `target` and `all`"),
         ('{"cmd":"hello","protocol":[2,1]}', "`protocol`: the first version must not be above the second"),
         ('{"cmd":"qiut"}', "unknown command 'qiut'; did you mean `quit`?"),
@@ -75,7 +105,10 @@ FIELDS = sorted({name for command in COMMANDS.values() for name in command.__str
 OBJECTS = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), JSON, max_size=4)
 
 
-@given(st.sampled_from(sorted(COMMANDS)), OBJECTS)
+BIASES = st.fixed_dictionaries({"logit_bias": st.dictionaries(st.text(max_size=4) | st.integers().map(str), JSON)})
+
+
+@given(st.sampled_from(sorted(COMMANDS)), OBJECTS | BIASES)
 def test_any_fields_are_a_command_or_a_refusal_that_names_one(name: str, fields: dict[str, object]) -> None:
     try:
         command = decode_command({**fields, "id": "1", "cmd": name})

@@ -44,7 +44,7 @@ COMMANDS = st.sampled_from(
         Cancel(target='"'),
         Generate(prompt="a\u2028b\nc", top_k=3, stop=["\n"]),
         Generate(prompt=[1, 2]),
-        Chat(messages=[Message(role="user", content=[TextPart("text", "é")])], max_tokens=0, temperature=0.5),
+        Chat(messages=[Message(role="user", content=[TextPart(text="é")])], max_tokens=0, temperature=0.5),
     ]
 )
 

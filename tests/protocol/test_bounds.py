@@ -1,0 +1,224 @@
+"""Every bound of every field: what lies just beyond it is refused with the field's path and what is allowed there."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from msgspec import inspect
+
+from lmwire_protocol import COMMANDS, RequestError, decode_command, limits
+
+USER = {"role": "user", "content": "Hi"}
+TOOL = {"type": "function", "function": {"name": "look", "description": "", "parameters": {}, "strict": True}}
+CALL = {"id": "c", "name": "look", "arguments": {}}
+MEDIA = [{"data": "aGk="}, {"path": "/a"}, {"url": "http://a"}]
+PARTS = [
+    {"type": "text", "text": "a"},
+    *({"type": kind, "media": media} for kind in ("image", "audio") for media in MEDIA),
+]
+FORMATS = [
+    {"type": "json_object"},
+    {"type": "json_schema", "schema": {}},
+    {"type": "regex", "pattern": "a"},
+    {"type": "lark", "grammar": "start: A"},
+    {"type": "choice", "choices": ["a"]},
+]
+GENERATION = {
+    "max_tokens": 1,
+    "min_tokens": 0,
+    "ignore_eos": False,
+    "temperature": 1,
+    "top_p": 1,
+    "top_k": 1,
+    "min_p": 0,
+    "xtc_probability": 0,
+    "xtc_threshold": 0,
+    "repetition_penalty": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "penalty_window": 0,
+    "logit_bias": {"5": 1},
+    "seed": 1,
+    "stop": ["a"],
+    "include_stop": False,
+    "logprobs": True,
+    "top_logprobs": 0,
+    "n": 1,
+    "timeout_ms": 1,
+}
+TEMPLATE = {
+    "tools": [TOOL],
+    "chat_template": "",
+    "template_args": {},
+    "add_generation_prompt": True,
+    "prefix": "",
+}
+CHAT = {
+    **TEMPLATE,
+    "parallel_tool_calls": True,
+    "reasoning": "auto",
+    "reasoning_budget": 0,
+    "strict_media": False,
+}
+MESSAGES = [
+    {"role": "user", "content": PARTS},
+    {"role": "assistant", "reasoning": "a", "tool_calls": [CALL]},
+    {"role": "assistant", "content": "a", "tool_calls": [{**CALL, "arguments": "{}"}]},
+    {"role": "tool", "content": "a", "tool_call_id": "c", "name": "look"},
+]
+BASES: dict[str, list[dict[str, Any]]] = {
+    "hello": [{"protocol": [1, 1], "client": "a", "host_pid": 1}],
+    "load": [{"path": "a", "trust_remote_code": False}],
+    "unload": [{}],
+    "generate": [
+        *({"prompt": "a", **GENERATION, "format": form} for form in FORMATS),
+        {"prompt": [1], **GENERATION},
+    ],
+    "chat": [
+        {"messages": MESSAGES, **GENERATION, **CHAT, "tool_choice": "auto"},
+        *({"messages": MESSAGES, **CHAT, "format": form, "tool_choice": {"name": "look"}} for form in FORMATS),
+    ],
+    "tokenize": [{"prompt": "a", "count_only": True}, {"messages": MESSAGES, **TEMPLATE}],
+    "info": [{}],
+    "cancel": [{"target": "a"}, {"all": True}],
+    "ping": [{}],
+    "stats": [{}],
+    "quit": [{"drain": True}],
+}
+"""Valid lines without their envelopes, which together have every field at every depth."""
+
+
+def paths(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every path below a type with the type found there; `*` is any item of a list, or any entry of an object."""
+    if isinstance(kind, inspect.UnionType):
+        for part in kind.types:
+            yield from paths(part, path)
+        return
+    yield path, kind
+    if isinstance(kind, inspect.StructType):
+        if kind.tag_field == "type":
+            yield (*path, "type"), inspect.LiteralType(values=(str(kind.tag),))
+        for field in kind.fields:
+            yield from paths(field.type, (*path, field.encode_name))
+    elif isinstance(kind, inspect.ListType):
+        yield from paths(kind.item_type, (*path, "*"))
+    elif isinstance(kind, inspect.TupleType):
+        for item in kind.item_types:
+            yield from paths(item, (*path, "*"))
+    elif isinstance(kind, inspect.DictType) and not isinstance(kind.value_type, inspect.AnyType):
+        yield from paths(kind.value_type, (*path, "*"))
+
+
+def places(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Where a value has something at a path, and what."""
+    if not path:
+        yield (), value
+        return
+    step, *rest = path
+    if step == "*" and isinstance(value, list):
+        found = list(enumerate(value))
+    elif step == "*" and isinstance(value, dict):
+        found = list(value.items())
+    elif isinstance(value, dict) and step in value:
+        found = [(step, value[step])]
+    else:
+        found = []
+    for name, item in found:
+        for inner, held in places(item, tuple(rest)):
+            yield (name, *inner), held
+
+
+def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    """A copy of the value with something else at a place."""
+    value = deepcopy(value)
+    *above, last = place
+    inner = value
+    for step in above:
+        inner = inner[step]
+    inner[last] = new
+    return value
+
+
+def written(place: tuple[Any, ...]) -> str:
+    """A place as errors write it."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+
+
+def beyond(kind: Any, held: Any) -> Iterator[tuple[Any, list[str]]]:
+    """Values just beyond a type's bounds, and what a sentence must say of each; `held` is one that is allowed."""
+    if isinstance(kind, inspect.Metadata):
+        limit = (kind.extra_json_schema or {})["maxLength"]
+        yield "é" * (limit // 2) + "a", [f"{limit:,} bytes"]
+        yield from beyond(kind.type, held)
+        return
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        step = 1 if isinstance(kind, inspect.IntType) else 1e-6
+        low, high = [number(bound) for bound in (kind.ge if kind.gt is None else kind.gt, kind.le)]
+        if kind.ge is not None:
+            yield kind.ge - step, [low, high]
+        if kind.gt is not None:
+            yield kind.gt, [low, high]
+        if kind.le is not None:
+            yield kind.le + step, [low, high]
+    elif isinstance(kind, inspect.StrType | inspect.ListType | inspect.DictType):
+        if kind.min_length:
+            yield type(held)(), [f"{kind.min_length}"]
+        if kind.max_length is not None:
+            yield longer(held, kind.max_length + 1), [f"{kind.max_length:,}"]
+    elif isinstance(kind, inspect.TupleType):
+        yield [*held, held[0]], [f"{len(kind.item_types)} items"]
+        yield held[1:], [f"{len(kind.item_types)} items"]
+    elif isinstance(kind, inspect.LiteralType):
+        yield "no such value", [json.dumps(value) for value in kind.values]
+
+
+def longer(held: Any, size: int) -> Any:
+    if isinstance(held, str):
+        return "a" * size
+    return {str(key): 1 for key in range(size)} if isinstance(held, dict) else [held[0]] * size
+
+
+def number(bound: Any) -> str:
+    return "2^53-1" if bound == limits.MAX_INT else f"{bound:g}"
+
+
+SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
+
+
+def bounds() -> list[Any]:
+    """Every (command, line, path, allowed words), once for each bound of each path."""
+    found: dict[str, Any] = {}
+    for name, command in COMMANDS.items():
+        for path, kind in paths(inspect.type_info(command)):
+            held_here = [
+                (base, place, held)
+                for base in BASES[name]
+                for place, held in places(base, path)
+                if type(kind) not in SIZED or isinstance(held, SIZED[type(kind)])
+            ]
+            base, place, held = held_here[0]
+            for value, words in beyond(kind, held):
+                test = f"{name} {written(place)}: {value!r:.20} for {' '.join(words)}"
+                found[test] = pytest.param(name, replaced(base, place, value), written(place), words, id=test)
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("name", "fields", "path", "allowed"), bounds())
+def test_what_is_beyond_a_bound_is_refused_with_the_path_and_what_is_allowed(
+    name: str, fields: dict[str, Any], path: str, allowed: list[str]
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        decode_command({"cmd": name, **fields})
+    assert (caught.value.code, caught.value.field) == ("invalid_request", path)
+    assert f"`{path}`" in caught.value.message
+    assert [words for words in allowed if words not in caught.value.message] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_lines_that_bounds_are_tried_on_are_valid_and_have_every_field(name: str) -> None:
+    for base in BASES[name]:
+        decode_command({"cmd": name, **base})
+    for path, _ in paths(inspect.type_info(COMMANDS[name])):
+        assert any(list(places(base, path)) for base in BASES[name]), path
