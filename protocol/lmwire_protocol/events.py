@@ -34,9 +34,9 @@ class TopLogprob(Struct, omit_defaults=True):
     token_id: Count
     token: str
     """The token's own text, at most 256 characters of it; U+FFFD where it ends inside a character."""
-    logprob: float | None
+    logprob: float | None = None
     """Natural logarithm of the probability that the model gave the token, before penalties, bias, temperature and
-    filters; null for none at all."""
+    filters; absent for none at all."""
     bytes: list[int] | None = None
     """The token's bytes, where its text alone is incomplete."""
 

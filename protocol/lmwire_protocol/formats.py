@@ -36,6 +36,7 @@ class ChoiceFormat(Struct, tag_field="type", tag="choice", forbid_unknown_fields
     """One of several texts."""
 
     choices: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=CHOICES)]
+    """The texts."""
 
 
 Format = JsonObjectFormat | JsonSchemaFormat | RegexFormat | LarkFormat | ChoiceFormat

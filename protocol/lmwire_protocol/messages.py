@@ -14,6 +14,7 @@ class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True,
     """A piece of text in a message."""
 
     text: str
+    """The text."""
 
 
 class Media(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -24,6 +25,7 @@ class Media(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True)
     path: str | None = None
     """A file on the worker's machine."""
     url: str | None = None
+    """An address on the network."""
 
     def __post_init__(self) -> None:
         if [self.data, self.path, self.url].count(None) != 2:
@@ -34,12 +36,14 @@ class ImagePart(Struct, tag_field="type", tag="image", forbid_unknown_fields=Tru
     """An image in a message."""
 
     media: Media
+    """Where it is."""
 
 
 class AudioPart(Struct, tag_field="type", tag="audio", forbid_unknown_fields=True, frozen=True):
     """A sound in a message."""
 
     media: Media
+    """Where it is."""
 
 
 Part = TextPart | ImagePart | AudioPart
@@ -113,3 +117,4 @@ class NamedTool(Struct, forbid_unknown_fields=True, frozen=True):
     """The one function to call."""
 
     name: str
+    """The name of one of `tools`."""

@@ -20,15 +20,15 @@ from typing import Any, Final
 
 import msgspec
 
-from . import commands, events, limits
+from . import commands, events, formats, limits, messages
 from .commands import COMMANDS, Command
+from .conditions import CONDITIONS, Json
 from .errors import CLIENT_CODES, CODES, EXIT_CODES
-
-Json = dict[str, Any]
 
 _DIRECTORY = Path("protocol/schema/v1")
 _DONE_FORMS: Final = tuple(dict.fromkeys(command.done for command in COMMANDS.values()))
-_EVENTS: Final = (events.Progress, events.Token, *_DONE_FORMS, events.Error)
+_EVENTS: Final = (events.Progress, events.Token, events.ToolCall, *_DONE_FORMS, events.Error)
+_MODULES: Final = (commands, messages, formats, events)
 _ID: Final = {"type": "string", "minLength": 1, "maxLength": limits.ID_BYTES}
 _ABOUT: Final = (
     "One line of lmwire protocol 1: a Command goes from host to worker, an Event comes back. In both, a member that "
@@ -40,7 +40,7 @@ _ABOUT: Final = (
 def schema() -> Json:
     """A JSON Schema (draft 2020-12) of every command line and every event line."""
     _, found = msgspec.json.schema_components([*COMMANDS.values(), *_EVENTS], ref_template="#/$defs/{name}")
-    docs = _attribute_docs(commands) | _attribute_docs(events)
+    docs = {name: fields for module in _MODULES for name, fields in _attribute_docs(module).items()}
     structs = {name: _finish(found[name], struct, docs) for name, struct in _structs().items() if name in found}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -73,14 +73,14 @@ def meta() -> Json:
 
 def _structs() -> dict[str, type[msgspec.Struct]]:
     """Every Struct of the protocol by name, in the order of the source."""
-    members = [*vars(commands).values(), *vars(events).values()]
+    members = [member for module in _MODULES for member in vars(module).values()]
     return {item.__name__: item for item in members if isinstance(item, type) and issubclass(item, msgspec.Struct)}
 
 
 def _finish(found: Json, struct: type[msgspec.Struct], docs: dict[str, dict[str, str]]) -> Json:
     """What msgspec made of a Struct, with its envelope and with its fields' docstrings."""
     fields = {name: text for owner in reversed(struct.__mro__) for name, text in docs.get(owner.__name__, {}).items()}
-    properties = {name: _without_null(field) for name, field in found["properties"].items()}
+    properties = {name: _plain(field) for name, field in found["properties"].items()}
     required = list(found["required"])
     if issubclass(struct, Command):
         properties = {"id": _ref("RequestId"), "cmd": {"const": struct.name}, **properties}
@@ -95,19 +95,26 @@ def _finish(found: Json, struct: type[msgspec.Struct], docs: dict[str, dict[str,
     }
     if required:
         made["required"] = required
-    if struct is commands.Cancel:
-        made["oneOf"] = [{"required": ["target"]}, {"required": ["all"]}]
+    if conditions := [condition for owner in struct.__mro__ for condition in CONDITIONS.get(owner, [])]:
+        made["allOf"] = conditions
     if "additionalProperties" in found:
         made["additionalProperties"] = found["additionalProperties"]
     return made
 
 
-def _without_null(field: Json) -> Json:
+def _plain(field: Json) -> Json:
     """A field's schema without null, which stands for an absent field everywhere."""
-    field = {key: value for key, value in field.items() if (key, value) != ("default", None)}
+    field = {key: value for key, value in _bare(field).items() if (key, value) != ("default", None)}
     if choices := [choice for choice in field.pop("anyOf", []) if choice != {"type": "null"}]:
         field = {**choices[0], **field} if len(choices) == 1 else {"anyOf": choices, **field}
     return field
+
+
+def _bare(value: Any) -> Any:
+    """A schema without `discriminator`, which OpenAPI has and JSON Schema has not."""
+    if isinstance(value, dict):
+        return {key: _bare(item) for key, item in value.items() if key != "discriminator"}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
 
 
 def _command_facts(command: type[Command]) -> Json:

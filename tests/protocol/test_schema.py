@@ -3,13 +3,21 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 
-from lmwire_protocol import CODES, COMMANDS, EXIT_CODES
+from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, formats, messages
 from lmwire_protocol.schema import main, meta, schema
 
+PARTS = [
+    item
+    for module in (messages, formats)
+    for item in vars(module).values()
+    if isinstance(item, type) and issubclass(item, msgspec.Struct) and item is not msgspec.Struct
+]
 COMMITTED = Path(__file__).parents[2] / "protocol" / "schema" / "v1"
 
 
@@ -42,6 +50,12 @@ def test_every_field_of_every_command_is_described() -> None:
     assert [pair for pair in fields if "description" not in forms[pair[0]]["properties"][pair[1]]] == []
 
 
+def test_every_field_of_every_message_tool_and_format_is_described() -> None:
+    forms = schema()["$defs"]
+    fields = [(struct.__name__, field) for struct in PARTS for field in struct.__struct_fields__]
+    assert [pair for pair in fields if "description" not in forms[pair[0]]["properties"][pair[1]]] == []
+
+
 def test_every_definition_is_described() -> None:
     forms = {name: form for name, form in schema()["$defs"].items() if "properties" in form}
     assert [name for name, form in forms.items() if not form["description"]] == []
@@ -49,9 +63,20 @@ def test_every_definition_is_described() -> None:
 
 def test_commands_are_closed_and_events_are_open() -> None:
     forms = schema()["$defs"]
-    names = {command.__name__ for command in COMMANDS.values()} | {"Message", "TextPart"}
+    names = {struct.__name__ for struct in (*COMMANDS.values(), *PARTS)}
     closed = {name for name, form in forms.items() if form.get("additionalProperties") is False}
     assert closed == names
+
+
+def keywords(value: Any) -> set[str]:
+    """Every member's name, at any depth."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keywords, value.values()))
+    return set().union(*map(keywords, value)) if isinstance(value, list) else set()
+
+
+def test_nothing_of_other_dialects_is_in_the_schema() -> None:
+    assert "discriminator" not in keywords(schema())
 
 
 def test_the_facts_cover_every_command_code_and_status() -> None:

@@ -1,0 +1,70 @@
+"""What a Struct checks beyond the types of its fields, as JSON Schema; what no schema can say is not here."""
+
+from typing import Any, Final
+
+import msgspec
+
+from . import commands, messages
+
+Json = dict[str, Any]
+
+
+def _when(fields: Json, then: Json, otherwise: Json | None = None) -> Json:
+    """A condition: what must hold when these fields are there and as given."""
+    return {"if": {"properties": fields, "required": list(fields)}, "then": then, "else": otherwise or {}}
+
+
+def _one_of(*fields: str) -> Json:
+    """A condition: exactly one of these fields."""
+    return {"oneOf": [{"required": [field]} for field in fields]}
+
+
+_SOME_TOOLS: Final = {"required": ["tools"], "properties": {"tools": {"minItems": 1}}}
+CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
+    commands.Generation: [
+        {"properties": {"logit_bias": {"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,15})$"}}}},
+        _when(
+            {"top_logprobs": {"minimum": 1}}, {"required": ["logprobs"], "properties": {"logprobs": {"const": True}}}
+        ),
+    ],
+    commands.Chat: [
+        _when({"tool_choice": {"const": "required"}}, _SOME_TOOLS),
+        _when({"tool_choice": {"type": "object"}}, _SOME_TOOLS),
+    ],
+    commands.Tokenize: [
+        _one_of("prompt", "messages"),
+        _when(
+            {"prompt": True},
+            {
+                "properties": {
+                    "tools": {"maxItems": 0},
+                    "chat_template": False,
+                    "template_args": {"maxProperties": 0},
+                    "add_generation_prompt": {"const": True},
+                    "prefix": {"maxLength": 0},
+                }
+            },
+        ),
+    ],
+    commands.Cancel: [_one_of("target", "all")],
+    messages.Media: [_one_of("data", "path", "url")],
+    messages.Message: [
+        _when(
+            {"role": {"const": "assistant"}},
+            {},
+            {"properties": {"reasoning": {"maxLength": 0}, "tool_calls": {"maxItems": 0}}},
+        ),
+        _when(
+            {"role": {"const": "tool"}},
+            {"required": ["tool_call_id"], "properties": {"tool_call_id": {"minLength": 1}}},
+            {"properties": {"tool_call_id": False, "name": False}},
+        ),
+        {
+            "anyOf": [
+                {"required": ["content"]},
+                {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}},
+            ]
+        },
+    ],
+}
+"""What a Struct checks beyond the types of its fields, as far as a schema can say it; it holds for subclasses too."""
