@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from lmwire import AsyncWorker, Piece, Stream, Worker
+from lmwire import Answer, AsyncWorker, CallPiece, Piece, Stream, Worker
 
 SECONDS = 20.0
 """How long any wait may take before the test fails."""
@@ -29,12 +29,18 @@ class AwaitedStream:
     async def __aexit__(self, *error: Any) -> None:
         self._stream.__exit__(*error)
 
-    async def __aiter__(self) -> AsyncIterator[Piece]:
+    async def __aiter__(self) -> AsyncIterator[Piece | CallPiece]:
         for piece in self._stream:
             yield piece
 
     async def text(self) -> str:
         return self._stream.text()
+
+    async def answer(self) -> Answer:
+        return self._stream.answer()
+
+    async def answers(self) -> list[Answer]:
+        return self._stream.answers()
 
     async def wait(self) -> Any:
         return self._stream.wait()

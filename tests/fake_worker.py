@@ -5,7 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
+
+from lmwire_protocol import FEATURES
 
 Request = dict[str, Any]
 
@@ -31,7 +34,7 @@ def result(id: str, reason: str) -> Request:
     return {"event": "done", "id": id, "finish_reason": reason, "seed": 1, "usage": usage, "timings": timings}
 
 
-def greeting(id: str, worker: str) -> Request:
+def greeting(id: str, worker: str, features: Sequence[str] = ()) -> Request:
     limits = {"line_in_bytes": 1, "line_out_bytes": 1, "requests": 1, "queued_bytes": 1}
     return {
         "event": "done",
@@ -40,7 +43,7 @@ def greeting(id: str, worker: str) -> Request:
         "worker": worker,
         "pid": os.getpid(),
         "engines": [],
-        "features": [],
+        "features": [*features],
         "limits": limits,
     }
 
@@ -91,6 +94,32 @@ class Good:
     def quit(self, request: Request) -> None:
         send(*(result(id, "cancelled") for id in self.waiting), {"event": "done", "id": request["id"]})
         self.quitting = True
+
+
+class ServesAll(Good):
+    """Lists every feature. Answers with the request itself, as JSON; a prompt's tokens are its words."""
+
+    def hello(self, request: Request) -> None:
+        send(greeting(request["id"], "newest", FEATURES))
+
+    def generate(self, request: Request) -> None:
+        send(token(request["id"], json.dumps(request)), result(request["id"], "stop"))
+
+    chat = generate
+
+    def tokenize(self, request: Request) -> None:
+        id = request["id"]
+        words = (request.get("prompt") or request["messages"][0]["content"]).split()
+        if not request.get("count_only"):
+            send(*(token(id, word) | {"token_ids": [place]} for place, word in enumerate(words)))
+        send({"event": "done", "id": id, "count": len(words)})
+
+
+class PlaysItsPrompt(ServesAll):
+    """Sends the events that the prompt holds as JSON."""
+
+    def generate(self, request: Request) -> None:
+        send(*({"id": request["id"], **event} for event in json.loads(request["prompt"])))
 
 
 class CrashesBeforeHello(Good):

@@ -17,7 +17,6 @@ from fake_worker import fake
 from lmwire import (
     AsyncStream,
     AsyncWorker,
-    Options,
     Patience,
     ProtocolViolation,
     RequestFailed,
@@ -28,7 +27,7 @@ from lmwire import (
     WorkerExited,
     WorkerLost,
 )
-from lmwire_protocol import Cancel, Generation, events
+from lmwire_protocol import Cancel, events
 
 
 @on_both_faces
@@ -365,10 +364,6 @@ def test_a_worker_whose_start_is_cancelled_is_gone() -> None:
 def test_both_faces_have_the_same_methods() -> None:
     assert public_methods(AsyncWorker) == public_methods(Worker)
     assert public_methods(AsyncStream) == public_methods(Stream)
-
-
-def test_options_are_the_fields_of_generation() -> None:
-    assert set(Options.__annotations__) == set(Generation.__struct_fields__)
 
 
 def test_importing_the_package_imports_neither_asyncio_nor_the_worker() -> None:

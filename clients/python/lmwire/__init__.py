@@ -17,11 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .answer import Answer, ToolCall
     from .asyncio_worker import AsyncStream, AsyncWorker
-    from .base import MessageDict, Options
+    from .base import Tokens
     from .connection import Patience
     from .errors import (
         LmwireError,
+        NotServed,
         ProtocolViolation,
         RequestFailed,
         RequestTimeout,
@@ -30,18 +32,24 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .session import Arrival, Piece, Session
+    from .options import ChatOptions, MessageDict, Options, TemplateOptions, ToolDict
+    from .pieces import CallPiece, Piece
+    from .session import Arrival, Session
     from .supervisor import AsyncSupervisor, CrashLoop, Supervisor
     from .worker import Stream, Worker
 
 __all__ = [
+    "Answer",
     "Arrival",
     "AsyncStream",
     "AsyncSupervisor",
     "AsyncWorker",
+    "CallPiece",
+    "ChatOptions",
     "CrashLoop",
     "LmwireError",
     "MessageDict",
+    "NotServed",
     "Options",
     "Patience",
     "Piece",
@@ -52,6 +60,10 @@ __all__ = [
     "StartFailed",
     "Stream",
     "Supervisor",
+    "TemplateOptions",
+    "Tokens",
+    "ToolCall",
+    "ToolDict",
     "Worker",
     "WorkerExited",
     "WorkerLost",
@@ -59,16 +71,20 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "answer",
     "Arrival": "session",
     "AsyncStream": "asyncio_worker",
     "AsyncSupervisor": "supervisor",
     "AsyncWorker": "asyncio_worker",
+    "CallPiece": "pieces",
+    "ChatOptions": "options",
     "CrashLoop": "supervisor",
     "LmwireError": "errors",
-    "MessageDict": "base",
-    "Options": "base",
+    "MessageDict": "options",
+    "NotServed": "errors",
+    "Options": "options",
     "Patience": "connection",
-    "Piece": "session",
+    "Piece": "pieces",
     "ProtocolViolation": "errors",
     "RequestFailed": "errors",
     "RequestTimeout": "errors",
@@ -76,6 +92,10 @@ _HOMES = {
     "StartFailed": "errors",
     "Stream": "worker",
     "Supervisor": "supervisor",
+    "TemplateOptions": "options",
+    "Tokens": "base",
+    "ToolCall": "answer",
+    "ToolDict": "options",
     "Worker": "worker",
     "WorkerExited": "errors",
     "WorkerLost": "errors",

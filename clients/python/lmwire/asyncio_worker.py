@@ -5,16 +5,26 @@ one call. So there is one implementation of processes and pipes, and a busy loop
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, Unpack, cast
 
-from lmwire_protocol import Cancel, Command, Generate, Info, Load, Message, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cancel, Command, Info, Load, Ping, Quit, Stats, Unload, events
 
-from .base import BaseWorker, Exchange, MessageDict, OnProgress, Options, chat_command
+from .answer import Answer
+from .base import BaseWorker, Exchange, OnProgress, Tokens
 from .connection import Connection, Delivery, Mailbox
-from .session import Piece
+from .options import (
+    ChatOptions,
+    Messages,
+    Options,
+    TemplateOptions,
+    chat_command,
+    generate_command,
+    tokenize_command,
+)
+from .pieces import CallPiece, Piece
 
 
 class AsyncStream(Exchange):
@@ -30,7 +40,7 @@ class AsyncStream(Exchange):
         self._mailbox: asyncio.Queue[Delivery] = asyncio.Queue()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
-    async def __aiter__(self) -> AsyncIterator[Piece]:
+    async def __aiter__(self) -> AsyncIterator[Piece | CallPiece]:
         """The pieces not read yet.
 
         Raises:
@@ -53,9 +63,18 @@ class AsyncStream(Exchange):
         self.close()
 
     async def text(self) -> str:
-        """Reads to the end and returns the text not read yet."""
+        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
         async with self:
-            return "".join([piece.token async for piece in self])
+            return "".join([piece.text async for piece in self if piece.choice == 0])
+
+    async def answer(self) -> Answer:
+        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
+        return (await self.answers())[0]
+
+    async def answers(self) -> list[Answer]:
+        """The same for all answers of a request with `n`."""
+        await self.wait()
+        return self._answers()
 
     async def wait(self) -> events.Done:
         """Reads to the end, drops the text, and returns the terminal."""
@@ -132,11 +151,11 @@ class AsyncWorker(BaseWorker):
 
     def chat(
         self,
-        messages: Sequence[Message | MessageDict],
+        messages: Messages,
         *,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ChatOptions],
     ) -> AsyncStream:
         """Starts an answer to a conversation."""
         return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
@@ -150,7 +169,22 @@ class AsyncWorker(BaseWorker):
         **options: Unpack[Options],
     ) -> AsyncStream:
         """Starts to continue a prompt: text, or token ids."""
-        return self.stream(Generate(prompt=prompt, **options), on_progress=on_progress, timeout=timeout)
+        return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
+
+    async def tokenize(
+        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+    ) -> Tokens:
+        """The tokens of a text, as `generate` takes it, or of a conversation, as `chat` does. Generates nothing."""
+        stream = self.stream(tokenize_command(prompt, template, count_only=False), timeout=timeout)
+        await stream.wait()
+        return stream._tokens()
+
+    async def count_tokens(
+        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+    ) -> int:
+        """How many tokens `tokenize` would return."""
+        command = tokenize_command(prompt, template, count_only=True)
+        return cast(events.TokenizeDone, await self.request(command, timeout=timeout)).count
 
     async def info(self, *, timeout: float | None = None) -> events.ModelDone:
         """What is loaded."""
@@ -177,13 +211,13 @@ class AsyncWorker(BaseWorker):
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> events.Done:
         """Sends any command and returns its `done`, as the Struct `type(command).done`. Text is dropped."""
-        return await AsyncStream(self._connection, command, timeout, on_progress).wait()
+        return await AsyncStream(self._serving(command), command, timeout, on_progress).wait()
 
     def stream(
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> AsyncStream:
         """Sends any command and returns its answer as it comes."""
-        return AsyncStream(self._connection, command, timeout, on_progress)
+        return AsyncStream(self._serving(command), command, timeout, on_progress)
 
 
 def _put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:

@@ -5,43 +5,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import Final, Literal, TypeAlias, TypedDict, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
-from lmwire_protocol import Cancel, Chat, Command, Hello, Message, __version__, events
+from lmwire_protocol import Cancel, Command, Hello, __version__, events
 
+from .answer import Answer, whole_answers
 from .connection import Connection, Delivery, Mailbox, Patience
-from .errors import LmwireError, RequestFailed, RequestTimeout, StartFailed, WorkerLost
-from .session import Piece
+from .errors import LmwireError, NotServed, RequestFailed, RequestTimeout, StartFailed, WorkerLost
+from .features import features_used
+from .pieces import CallPiece, Piece
 
 DEFAULT_COMMAND: Final = (sys.executable, "-m", "lmwire_worker")
 
 OnProgress: TypeAlias = Callable[[events.Progress], None]
 
 
-class Options(TypedDict, total=False):
-    """How to generate; see `lmwire_protocol.Generation` for what each means, its bounds and its default."""
+class Tokens(NamedTuple):
+    """What a prompt comes to."""
 
-    max_tokens: int
-    temperature: float
-    top_p: float
-    top_k: int
-    min_p: float
-    repetition_penalty: float
-    penalty_window: int
-    seed: int
-    stop: list[str]
-
-
-class MessageDict(TypedDict):
-    """A message as plain data."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-def chat_command(messages: Sequence[Message | MessageDict], options: Options) -> Chat:
-    """The chat command; what is wrong with a field is for the worker to say."""
-    return Chat(messages=[Message(**m) if isinstance(m, dict) else m for m in messages], **options)
+    ids: list[int]
+    text: str
+    """What the tokens stand for: a conversation as the chat template writes it."""
 
 
 class BaseWorker:
@@ -99,6 +83,19 @@ class BaseWorker:
             raise RuntimeError("the worker has not been started: use `with`, or call start()")
         return self._started
 
+    def _serving(self, command: Command) -> Connection:
+        """The connection, if the worker at its end knows what the command asks for.
+
+        Raises:
+            NotServed: it does not.
+        """
+        connection = self._connection
+        if used := features_used(command):
+            missing = used.difference(self.hello.features)
+            if missing:
+                raise NotServed(self.hello.worker, sorted(missing))
+        return connection
+
     def _spawn(self, deliver: Callable[[list[tuple[Mailbox, Delivery]]], None]) -> Hello:
         """Spawns the worker and returns what to say to it first."""
         if self._started is not None:
@@ -142,7 +139,8 @@ class Exchange:
         self._timeout = timeout
         self._deadline = None if timeout is None else monotonic() + timeout
         self._on_progress = on_progress
-        self._pieces: Iterator[Piece] = iter(())
+        self._pieces: Iterator[Piece | CallPiece] = iter(())
+        self._arrived: list[Piece | CallPiece] = []
         self._done: events.Done | None = None
         self._failure: Exception | None = None
         self.id = connection.send(command, mailbox)
@@ -174,8 +172,16 @@ class Exchange:
             raise RuntimeError("the request has not ended: read it to its end first")
         return self._done
 
+    def _answers(self) -> list[Answer]:
+        return whole_answers(self._arrived, self.result)
+
+    def _tokens(self) -> Tokens:
+        pieces = [piece for piece in self._arrived if isinstance(piece, Piece)]
+        ids = [token_id for piece in pieces for token_id in piece.token_ids]
+        return Tokens(ids, "".join(piece.token for piece in pieces))
+
     def _take(self, delivery: Delivery) -> None:
-        """Sorts what a read brought: the end, the progress, the text."""
+        """Sorts what a read brought: the end, the progress, the pieces."""
         if isinstance(delivery, LmwireError):
             self._failure = delivery
             return
@@ -184,7 +190,9 @@ class Exchange:
             self._done = last
         elif isinstance(last, events.Error):
             self._failure = RequestFailed(last)
-        self._pieces = iter([event for event in delivery if type(event) is Piece])
+        pieces = [event for event in delivery if type(event) is Piece or type(event) is CallPiece]
+        self._pieces = iter(pieces)
+        self._arrived += pieces
         if self._on_progress:
             for event in delivery:
                 if isinstance(event, events.Progress):

@@ -2,6 +2,7 @@
 
 LmwireError
 ├── RequestFailed          the worker answered `error`: code, field, retryable
+├── NotServed              the worker's `features` lack what the request uses; it was not sent
 ├── RequestTimeout         the caller's time ran out (also a TimeoutError)
 ├── WorkerLost             the request has no answer and will get none
 │   ├── WorkerExited       the process ended: exit code or signal, last lines of stderr
@@ -41,6 +42,21 @@ class RequestFailed(LmwireError):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.event.error}"
+
+
+class NotServed(LmwireError):
+    """The worker does not serve what the request asks for, and was not asked.
+
+    Args:
+        worker: its name and version.
+        features: what its reply to `hello` would have to list.
+    """
+
+    code: ClassVar[str] = "unsupported"
+
+    def __init__(self, worker: str, features: Sequence[str]) -> None:
+        super().__init__(f"the worker ({worker}) does not serve {', '.join(features)}: leave that out, or update it")
+        self.features = list(features)
 
 
 class RequestTimeout(LmwireError, TimeoutError):

@@ -5,26 +5,18 @@ owner makes one call at a time.
 """
 
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from lmwire_protocol import Command, Hello, encode_command, events
 from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VERSION
 
+from .dones import read_done
 from .errors import ProtocolViolation
+from .pieces import CallPiece, Piece
 
-
-class Piece(events.Token, tag="token"):
-    """A piece of generated text: one `token` event."""
-
-    @property
-    def text(self) -> str:
-        """The text that became certain with these tokens. It may be empty, and never ends inside a character."""
-        return self.token
-
-
-Event: TypeAlias = Piece | events.Progress | events.Error | events.Done
+Event: TypeAlias = Piece | CallPiece | events.Progress | events.Error | events.Done
 
 
 class Arrival(NamedTuple):
@@ -37,12 +29,7 @@ class Arrival(NamedTuple):
 _decode = msgspec.json.Decoder(Event).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NEEDED: Final = frozenset({"token", "done", "error"})
-_CHOICES: Final[dict[type[events.Done], tuple[str, frozenset[str]]]] = {
-    events.ResultDone: ("finish_reason", frozenset(get_args(events.FinishReason))),
-    events.PingDone: ("state", frozenset(get_args(events.State))),
-}
-"""The fields of a `done` whose values a later version adds to."""
+_NEEDED: Final = frozenset({"token", "tool_call", "done", "error"})
 _QUOTED_BYTES = 200
 
 
@@ -127,11 +114,11 @@ class Session:
 
     def _end(self, id: str, event: Event, line: bytes) -> Event | None:
         """Closes the request if `event` is its terminal, and reads a `done` as the command's own Struct."""
-        if isinstance(event, events.Progress):
+        if isinstance(event, CallPiece | events.Progress):
             return event
         command = self._pending[id]
         try:
-            terminal = _read_done(line, command) if isinstance(event, events.Done) else event
+            terminal = read_done(line, command) if isinstance(event, events.Done) else event
         except msgspec.ValidationError as error:
             return self._violate(f"a `done` that is none of `{command.name}` ({error})", line)
         if isinstance(terminal, events.HelloDone) and terminal.protocol != PROTOCOL_VERSION:
@@ -160,14 +147,3 @@ class Session:
     def _violate(self, what: str, line: bytes) -> None:
         quoted = line[:_QUOTED_BYTES].decode(errors="backslashreplace")
         self.violation = self.violation or ProtocolViolation(f"the worker wrote {what}: {quoted!r}")
-
-
-def _read_done(line: bytes, command: type[Command]) -> events.Done:
-    """The line as the command's `done`. A value that this version does not know is no reason to refuse it."""
-    fields: dict[str, Any] = _decode_any(line)
-    name, known = _CHOICES.get(command.done, ("", frozenset()))
-    value = fields.get(name)
-    if not isinstance(value, str) or value in known:
-        return msgspec.convert(fields, command.done)
-    done = msgspec.convert(fields | {name: min(known)}, command.done)
-    return msgspec.structs.replace(done, **{name: "other" if name == "finish_reason" else value})

@@ -1,15 +1,25 @@
 """The synchronous face: a worker for threads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, Unpack, cast
 
-from lmwire_protocol import Cancel, Command, Generate, Info, Load, Message, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cancel, Command, Info, Load, Ping, Quit, Stats, Unload, events
 
-from .base import BaseWorker, Exchange, MessageDict, OnProgress, Options, chat_command
+from .answer import Answer
+from .base import BaseWorker, Exchange, OnProgress, Tokens
 from .connection import Connection, Delivery, Mailbox
-from .session import Piece
+from .options import (
+    ChatOptions,
+    Messages,
+    Options,
+    TemplateOptions,
+    chat_command,
+    generate_command,
+    tokenize_command,
+)
+from .pieces import CallPiece, Piece
 
 
 class Stream(Exchange):
@@ -24,7 +34,7 @@ class Stream(Exchange):
         self._mailbox: SimpleQueue[Delivery] = SimpleQueue()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[Piece | CallPiece]:
         """The pieces not read yet.
 
         Raises:
@@ -44,9 +54,18 @@ class Stream(Exchange):
         self.close()
 
     def text(self) -> str:
-        """Reads to the end and returns the text not read yet."""
+        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
         with self:
-            return "".join(piece.token for piece in self)
+            return "".join(piece.text for piece in self if piece.choice == 0)
+
+    def answer(self) -> Answer:
+        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
+        return self.answers()[0]
+
+    def answers(self) -> list[Answer]:
+        """The same for all answers of a request with `n`."""
+        self.wait()
+        return self._answers()
 
     def wait(self) -> events.Done:
         """Reads to the end, drops the text, and returns the terminal."""
@@ -114,11 +133,11 @@ class Worker(BaseWorker):
 
     def chat(
         self,
-        messages: Sequence[Message | MessageDict],
+        messages: Messages,
         *,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ChatOptions],
     ) -> Stream:
         """Starts an answer to a conversation."""
         return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
@@ -132,7 +151,22 @@ class Worker(BaseWorker):
         **options: Unpack[Options],
     ) -> Stream:
         """Starts to continue a prompt: text, or token ids."""
-        return self.stream(Generate(prompt=prompt, **options), on_progress=on_progress, timeout=timeout)
+        return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
+
+    def tokenize(
+        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+    ) -> Tokens:
+        """The tokens of a text, as `generate` takes it, or of a conversation, as `chat` does. Generates nothing."""
+        stream = self.stream(tokenize_command(prompt, template, count_only=False), timeout=timeout)
+        stream.wait()
+        return stream._tokens()
+
+    def count_tokens(
+        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+    ) -> int:
+        """How many tokens `tokenize` would return."""
+        command = tokenize_command(prompt, template, count_only=True)
+        return cast(events.TokenizeDone, self.request(command, timeout=timeout)).count
 
     def info(self, *, timeout: float | None = None) -> events.ModelDone:
         """What is loaded."""
@@ -159,13 +193,13 @@ class Worker(BaseWorker):
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> events.Done:
         """Sends any command and returns its `done`, as the Struct `type(command).done`. Text is dropped."""
-        return Stream(self._connection, command, timeout, on_progress).wait()
+        return Stream(self._serving(command), command, timeout, on_progress).wait()
 
     def stream(
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> Stream:
         """Sends any command and returns its answer as it comes."""
-        return Stream(self._connection, command, timeout, on_progress)
+        return Stream(self._serving(command), command, timeout, on_progress)
 
 
 def _deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:

@@ -1,0 +1,196 @@
+"""What a caller gives as keywords and plain data, and the commands made of it.
+
+Each dictionary has the fields of the Struct in lmwire_protocol that it is named after: what they mean, their bounds
+and their defaults stand there. What is wrong with a value is for the worker to say.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+from lmwire_protocol import Chat, Format, Function, Generate, Message, NamedTool, Part, Tokenize, Tool
+
+
+class MediaDict(TypedDict, total=False):
+    """An image or a sound: exactly one of the fields."""
+
+    data: str
+    path: str
+    url: str
+
+
+class TextPartDict(TypedDict):
+    """A piece of text in a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class MediaPartDict(TypedDict):
+    """An image or a sound in a message."""
+
+    type: Literal["image", "audio"]
+    media: MediaDict
+
+
+class CalledToolDict(TypedDict):
+    """A call that the model made earlier in the conversation."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | str
+
+
+class MessageDict(TypedDict):
+    """A message as plain data."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: NotRequired[str | Sequence[Part | TextPartDict | MediaPartDict] | None]
+    reasoning: NotRequired[str]
+    tool_calls: NotRequired[list[CalledToolDict]]
+    tool_call_id: NotRequired[str]
+    name: NotRequired[str]
+
+
+class FunctionDict(TypedDict):
+    """What a tool does, and what it takes."""
+
+    name: str
+    description: NotRequired[str]
+    parameters: NotRequired[dict[str, Any]]
+    strict: NotRequired[bool]
+
+
+class ToolDict(TypedDict):
+    """A function that the model may call, in OpenAI's shape."""
+
+    type: Literal["function"]
+    function: FunctionDict
+
+
+class NamedToolDict(TypedDict):
+    """The one function to call."""
+
+    name: str
+
+
+class JsonObjectFormatDict(TypedDict):
+    """Any JSON object."""
+
+    type: Literal["json_object"]
+
+
+class JsonSchemaFormatDict(TypedDict):
+    """JSON that a schema holds for."""
+
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class RegexFormatDict(TypedDict):
+    """Text that a regular expression matches."""
+
+    type: Literal["regex"]
+    pattern: str
+
+
+class LarkFormatDict(TypedDict):
+    """Text of a grammar."""
+
+    type: Literal["lark"]
+    grammar: str
+
+
+class ChoiceFormatDict(TypedDict):
+    """One of several texts."""
+
+    type: Literal["choice"]
+    choices: list[str]
+
+
+FormatDict: TypeAlias = (
+    JsonObjectFormatDict | JsonSchemaFormatDict | RegexFormatDict | LarkFormatDict | ChoiceFormatDict
+)
+
+
+class Options(TypedDict, total=False):
+    """How to generate; see `lmwire_protocol.Generation`."""
+
+    max_tokens: int
+    min_tokens: int
+    ignore_eos: bool
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    xtc_probability: float
+    xtc_threshold: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    penalty_window: int
+    logit_bias: dict[int, float]
+    seed: int
+    stop: list[str]
+    include_stop: bool
+    logprobs: bool
+    top_logprobs: int
+    n: int
+    format: Format | FormatDict
+    timeout_ms: int
+
+
+class TemplateOptions(TypedDict, total=False):
+    """How a conversation is written into a prompt; see `lmwire_protocol.Tokenize`."""
+
+    tools: Sequence[Tool | ToolDict]
+    chat_template: str
+    template_args: dict[str, Any]
+    add_generation_prompt: bool
+    prefix: str
+
+
+class ChatOptions(Options, TemplateOptions, total=False):
+    """How to answer a conversation; see `lmwire_protocol.Chat`."""
+
+    tool_choice: Literal["auto", "none", "required"] | NamedTool | NamedToolDict
+    parallel_tool_calls: bool
+    reasoning: Literal["auto", "on", "off"]
+    reasoning_budget: int
+    strict_media: bool
+
+
+Messages: TypeAlias = Sequence[Message | MessageDict]
+
+
+def generate_command(prompt: str | list[int], options: Options) -> Generate:
+    return Generate(prompt=prompt, **_structs(options))
+
+
+def chat_command(messages: Messages, options: ChatOptions) -> Chat:
+    return Chat(messages=_messages(messages), **_structs(options))
+
+
+def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_only: bool) -> Tokenize:
+    fields = {**_structs(options), "count_only": count_only}
+    if isinstance(prompt, str):
+        return Tokenize(prompt=prompt, **fields)
+    return Tokenize(messages=_messages(prompt), **fields)
+
+
+def _messages(messages: Messages) -> list[Message]:
+    given: list[Any] = [*messages]
+    return [Message(**message) if isinstance(message, dict) else message for message in given]
+
+
+def _structs(options: Options | TemplateOptions) -> dict[str, Any]:
+    """The options, with Structs where commands look into them."""
+    fields: dict[str, Any] = {**options}
+    if "tools" in fields:
+        fields["tools"] = [_tool(tool) if isinstance(tool, dict) else tool for tool in fields["tools"]]
+    if isinstance(choice := fields.get("tool_choice"), dict):
+        fields["tool_choice"] = NamedTool(**choice)
+    return fields
+
+
+def _tool(tool: dict[str, Any]) -> Tool:
+    return Tool(**{**tool, "function": Function(**tool["function"])})

@@ -1,0 +1,187 @@
+"""Keywords and plain data reach the worker as they were given, and only what it serves is sent."""
+
+import json
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+
+from client_faces import Make, on_both_faces
+from fake_worker import fake
+from lmwire import ChatOptions, NotServed, Options, TemplateOptions
+from lmwire import options as plain
+from lmwire.features import features_used
+from lmwire_protocol import (
+    FEATURES,
+    CalledTool,
+    Chat,
+    ChoiceFormat,
+    Command,
+    Function,
+    Generate,
+    Generation,
+    ImagePart,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    LarkFormat,
+    Media,
+    Message,
+    NamedTool,
+    Ping,
+    RegexFormat,
+    TextPart,
+    Tokenize,
+    Tool,
+    decode_command,
+)
+
+TOOL: plain.ToolDict = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+MESSAGES: list[plain.MessageDict] = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "This?"}, {"type": "image", "media": {"path": "a.png"}}]},
+    {"role": "assistant", "reasoning": "Hm.", "tool_calls": [{"id": "c", "name": "weather", "arguments": {}}]},
+    {"role": "tool", "tool_call_id": "c", "name": "weather", "content": "fine"},
+]
+OPTIONS: Options = {
+    "max_tokens": 9,
+    "min_tokens": 1,
+    "ignore_eos": True,
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "top_k": 40,
+    "min_p": 0.1,
+    "xtc_probability": 0.5,
+    "xtc_threshold": 0.2,
+    "repetition_penalty": 1.1,
+    "presence_penalty": 0.1,
+    "frequency_penalty": 0.2,
+    "penalty_window": 0,
+    "logit_bias": {7: -100},
+    "seed": 1,
+    "stop": ["."],
+    "include_stop": True,
+    "logprobs": True,
+    "top_logprobs": 5,
+    "n": 2,
+    "format": {"type": "regex", "pattern": "a+"},
+    "timeout_ms": 5000,
+}
+TEMPLATE: TemplateOptions = {
+    "tools": [TOOL],
+    "chat_template": "{{ messages }}",
+    "template_args": {"today": None},
+    "add_generation_prompt": False,
+    "prefix": "Well,",
+}
+CHAT: ChatOptions = {
+    **OPTIONS,
+    **TEMPLATE,
+    "tool_choice": {"name": "weather"},
+    "parallel_tool_calls": False,
+    "reasoning": "on",
+    "reasoning_budget": 100,
+    "strict_media": True,
+}
+
+
+def test_options_are_the_fields_of_the_commands() -> None:
+    assert set(Options.__annotations__) == set(Generation.__struct_fields__)
+    assert set(ChatOptions.__annotations__) == set(Chat.__struct_fields__) - {"messages"}
+    assert set(TemplateOptions.__annotations__) == set(Tokenize.__struct_fields__) - {
+        "prompt",
+        "messages",
+        "count_only",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "struct"),
+    [
+        (plain.MessageDict, Message),
+        (plain.CalledToolDict, CalledTool),
+        (plain.TextPartDict, TextPart),
+        (plain.MediaPartDict, ImagePart),
+        (plain.MediaDict, Media),
+        (plain.ToolDict, Tool),
+        (plain.FunctionDict, Function),
+        (plain.NamedToolDict, NamedTool),
+        (plain.JsonObjectFormatDict, JsonObjectFormat),
+        (plain.JsonSchemaFormatDict, JsonSchemaFormat),
+        (plain.RegexFormatDict, RegexFormat),
+        (plain.LarkFormatDict, LarkFormat),
+        (plain.ChoiceFormatDict, ChoiceFormat),
+    ],
+)
+def test_plain_data_has_the_fields_of_its_struct(dictionary: Any, struct: type[msgspec.Struct]) -> None:
+    fields = {field.name: field.required or field.name == "type" for field in msgspec.structs.fields(struct)}
+    if struct.__struct_config__.tag:
+        fields["type"] = True
+    assert set(get_type_hints(dictionary)) == set(fields)
+    assert dictionary.__required_keys__ == {name for name, required in fields.items() if required}
+
+
+@on_both_faces
+async def test_every_option_reaches_the_worker(face: Make) -> None:
+    async with face(fake("ServesAll")) as worker:
+        generated = json.loads(await worker.generate("Once", **OPTIONS).text())
+        answered = json.loads(await worker.chat(MESSAGES, **CHAT).text())
+    options = json.loads(msgspec.json.encode(OPTIONS))
+    assert {"cmd": "generate", "prompt": "Once", **options}.items() <= generated.items()
+    assert {"cmd": "chat", "messages": MESSAGES, **CHAT, **options}.items() <= answered.items()
+    assert isinstance(decode_command(answered), Chat)
+
+
+@on_both_faces
+async def test_structs_may_be_given_for_plain_data(face: Make) -> None:
+    tool = Tool(function=Function("weather"))
+    async with face(fake("ServesAll")) as worker:
+        stream = worker.chat([Message("user", "Hi")], tools=[tool], tool_choice=NamedTool("weather"))
+        command = decode_command(json.loads(await stream.text()))
+    assert command == Chat(messages=[Message("user", "Hi")], tools=[tool], tool_choice=NamedTool("weather"))
+
+
+@on_both_faces
+async def test_a_prompt_is_tokenized_or_only_counted(face: Make) -> None:
+    async with face(fake("ServesAll")) as worker:
+        assert await worker.tokenize("one two") == ([0, 1], "onetwo")
+        assert await worker.tokenize([{"role": "user", "content": "one"}], tools=[TOOL]) == ([0], "one")
+        assert await worker.count_tokens("one two three") == 3
+
+
+@on_both_faces
+async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        with pytest.raises(NotServed, match=r"\(fake \) does not serve generate\.logprobs, generate\.n: ") as failure:
+            worker.generate("one", n=2, logprobs=True, temperature=1)
+        assert (failure.value.code, failure.value.features) == ("unsupported", ["generate.logprobs", "generate.n"])
+        with pytest.raises(NotServed, match="tokenize"):
+            await worker.count_tokens("one")
+        assert await worker.generate("one", n=1, temperature=1).text() == "one"
+
+
+@pytest.mark.parametrize(
+    ("command", "features"),
+    [
+        (Ping(), set()),
+        (Generate(prompt="x", temperature=1.0, stop=["."]), set()),
+        (Chat(messages=[Message("system", "x"), Message("user", [TextPart("x")])]), set()),
+        (Tokenize(messages=[Message("developer", "x")], prefix="x"), {"tokenize"}),
+        (Chat(messages=[Message("developer", "x")]), {"chat.messages.role.developer"}),
+        (Chat(messages=[Message("user", [ImagePart(Media(path="x"))])]), {"chat.messages.content.image"}),
+    ],
+)
+def test_only_what_protocol_1_0_had_not_needs_a_feature(command: Command, features: set[str]) -> None:
+    assert features_used(command) == features
+
+
+def test_all_features_are_found_in_use() -> None:
+    sound: plain.MessageDict = {"role": "user", "content": [{"type": "audio", "media": {"data": ""}}]}
+    commands = [
+        plain.generate_command("x", OPTIONS),
+        plain.chat_command([*MESSAGES, sound], CHAT),
+        plain.tokenize_command("x", {}, count_only=True),
+    ]
+    assert set().union(*map(features_used, commands)) == set(FEATURES)
