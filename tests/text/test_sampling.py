@@ -3,18 +3,19 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, make_repetition_penalty
+from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, apply_xtc
 
 from lmwire_protocol import Generate
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.text.penalties import ROOM, RepetitionPenalty
-from lmwire_worker.text.sampling import BatchSampler, Weights, uniform
+from lmwire_worker.text.sampling import BatchSampler, Weights
+from lmwire_worker.text.uniforms import uniform
+from lmwire_worker.text.xtc import Xtc
 from text_lanes import ask
 
 VOCABULARIES = (50, 512, 3000)
@@ -34,13 +35,20 @@ def logits_of(rows: int, vocabulary: int, dtype: mx.Dtype = mx.float32, scale: f
     return mx.array(generator.normal(size=(rows, vocabulary)) * scale).astype(dtype)
 
 
+def weights_of(requests: list[Generate], logits: mx.array, xp: Any, special: Sequence[int] = ()) -> mx.array:
+    count = len(requests)
+    xtc = Xtc(requests, range(count), [0] * count, special, xp)
+    return mx.array(Weights(requests, xp, xtc)(xp.array(logits)))
+
+
 def any_request(chance: random.Random) -> Generate:
     return request(
         temperature=chance.choice([0, 0.3, 1, 2.5]),
         top_p=chance.choice([1, 1, 0.4, 0.95]),
         top_k=chance.choice([0, 0, 1, 7, 40, 2000]),
         min_p=chance.choice([0, 0, 0.02, 0.3]),
-        repetition_penalty=chance.choice([1, 1, 1.3]),
+        xtc_probability=chance.choice([0, 0.5, 1]),
+        xtc_threshold=chance.choice([0.0, 0.01, 0.1]),
     )
 
 
@@ -61,13 +69,58 @@ def test_filters_keep_the_tokens_that_mlx_lm_keeps(
     if top_k:
         kept = apply_top_k(kept, top_k)
     fields = request(temperature=0.8, top_p=top_p, top_k=top_k, min_p=min_p)
-    weights = mx.array(Weights([fields] * 4, xp)(xp.array(logits)))
+    weights = weights_of([fields] * 4, logits, xp)
     differing = (weights > 0) != (kept > -math.inf)
     probabilities = mx.softmax(logits, axis=-1)
     moved = float(np.array((differing * probabilities).sum(axis=-1)).max())
     assert moved < 1e-4, "at the border of top_p sums are rounded"
     tempered = mx.softmax(kept / 0.8, axis=-1)
     assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), tempered, atol=1e-5).item()
+
+
+@pytest.mark.parametrize("xp", [np, mx])
+@pytest.mark.parametrize("threshold", [0.0, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize("filters", [{}, {"top_p": 0.9}, {"top_k": 3}, {"top_p": 0.8, "top_k": 7, "min_p": 0.03}])
+@pytest.mark.parametrize("special", [[], [1, 7, 8]])
+def test_xtc_keeps_the_tokens_that_mlx_lm_keeps(
+    xp: Any, threshold: float, filters: dict[str, Any], special: list[int]
+) -> None:
+    logits = logits_of(40, 60)
+    logits[:, 1] = logits.max(axis=-1) + mx.arange(40) % 3 - 1  # one of the special tokens is often a top choice
+    fields = request(temperature=0.8, xtc_probability=1, xtc_threshold=threshold, **filters)
+    kept = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+    if fields.top_p < 1:
+        kept = apply_top_p(kept, fields.top_p)
+    if fields.min_p:
+        kept = apply_min_p(kept, fields.min_p)
+    kept = apply_xtc(kept, 1, threshold, special)
+    if fields.top_k:
+        kept = apply_top_k(kept, fields.top_k)
+    weights = weights_of([fields] * 40, logits, xp, special)
+    expected = mx.softmax(kept / 0.8, axis=-1)
+    assert mx.array_equal(weights > 0, expected > 0).item()
+    assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), expected, atol=1e-5).item()
+
+
+@pytest.mark.parametrize("xp", [np, mx])
+def test_xtc_happens_as_often_as_asked_whatever_is_drawn(xp: Any) -> None:
+    rows = 20_000
+    logits = mx.broadcast_to(mx.log(mx.array([0.5, 0.3, 0.15, 0.05])), (rows, 4))
+    fields = request(temperature=1, xtc_probability=0.3, xtc_threshold=0.1)
+    counts = Counter(sample(BatchSampler([fields] * rows, range(rows), [0] * rows, xp=xp), logits))
+    # Three times in ten only the third and the fourth token are left, in the proportion of 3 to 1.
+    for token, probability in enumerate([0.35, 0.21, 0.7 * 0.15 + 0.225, 0.7 * 0.05 + 0.075]):
+        deviation = math.sqrt(rows * probability * (1 - probability))
+        assert abs(counts[token] - rows * probability) < 5 * deviation
+
+
+def test_xtc_does_not_disturb_rows_that_do_not_ask_for_it() -> None:
+    logits = logits_of(3, 100, scale=0.1)
+    plain, strange = request(temperature=1, top_p=0.8), request(temperature=1, xtc_probability=1, xtc_threshold=0)
+    mixed = sample(BatchSampler([plain, strange, plain], [1, 2, 3], [0] * 3), logits)
+    alike = sample(BatchSampler([plain] * 3, [1, 2, 3], [0] * 3), logits)
+    assert (mixed[0], mixed[2]) == (alike[0], alike[2])
+    assert mixed[1] == np.argmin(np.array(logits[1])), "of all the tokens, the least probable stays"
 
 
 @pytest.mark.parametrize("xp", [np, mx])
@@ -78,9 +131,9 @@ def test_a_row_draws_the_same_alone_and_in_any_batch(xp: Any, dtype: mx.Dtype, v
     requests = [any_request(chance) for _ in range(24)]
     seeds = [chance.randrange(2**53) for _ in requests]
     logits = logits_of(24, vocabulary, dtype, scale=1)  # flat, so that bfloat16 has many equal values
-    together = sample(BatchSampler(requests, seeds, [5] * 24, xp), logits)
-    backwards = sample(BatchSampler(requests[::-1], seeds[::-1], [5] * 24, xp), logits[::-1])
-    alone = [sample(BatchSampler([requests[n]], [seeds[n]], [5], xp), logits[n : n + 1])[0] for n in range(24)]
+    together = sample(BatchSampler(requests, seeds, [5] * 24, xp=xp), logits)
+    backwards = sample(BatchSampler(requests[::-1], seeds[::-1], [5] * 24, xp=xp), logits[::-1])
+    alone = [sample(BatchSampler([requests[n]], [seeds[n]], [5], xp=xp), logits[n : n + 1])[0] for n in range(24)]
     assert together == alone == backwards[::-1]
 
 
@@ -123,23 +176,17 @@ def test_any_temperature_gives_a_token_that_the_filters_keep(xp: Any, temperatur
     logits = logits_of(8, 300)
     fields = request(temperature=temperature, top_k=1)
     best = np.argmax(np.array(logits), axis=-1).tolist()
-    assert sample(BatchSampler([fields] * 8, range(8), [0] * 8, xp), logits) == best
+    assert sample(BatchSampler([fields] * 8, range(8), [0] * 8, xp=xp), logits) == best
 
 
-def test_the_repetition_penalty_is_that_of_mlx_lm() -> None:
-    chance = random.Random(1)
-    settings = [(1.3, 64), (1.0, 64), (0.7, 5), (2.0, 0), (1.1, 1)]
-    requests = [request(repetition_penalty=penalty, penalty_window=window) for penalty, window in settings]
-    histories = [[chance.randrange(80) for _ in range(chance.randrange(100))] for _ in settings]
-    penalise = RepetitionPenalty(requests, histories)
-    for _ in range(ROOM + 40):  # long enough for the row without a window to outgrow its room
-        logits = logits_of(len(settings), 80)
-        newest = [chance.randrange(80) for _ in settings]
-        result = penalise(logits, mx.array(newest))
-        for row, (penalty, window) in enumerate(settings):
-            histories[row].append(newest[row])
-            expected = make_repetition_penalty(penalty, window)(mx.array(histories[row]), logits[row : row + 1])
-            assert mx.array_equal(result[row], expected[0]).item()
+@pytest.mark.parametrize("xp", [np, mx])
+@pytest.mark.parametrize("temperature", [0, 1e-9, 1, 100])
+def test_a_banned_token_comes_only_where_nothing_else_may(xp: Any, temperature: float) -> None:
+    free = mx.array([[-1e30, 1.0, -1e30, -1e30]] * 8)
+    only = mx.array([[-1e30, -mx.inf, -mx.inf, -mx.inf]] * 8)
+    sampler = BatchSampler([request(temperature=temperature)] * 8, range(8), [0] * 8, xp=xp)
+    assert sample(sampler, free) == [1] * 8
+    assert sample(sampler, only) == [0] * 8
 
 
 def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order(

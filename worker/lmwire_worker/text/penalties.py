@@ -1,62 +1,139 @@
-"""The repetition penalty for a whole batch, on the device, so that no step waits for the token before it."""
+"""What requests add to logits and take from them, for a whole batch.
 
-from collections.abc import Sequence
+It happens on the device, so that no step waits for the token before it. Values are those of mlx-lm's logits
+processors, in float32 and in their order.
+"""
+
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import mlx.core as mx
 
+from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 
 ROOM: Final = 256
 """Tokens by which the memory of a row without a window grows at a time, so that shapes change seldom."""
 UNLIMITED: Final = 2**30
+BANNED: Final = -1e30
+"""Finite, so that a token which a grammar leaves alone is still the best one."""
 
 
-class RepetitionPenalty:
-    """Divides (multiplies, when negative) the logits of each row's recent tokens by the row's penalty.
+class Penalties:
+    """Logit bias; then repetition, presence and frequency penalties on each row's recent tokens.
 
     Args:
-        requests: Of each row; a row whose penalty is 1 is left alone.
+        requests: Of each row.
         histories: Of each row, prompt and answer so far, without the token that the next call is told.
     """
 
     def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]]) -> None:
-        rows = [row for row, request in enumerate(requests) if request.repetition_penalty != 1]
-        self._active = bool(rows)
-        if not rows:
-            return
-        self._rows = None if len(rows) == len(requests) else mx.array(rows)
-        self._penalties = mx.array([requests[row].repetition_penalty for row in rows], mx.float32)[:, None]
-        windows = [min(requests[row].penalty_window, UNLIMITED) or UNLIMITED for row in rows]
+        biases = [(row, *bias) for row, request in enumerate(requests) for bias in request.logit_bias.items()]
+        self._bias = _Bias(biases) if biases else None
+        rows = [row for row, request in enumerate(requests) if _looks_back(request)]
+        self._recent = _Recent(requests, histories, rows) if rows else None
+
+    def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
+        """Logits [B, V] that follow the tokens `newest` [B] → changed logits; float32 where a row asks for a change."""
+        if self._bias is not None:
+            logits = self._bias(logits.astype(mx.float32))
+        if self._recent is not None:
+            logits = self._recent(logits.astype(mx.float32), newest)
+        return logits
+
+
+class EndBan:
+    """Keeps rows from ending their turn: always with ignore_eos, else until min_tokens have come.
+
+    Args:
+        requests: Of each row.
+        generated: Of each row, tokens generated before the next one to be sampled.
+        ends: The model's end-of-turn tokens.
+    """
+
+    def __init__(self, requests: Sequence[Generation], generated: Sequence[int], ends: Collection[int]) -> None:
+        self._ends = sorted(ends)
+        self._left = {
+            row: UNLIMITED if request.ignore_eos else request.min_tokens - count
+            for row, (request, count) in enumerate(zip(requests, generated, strict=True))
+            if ends and (request.ignore_eos or request.min_tokens > count)
+        }
+
+    def __call__(self, logits: mx.array) -> mx.array:
+        """Logits [B, V] of the next step → the same without the banned ends; float32 where a row has a ban."""
+        if not self._left:
+            return logits
+        logits = logits.astype(mx.float32)
+        logits[mx.array(list(self._left))[:, None], mx.array(self._ends)] = BANNED
+        self._left = {row: left - 1 for row, left in self._left.items() if left > 1}
+        return logits
+
+
+def check_logit_bias(request: Generation, vocab_size: int) -> None:
+    """Refuses a bias on what is no token of the model.
+
+    Raises:
+        RequestError: invalid_request.
+    """
+    for token in request.logit_bias:
+        if token >= vocab_size:
+            field = f"logit_bias.{token}"
+            problem = f"{field}: {token} is no token of this model, whose vocabulary has {vocab_size}"
+            raise RequestError("invalid_request", problem, field=field)
+
+
+class _Bias:
+    """Adds to the logits of given tokens."""
+
+    def __init__(self, biases: Sequence[tuple[int, int, float]]) -> None:
+        rows, tokens, values = zip(*biases, strict=True)
+        self._rows, self._tokens = mx.array(rows), mx.array(tokens)
+        self._values = mx.array(values, mx.float32)
+
+    def __call__(self, logits: mx.array) -> mx.array:
+        return logits.at[self._rows, self._tokens].add(self._values)
+
+
+class _Recent:
+    """The penalties on what came within each row's window."""
+
+    def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]], rows: list[int]) -> None:
+        penalised = [requests[row] for row in rows]
+        self._rows = mx.array(rows)[:, None]
+        self._repetition = mx.array([request.repetition_penalty for request in penalised], mx.float32)[:, None]
+        self._presence = mx.array([request.presence_penalty for request in penalised], mx.float32)[:, None]
+        self._frequency = mx.array([request.frequency_penalty for request in penalised], mx.float32)[:, None]
+        self._counts = any(request.frequency_penalty for request in penalised)
+        windows = [min(request.penalty_window, UNLIMITED) or UNLIMITED for request in penalised]
         self._windows = mx.array(windows, mx.int32)[:, None]
         self._room = ROOM
         width = max(min(len(histories[row]) + ROOM, window) for row, window in zip(rows, windows, strict=True))
         self._grows = max(windows) > width
         # The newest token is the last; -1 stands for none.
-        self._recent = mx.array([([-1] * width + histories[row])[-width:] for row in rows], mx.int32)
+        self._tokens = mx.array([([-1] * width + histories[row][-width:])[-width:] for row in rows], mx.int32)
 
     def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
-        """Logits [B, V] that follow the tokens `newest` [B] → penalised logits; float32 where a row has a penalty."""
-        if not self._active:
-            return logits
-        self._remember(newest if self._rows is None else newest[self._rows])
-        taken = (logits if self._rows is None else logits[self._rows]).astype(mx.float32)
-        width = self._recent.shape[1]
-        live = (self._recent >= 0) & (mx.arange(width) >= width - self._windows)
-        # Idle places repeat the newest token: a token penalised twice over gets the same value twice.
-        tokens = mx.where(live, self._recent, self._recent[:, -1:])
-        values = mx.take_along_axis(taken, tokens, axis=1)
-        values = mx.where(values < 0, values * self._penalties, values / self._penalties)
-        taken = mx.put_along_axis(taken, tokens, values, axis=1)
-        if self._rows is None:
-            return taken
-        logits = logits.astype(mx.float32)
-        logits[self._rows] = taken
+        """Logits [B, V], float32, which it may change."""
+        self._remember(newest[self._rows])
+        width = self._tokens.shape[1]
+        live = (self._tokens >= 0) & (mx.arange(width) >= width - self._windows)
+        # Idle places repeat the newest token: what is set twice gets the same value twice.
+        tokens = mx.where(live, self._tokens, self._tokens[:, -1:])
+        values = logits[self._rows, tokens]
+        values = mx.where(values < 0, values * self._repetition, values / self._repetition)
+        logits[self._rows, tokens] = values - self._presence
+        if self._counts:
+            logits = logits.at[self._rows, tokens].subtract(mx.where(live, self._frequency, 0))
         return logits
 
     def _remember(self, newest: mx.array) -> None:
+        """Takes in the tokens [R, 1]."""
         if self._grows and self._room == 0:
-            self._recent = mx.pad(self._recent, [(0, 0), (ROOM, 0)], constant_values=-1)
+            self._tokens = mx.pad(self._tokens, [(0, 0), (ROOM, 0)], constant_values=-1)
             self._room = ROOM
         self._room -= 1
-        self._recent = mx.concatenate([self._recent[:, 1:], newest.astype(mx.int32)[:, None]], axis=1)
+        self._tokens = mx.concatenate([self._tokens[:, 1:], newest.astype(mx.int32)], axis=1)
+
+
+def _looks_back(request: Generation) -> bool:
+    return request.repetition_penalty != 1 or request.presence_penalty != 0 or request.frequency_penalty != 0
