@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+FREE_FORM = {"arguments", "parameters", "schema", "template_args"}
 FOLDER = Path(__file__).parents[1] / "protocol" / "vectors"
 
 
@@ -29,9 +30,13 @@ def read(name: str) -> list[Vector]:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value with the members that are null left out, at every depth."""
+    """The value with the members that are null left out, at every depth but within free-form objects."""
     if isinstance(value, dict):
-        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+        return {
+            name: member if name in FREE_FORM and isinstance(member, dict) else without_nulls(member)
+            for name, member in value.items()
+            if member is not None
+        }
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
+from field_paths import paths, places, written
 from lmwire_protocol import COMMANDS, RequestError, decode_command, limits
 
 USER = {"role": "user", "content": "Hi"}
@@ -90,46 +91,6 @@ BASES: dict[str, list[dict[str, Any]]] = {
 """Valid lines without their envelopes, which together have every field at every depth."""
 
 
-def paths(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every path below a type with the type found there; `*` is any item of a list, or any entry of an object."""
-    if isinstance(kind, inspect.UnionType):
-        for part in kind.types:
-            yield from paths(part, path)
-        return
-    yield path, kind
-    if isinstance(kind, inspect.StructType):
-        if kind.tag_field == "type":
-            yield (*path, "type"), inspect.LiteralType(values=(str(kind.tag),))
-        for field in kind.fields:
-            yield from paths(field.type, (*path, field.encode_name))
-    elif isinstance(kind, inspect.ListType):
-        yield from paths(kind.item_type, (*path, "*"))
-    elif isinstance(kind, inspect.TupleType):
-        for item in kind.item_types:
-            yield from paths(item, (*path, "*"))
-    elif isinstance(kind, inspect.DictType) and not isinstance(kind.value_type, inspect.AnyType):
-        yield from paths(kind.value_type, (*path, "*"))
-
-
-def places(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Where a value has something at a path, and what."""
-    if not path:
-        yield (), value
-        return
-    step, *rest = path
-    if step == "*" and isinstance(value, list):
-        found = list(enumerate(value))
-    elif step == "*" and isinstance(value, dict):
-        found = list(value.items())
-    elif isinstance(value, dict) and step in value:
-        found = [(step, value[step])]
-    else:
-        found = []
-    for name, item in found:
-        for inner, held in places(item, tuple(rest)):
-            yield (name, *inner), held
-
-
 def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     """A copy of the value with something else at a place."""
     value = deepcopy(value)
@@ -139,11 +100,6 @@ def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
         inner = inner[step]
     inner[last] = new
     return value
-
-
-def written(place: tuple[Any, ...]) -> str:
-    """A place as errors write it."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
 
 
 def beyond(kind: Any, held: Any) -> Iterator[tuple[Any, list[str]]]:

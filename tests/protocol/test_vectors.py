@@ -8,6 +8,7 @@ import pytest
 from msgspec import inspect
 
 import vectors
+from field_paths import Path, paths, places
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError
 from reading import event_kind, read_command, read_event, schema_accepts
 from vectors import Vector
@@ -96,47 +97,31 @@ def test_every_command_has_a_valid_vector_and_one_with_an_unknown_field(name: st
     assert any(vector.name == f"{name}: unknown field" for vector in INVALID_COMMANDS)
 
 
-def bounded_fields() -> list[tuple[str, str, Any]]:
-    """Every (command, field path, type) with a bound; an item of a list has a path as `stop[]`."""
-    found: list[tuple[str, str, Any]] = []
-
-    def walk(command: str, path: str, kind: Any) -> None:
-        if isinstance(kind, inspect.Metadata):
-            kind = kind.type
-        for part in getattr(kind, "types", ()):
-            walk(command, path, part)
-        for item in getattr(kind, "item_types", (kind.item_type,) if isinstance(kind, inspect.ListType) else ()):
-            walk(command, f"{path}[]", item)
-        if any(getattr(kind, bound, None) is not None for bound in ("ge", "gt", "le", "min_length", "max_length")):
-            found.append((command, path, kind))
-
+def bounded_fields() -> list[tuple[str, Path, Any]]:
+    """Every (command, path, type) with a bound."""
+    found: list[tuple[str, Path, Any]] = []
     for name, command in COMMANDS.items():
-        info = inspect.type_info(command)
-        assert isinstance(info, inspect.StructType)
-        for field in info.fields:
-            walk(name, field.name, field.type)
+        for path, kind in paths(inspect.type_info(command)):
+            inner = kind.type if isinstance(kind, inspect.Metadata) else kind
+            if any(getattr(inner, bound, None) is not None for bound in ("ge", "gt", "le", "min_length", "max_length")):
+                found.append((name, path, inner))
     return found
 
 
-def values_at(path: str, items: list[Vector], command: str) -> list[Any]:
+def values_at(path: Path, items: list[Vector], command: str) -> list[Any]:
     """What vectors of a command hold at a path; those that are no JSON objects hold nothing."""
-    name, is_item = path.removesuffix("[]"), path.endswith("[]")
-    found: list[Any] = []
-    for vector in items:
-        if vector.entry.get("code") in UNREADABLE:
-            continue
-        fields = vector.object
-        if fields.get("cmd") == command and name in fields:
-            value = fields[name]
-            found += value if is_item and isinstance(value, list) else [] if is_item else [value]
-    return found
+    readable = [vector.object for vector in items if vector.entry.get("code") not in UNREADABLE]
+    return [held for fields in readable if fields.get("cmd") == command for _, held in places(fields, path)]
+
+
+SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
 def sizes(values: list[Any], kind: Any) -> list[float]:
     """The numbers that a type's bounds are about: the values themselves, or their lengths."""
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    return [len(value) for value in values if isinstance(value, list if isinstance(kind, inspect.ListType) else str)]
+    return [len(value) for value in values if isinstance(value, SIZED[type(kind)])]
 
 
 @pytest.mark.parametrize(("command", "path", "kind"), bounded_fields(), ids=lambda value: str(value)[:40])
