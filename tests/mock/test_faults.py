@@ -159,7 +159,7 @@ def test_text_without_a_newline_stands_before_an_event() -> None:
     assert json.loads(glued[glued.index(b"{") :])["token"] == "a "
 
 
-@pytest.mark.parametrize("size", [1000, CLIENT_LINE_BYTES, CLIENT_LINE_BYTES + 1])
+@pytest.mark.parametrize("size", [10_000, CLIENT_LINE_BYTES, CLIENT_LINE_BYTES + 1])
 def test_a_line_is_as_long_as_it_is_told_to_be(size: int) -> None:
     heard = converse(f"long-line:bytes={size}")
     assert max(map(len, heard.lines)) == size
@@ -292,13 +292,16 @@ def test_every_event_and_the_objects_in_it_have_unknown_fields() -> None:
 
 
 def test_values_come_that_are_in_no_list() -> None:
-    heard = hear(faulty("unknown-values"), *CONVERSATION, {"id": "p", "cmd": "ping"}, {**LOAD, "id": "x", "path": "x"})
+    thinking = {"id": "t", "cmd": "chat", "messages": [{"role": "user", "content": "a"}], "reasoning": "on", "n": 2}
+    others = [thinking, {"id": "p", "cmd": "ping"}, {**LOAD, "id": "x", "path": "x"}]
+    heard = hear(faulty("unknown-values"), *CONVERSATION, *others)
     seen: dict[str, set[Any]] = {}
     for event in heard.events:
-        for name in ("finish_reason", "code", "stage", "unit", "state"):
+        for name in ("finish_reason", "code", "stage", "unit", "state", "channel"):
             seen.setdefault(name, set()).add(event.get(name))
     assert all(len(values - {None}) == 1 for values in seen.values()), seen
     assert heard.terminals("g")[0]["finish_reason"] == "daydreaming"
+    assert [choice["finish_reason"] for choice in heard.terminals("t")[0]["choices"]] == ["daydreaming"] * 2
 
 
 def test_faults_go_together() -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from lmwire_command import LMWIRE, REPOSITORY
 from lmwire_worker.mock.catalogue import FAULTS
-from lmwire_worker.mock.scenario import Match, Reply, Rule
+from lmwire_worker.mock.replies import Call, Reply
+from lmwire_worker.mock.scenario import Match, Rule
+from mock_host import LOAD, hear, mock
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
 FILES = dict(re.findall(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL))
@@ -27,7 +29,29 @@ SECONDS = 120
 
 
 def test_every_language_has_an_example() -> None:
-    assert FILES.keys() == RUNNERS.keys() | {"weather.json"}
+    assert FILES.keys() == RUNNERS.keys() | {"weather.json", "tools.json"}
+
+
+def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(FILES["tools.json"])
+    tool = {"type": "function", "function": {"name": "look_up"}}
+    asked = {"role": "user", "content": "The weather?"}
+    call = {"id": "1", "name": "look_up", "arguments": {"city": "Rome"}}
+    found = [
+        asked,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "30 degrees"},
+    ]
+    heard = hear(
+        mock("--scenario", str(path)),
+        LOAD,
+        {"id": "a", "cmd": "chat", "messages": [asked], "tools": [tool]},
+        {"id": "b", "cmd": "chat", "messages": found, "tools": [tool], "format": {"type": "json_object"}},
+    )
+    arguments = "".join(event.get("arguments", "") for event in heard.of("a") if event["event"] == "tool_call")
+    assert (heard.text("a"), arguments) == ("I need to look that up.", '{"city":"Rome"}')
+    assert (heard.terminals("a")[0]["finish_reason"], heard.text("b")) == ("tool_calls", '{"sunny":true}')
 
 
 @pytest.mark.parametrize("name", [name for name, runner in RUNNERS.items() if shutil.which(runner[0])])
@@ -55,7 +79,10 @@ def test_the_faults_are_those_that_there_are() -> None:
     ]
 
 
-@pytest.mark.parametrize(("title", "struct"), [("a rule has", Rule), ("`match` has", Match), ("`reply` has", Reply)])
+@pytest.mark.parametrize(
+    ("title", "struct"),
+    [("a rule has", Rule), ("`match` has", Match), ("`reply` has", Reply), ("a call has", Call)],
+)
 def test_the_fields_of_a_scenario_are_those_that_there_are(title: str, struct: type[msgspec.Struct]) -> None:
     table = GUIDE[GUIDE.index(f"| {title}") :].partition("\n\n")[0]
     first_cells = [line.split("|")[1] for line in table.splitlines()[2:]]

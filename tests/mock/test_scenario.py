@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, Message, TextPart
-from lmwire_worker.mock.scenario import Match, Reply, Rule, Script, read_rules
+from lmwire_worker.mock.replies import Reply
+from lmwire_worker.mock.scenario import Match, Rule, Script, read_rules
 from mock_host import GENERATE, LOAD, Heard, hear, mock
 from worker_process import WorkerProcess
 
@@ -35,7 +36,7 @@ def generate(heard: Heard) -> list[str]:
 CHAT = Chat(
     messages=[
         Message("user", "Is it warm?"),
-        Message("user", [TextPart("text", "Rain in "), TextPart("text", "Rome?")]),
+        Message("user", [TextPart(text="Rain in "), TextPart(text="Rome?")]),
     ]
 )
 
@@ -60,6 +61,9 @@ CHAT = Chat(
         (Match(fields={"max_tokens": 3}), Generate(prompt="x"), False),
         (Match(fields={"messages": [{"role": "user", "content": "x"}]}), Chat(messages=[Message("user", "x")]), True),
         (Match(prompt="once", fields={"seed": 1}), Generate(prompt="once", seed=2), False),
+        (Match(has=["seed", "n"]), Generate(prompt="x", seed=0, n=2), True),
+        (Match(has=["seed", "n"]), Generate(prompt="x", seed=0, n=1), False),
+        (Match(has=["tools"]), Generate(prompt="x"), False),
     ],
 )
 def test_a_rule_is_for_the_requests_that_it_describes(match: Match, request_: Any, holds: bool) -> None:
@@ -67,16 +71,17 @@ def test_a_rule_is_for_the_requests_that_it_describes(match: Match, request_: An
 
 
 def test_the_first_rule_that_matches_replies() -> None:
-    script = Script([Rule(Reply(text="1"), Match(prompt="a")), Rule(Reply(text="2"))])
-    assert script.reply_to(Generate(prompt="a")) == Reply(text="1")
-    assert script.reply_to(Generate(prompt="b")) == Reply(text="2")
-    assert script.reply_to(Load(path="a")) is None
+    first, second = Rule(Reply(text="1"), Match(prompt="a")), Rule(Reply(text="2"))
+    script = Script([first, second])
+    assert script.rule_for(Generate(prompt="a")) is first
+    assert script.rule_for(Generate(prompt="b")) is second
+    assert script.rule_for(Load(path="a")) is None
 
 
 def test_a_rule_can_be_used_up() -> None:
-    script = Script([Rule(Reply(text="1"), times=2), Rule(Reply(text="2"), times=1)])
-    replies = [script.reply_to(Generate(prompt="x")) for _ in range(4)]
-    assert [reply and reply.text for reply in replies] == ["1", "1", "2", None]
+    first, second = Rule(Reply(text="1"), times=2), Rule(Reply(text="2"), times=1)
+    script = Script([first, second])
+    assert [script.rule_for(Generate(prompt="x")) for _ in range(4)] == [first, first, second, None]
 
 
 # Which reply.
@@ -208,7 +213,13 @@ def test_an_engine_that_hangs_is_told_by_ping(scenario: Any) -> None:
         ('{"rules": [{"reply": {}, "match": {"prompt": "("}}]}', "prompt: is no regular expression"),
         ('{"rules": [{"reply": {}, "match": {"prompt": "x", "path": "y"}}]}', "match: "),
         ('{"rules": [{"reply": {}, "match": {"fields": {"temprature": 1}}}]}', "fields.temprature: "),
+        ('{"rules": [{"reply": {}, "match": {"has": ["tool"]}}]}', "has: tool: generate and chat have no such field"),
         ('{"rules": [{"reply": {"text": "x"}, "match": {"cmd": "load"}}]}', "reply: a load has no tokens"),
+        ('{"rules": [{"reply": {"choices": [{}]}, "match": {"cmd": "load"}}]}', "reply: a load has no tokens"),
+        ('{"rules": [{"reply": {"text": "x", "choices": [{}]}}]}', "choices: give one answer or `choices`"),
+        ('{"rules": [{"reply": {"choices": [{"then": "wait"}]}}]}', "`then` - at `$.rules[0].reply.choices[0]`"),
+        ('{"rules": [{"reply": {"tool_calls": [{"name": ""}]}}]}', "$.rules[0].reply.tool_calls[0].name"),
+        ('{"rules": [{"reply": {"tool_calls": [{"name": "f"}], "then": "repeat"}}]}', "then: a reply with tool calls"),
         (
             '{"rules": [{"reply": {"progress": [{"stage": "read", "current": 1, "unit": "bytes"}]}}]}',
             "reply.progress[0].stage: ",

@@ -65,7 +65,9 @@ FAULTS: Final[dict[str, Fault]] = {
     "unknown-id": Fault("writes a token event and a terminal with an id that nobody sent, amid an answer"),
     "unknown-event": Fault("writes an event of an unknown kind, amid an answer"),
     "unknown-fields": Fault("adds unknown fields to every event, and to the objects in it"),
-    "unknown-values": Fault("writes a finish_reason, error codes, stages, units and states that are in no list"),
+    "unknown-values": Fault(
+        "writes finish_reasons, channels, error codes, stages, units and states that are in no list"
+    ),
 }
 """Every fault by its name."""
 

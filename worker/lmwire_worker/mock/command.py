@@ -6,7 +6,8 @@ from textwrap import dedent
 from typing import NamedTuple, NoReturn
 
 from .catalogue import FAULTS, Chosen, choose
-from .scenario import Reply, Rule, read_rules
+from .replies import Reply
+from .scenario import Rule, read_rules
 
 EXIT_USAGE = 64
 

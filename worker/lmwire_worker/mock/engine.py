@@ -7,7 +7,9 @@ from lmwire_protocol import Load, RequestError
 
 from ..lane import Report
 from .lane import MockLane, hang
-from .scenario import Reply, Script, Stage
+from .refusals import features
+from .replies import Reply, Stage
+from .scenario import Script
 
 _NAP_SECONDS = 0.01
 _SETTINGS = {"load_steps": 1, "step_ms": 0}
@@ -29,13 +31,15 @@ class MockEngine:
 
     def __init__(self, script: Script | None = None) -> None:
         self._script = script or Script()
+        self.features = features(self._script.vouched())
 
     def prepare(self) -> None:
         """Has nothing to import."""
 
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> MockLane:
         """Goes through the stages of a load. The present lane is closed where a real worker begins to read."""
-        reply = self._script.reply_to(request)
+        rule = self._script.rule_for(request)
+        reply = rule and rule.reply
         settings = _settings(request.path, any_path=reply is not None)
         step_ms = settings["step_ms"]
         if reply is None:

@@ -5,38 +5,67 @@ once without. A token's id is its place among those of the answer.
 """
 
 import time
-from collections.abc import Iterator
-from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from lmwire_protocol import Chat, Generate, RequestError
+from lmwire_protocol import Chat, Generate, Tokenize
 
-from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
-from .scenario import Reply, Script, said, words
+from ..lane import Failed, Memory, Model, Outcome, Prefilled
+from .choice import Choice, has_ended
+from .draft import Draft
+from .prompts import CONTEXT_LEN, prompt_words, tokenize, words
+from .refusals import check, check_fields
+from .replies import Reply
+from .scenario import Rule, Script
 
-if TYPE_CHECKING:
-    from ..text.stops import StopScanner
-
-_CONTEXT_LEN = 1 << 20
 _ROWS = 64
 _PREFILL_TOKENS = 512
 _NAP_SECONDS = 0.005
 """How long a step lasts at most while no token is due: how late a cancel may be."""
-_ECHO = Reply()
+_ECHO = Rule(Reply())
+
+_Acts = Iterator[list[Outcome] | float]
+
+
+class _Player:
+    """One sequence of acts: `acts` yields outcomes, for a step each, and numbers: seconds until the next."""
+
+    __slots__ = ("acts", "due")
+
+    def __init__(self, acts: _Acts) -> None:
+        self.acts = acts
+        self.due = 0.0
 
 
 class _Row:
-    """One request: what still happens to it, and when.
+    """One request: what still happens to it. First it opens, then its choices play side by side, then it closes."""
 
-    `acts` yields outcomes, one a step, and numbers: seconds until the next.
-    """
+    __slots__ = ("_scenes", "choices", "open", "players")
 
-    __slots__ = ("acts", "due", "stops")
+    def __init__(self, opening: _Acts, choices: list[Choice], closing: _Acts) -> None:
+        self.choices = choices
+        self.open = len(choices)
+        self.players = [_Player(opening)]
+        self._scenes = iter([[_Player(choice.play()) for choice in choices], [_Player(closing)]])
 
-    def __init__(self, acts: Iterator[Outcome | float], stops: "StopScanner | None") -> None:
-        self.acts = acts
-        self.due = 0.0
-        self.stops = stops
+    def advance(self, now: float) -> list[Outcome]:
+        """What is due by now, of each choice one thing."""
+        outcomes: list[Outcome] = []
+        for player in self.players.copy():
+            if player.due > now:
+                continue
+            act = next(player.acts, None)
+            if isinstance(act, int | float):
+                player.due = now + act
+            elif act is None:
+                self.players.remove(player)
+            else:
+                outcomes += act
+                if has_ended(act):
+                    self.players.remove(player)
+                    self.open -= 1
+        if not self.players and self.open:
+            self.players = next(self._scenes)
+        return outcomes
 
 
 class MockLane:
@@ -54,54 +83,62 @@ class MockLane:
         self.model = Model(
             path=path,
             model_type="mock",
-            vocab_size=_CONTEXT_LEN,
+            vocab_size=CONTEXT_LEN,
             layers=0,
             hidden_size=0,
-            context_len=_CONTEXT_LEN,
+            context_len=CONTEXT_LEN,
             weights_bytes=0,
-            capabilities=["generate", "chat"],
+            capabilities=["generate", "chat", "tokenize"],
         )
         self._step_seconds = step_seconds
         self._script = script
         self._held: dict[int, _Row] = {}
 
-    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
         """Takes the words of the prompt, or of the last message."""
-        _check_vocabulary(request)
-        prompt = words(said(request))
-        if not prompt:
-            raise RequestError("invalid_request", "the prompt is empty", field="prompt")
-        if len(prompt) >= _CONTEXT_LEN:
-            raise RequestError("context_overflow", f"the prompt has {len(prompt)} tokens, the context {_CONTEXT_LEN}")
-        reply = self._script.reply_to(request) or _ECHO
-        stops = _scanner(request.stop) if request.stop else None
-        self._held[key] = _Row(_acts(key, reply, prompt, request.max_tokens, stops), stops)
-        return len(prompt)
+        told = prompt_words(request)
+        prefix = words(request.prefix) if isinstance(request, Chat) else []
+        rule = self._script.rule_for(request) or _ECHO
+        answers = rule.reply.answers(request.n)
+        check(request, answers, rule.match.named)
+        total = len(told) + len(prefix)
+        choices = [
+            Choice(
+                key,
+                index,
+                request,
+                rule.reply,
+                answer,
+                Draft(request, rule.reply, answer, told, room=CONTEXT_LEN - total, raw=raw),
+            )
+            for index, answer in enumerate(answers)
+        ]
+        self._held[key] = _Row(_open(key, rule.reply, total), choices, _close(key, rule.reply))
+        return total
 
     def step(self) -> list[Outcome]:
-        """What is due by now, of each request one thing; waits a little when nothing is."""
+        """What is due by now, of each choice one thing; waits a little when nothing is."""
         if self._step_seconds:
             time.sleep(self._step_seconds)
         now = time.monotonic()
         outcomes: list[Outcome] = []
         for key, row in list(self._held.items()):
-            if row.due > now:
-                continue
-            act = next(row.acts)
-            if isinstance(act, int | float):
-                row.due = now + act
-                continue
-            outcomes.append(act)
-            if isinstance(act, Failed) or (isinstance(act, Piece) and act.finish_reason):
+            outcomes += row.advance(now)
+            if not row.open or (outcomes and outcomes[-1].key == key and isinstance(outcomes[-1], Failed)):
                 del self._held[key]
         if not outcomes:
-            time.sleep(max(0.0, min(_NAP_SECONDS, min(row.due for row in self._held.values()) - now)))
+            due = min(player.due for row in self._held.values() for player in row.players)
+            time.sleep(max(0.0, min(_NAP_SECONDS, due - now)))
         return outcomes
 
-    def remove(self, key: int) -> Piece:
+    def remove(self, key: int) -> Sequence[Outcome]:
         """Forgets the request."""
-        row = self._held.pop(key)
-        return Piece(key, row.stops.flush() if row.stops else "")
+        return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        """A prompt's words, and their places."""
+        check_fields(request)
+        return tokenize(request)
 
     def memory(self) -> Memory:
         """None is used."""
@@ -112,77 +149,29 @@ class MockLane:
         return 0
 
 
-def _check_vocabulary(request: Generate | Chat) -> None:
-    """Refuses token ids that no prompt of this model can have."""
-    if isinstance(request, Generate) and not isinstance(request.prompt, str) and max(request.prompt) >= _CONTEXT_LEN:
-        index = next(index for index, token in enumerate(request.prompt) if token >= _CONTEXT_LEN)
-        problem = f"prompt[{index}]: {request.prompt[index]} is no token of this model, which has {_CONTEXT_LEN}"
-        raise RequestError("invalid_request", problem, field=f"prompt[{index}]")
-
-
-def _acts(
-    key: int, reply: Reply, prompt: list[str], max_tokens: int | None, stops: "StopScanner | None"
-) -> Iterator[Outcome | float]:
-    """What happens to a request, in order. An end of its own is the last that is asked for."""
+def _open(key: int, reply: Reply, prompt_tokens: int) -> _Acts:
+    """What comes before the first token."""
     if reply.delay_ms:
         yield reply.delay_ms / 1000
-    yield from _prefill(key, reply, len(prompt))
-    yield from _answer(key, reply, prompt, max_tokens, stops)
+    if not reply.progress and not reply.fails_at_once:
+        for done in range(_PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
+            yield [Prefilled(key, min(done, prompt_tokens), prompt_tokens)]
+    for stage in reply.progress:
+        yield [Prefilled(key, stage.current, prompt_tokens if stage.total is None else stage.total)]
+        if stage.delay_ms:
+            yield stage.delay_ms / 1000
+
+
+def _close(key: int, reply: Reply) -> _Acts:
+    """What comes instead of an end."""
     if reply.error:
-        yield Failed(key, reply.error.to_error())
+        yield [Failed(key, reply.error.to_error())]
     if reply.then == "hang":
         hang()
     yield float("inf")
-
-
-def _answer(
-    key: int, reply: Reply, prompt: list[str], max_tokens: int | None, stops: "StopScanner | None"
-) -> Iterator[Outcome | float]:
-    tokens = reply.pieces(echo=prompt)
-    room = _CONTEXT_LEN - len(prompt)
-    limit = room if max_tokens is None else min(max_tokens, room)
-    repeats = bool(tokens) and (reply.then == "repeat" or (reply.echoes and max_tokens is not None))
-    count = limit if repeats else min(limit, len(tokens))
-    reason = "length" if repeats or count < len(tokens) else reply.finish_reason
-    if reply.error or reply.then in ("wait", "hang"):
-        reason = None
-    if count == 0 and reason:
-        yield Piece(key, finish_reason=reason)
-    numbered = cycle(enumerate(tokens)) if repeats else enumerate(tokens)
-    for number, (id, (text, seconds)) in enumerate(islice(numbered, count), 1):
-        if seconds:
-            yield seconds
-        piece = Piece(key, text, [id], 1, reason if number == count else None)
-        if stops:
-            _hold_back(piece, stops)
-        yield piece
-
-
-def _hold_back(piece: Piece, stops: "StopScanner") -> None:
-    piece.text, piece.stop = stops.push(piece.text)
-    if piece.stop is not None:
-        piece.finish_reason = "stop"
-    elif piece.finish_reason:
-        piece.text += stops.flush()
-
-
-def _prefill(key: int, reply: Reply, prompt_tokens: int) -> Iterator[Outcome | float]:
-    if not reply.progress and not reply.refuses:
-        for done in range(_PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
-            yield Prefilled(key, min(done, prompt_tokens), prompt_tokens)
-    for stage in reply.progress:
-        yield Prefilled(key, stage.current, prompt_tokens if stage.total is None else stage.total)
-        if stage.delay_ms:
-            yield stage.delay_ms / 1000
 
 
 def hang() -> None:
     """An evaluation that never ends."""
     while True:
         time.sleep(3600)
-
-
-def _scanner(strings: list[str]) -> "StopScanner":
-    from ..text.stops import StopScanner, StopStrings  # the text lane's own, which knows no model library
-
-    return StopScanner(StopStrings(strings))

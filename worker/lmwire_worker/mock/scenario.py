@@ -7,100 +7,16 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from lmwire_protocol import CODES, Chat, Generate, Load, RequestError
+from lmwire_protocol import Chat, Generate, Load
+
+from .prompts import said
+from .replies import Reply
 
 Served = Load | Generate | Chat
 """The commands that a rule can reply to. The worker itself answers the others."""
 
-Milliseconds = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=0)]
-
 _COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat)
 _PATTERNS: Final = {"path": Load, "prompt": Generate, "last_message": Chat}
-
-
-class Token(Struct, forbid_unknown_fields=True, frozen=True):
-    """One token of an answer."""
-
-    text: str
-    delay_ms: Milliseconds | None = None
-    """How long it takes; the reply's `token_ms` when absent."""
-
-
-class Stage(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One point that a load, or the processing of a prompt, comes to."""
-
-    stage: Literal["resolve", "download", "read", "warm_up", "prefill"]
-    current: Count
-    total: Count | None = None
-    unit: Literal["bytes", "tokens", "steps", "seconds"]
-    delay_ms: Milliseconds = 0
-    """How long it stays there."""
-
-
-class Failure(Struct, forbid_unknown_fields=True, frozen=True):
-    """An error that ends the request."""
-
-    code: str
-    message: str = "the scenario says so"
-    retryable: bool | None = None
-    """The code's usual value when absent."""
-    field: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.code not in CODES:
-            raise ValueError(f"code: {self.code!r} is not one of {', '.join(CODES)}")
-
-    def to_error(self) -> RequestError:
-        """The error to raise."""
-        return RequestError(self.code, self.message, field=self.field, retryable=self.retryable)
-
-
-class Reply(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What happens to a request, in the order of the fields. It echoes without `text`, `tokens` and `error`."""
-
-    delay_ms: Milliseconds = 0
-    """How long nothing happens."""
-    progress: list[Stage] = []
-    text: str | None = None
-    """The answer, a token for each word."""
-    tokens: list[Token | str] | None = None
-    """The answer, token by token."""
-    token_ms: Milliseconds = 0
-    """How long each token takes."""
-    error: Failure | None = None
-    """How it ends, in place of a `done`."""
-    then: Literal["end", "repeat", "wait", "hang"] = "end"
-    """Behind the last token: end; begin again; wait for a cancel; hang, as an engine that nothing can interrupt."""
-    finish_reason: Literal["stop", "length"] = "stop"
-
-    def __post_init__(self) -> None:
-        if self.text is not None and self.tokens is not None:
-            raise ValueError("tokens: give `text` or `tokens`, not both")
-        if self.error and self.then != "end":
-            raise ValueError(f"then: a reply with `error` ends, so it cannot {self.then}")
-
-    @property
-    def echoes(self) -> bool:
-        """Whether the answer is the prompt."""
-        return self.text is None and self.tokens is None and self.error is None
-
-    @property
-    def refuses(self) -> bool:
-        """Whether it fails before anything has happened."""
-        return self.text is None and self.tokens is None and self.error is not None and not self.progress
-
-    def pieces(self, echo: Sequence[str]) -> Sequence[tuple[str, float]]:
-        """The answer's tokens, each with the seconds it takes.
-
-        Args:
-            echo: the prompt's words.
-        """
-        usual = self.token_ms / 1000
-        if self.tokens is None:
-            return [(word, usual) for word in (echo if self.echoes else words(self.text or ""))]
-        tokens = [Token(token) if isinstance(token, str) else token for token in self.tokens]
-        return [(token.text, usual if token.delay_ms is None else token.delay_ms / 1000) for token in tokens]
 
 
 class Match(Struct, forbid_unknown_fields=True, frozen=True):
@@ -115,6 +31,8 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
     """The same in the text of a chat's last message."""
     fields: dict[str, Any] = {}
     """Other fields of the request, and the values they must have."""
+    has: list[str] = []
+    """Other fields that the request must have, with whatever value, their default apart."""
 
     def __post_init__(self) -> None:
         for name in _PATTERNS:
@@ -122,11 +40,12 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
                 re.compile(getattr(self, name) or "")
             except re.error as error:
                 raise ValueError(f"{name}: is no regular expression: {error}") from None
-        if not (commands := self.commands()):
+        if not self.commands():
             raise ValueError("match: no command has all of these fields")
-        for name in self.fields:
-            if not any(name in command.__struct_fields__ for command in commands):
-                raise ValueError(f"fields.{name}: {' and '.join(c.name for c in commands)} have no such field")
+        for where, name in [*(("fields.", name) for name in self.fields), *(("has: ", name) for name in self.has)]:
+            if not any(name in command.__struct_fields__ for command in self.commands()):
+                commands = " and ".join(command.name for command in self.commands())
+                raise ValueError(f"{where}{name}: {commands} have no such field")
 
     def commands(self) -> list[type[Served]]:
         """The commands that it can be true of."""
@@ -138,6 +57,11 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
             if self.cmd in (None, command.name) and all(other is command for other in given)
         ]
 
+    @property
+    def named(self) -> set[str]:
+        """The fields that it looks at, beside the patterns."""
+        return {*self.fields, *self.has}
+
     def holds(self, request: Served) -> bool:
         """Whether it is true of the request."""
         if type(request) not in self.commands():
@@ -145,8 +69,10 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
         pattern = self.path or self.prompt or self.last_message
         if pattern is not None and not re.search(pattern, said(request)):
             return False
-        given = msgspec.to_builtins(request) if self.fields else {}
-        return all(given.get(name, getattr(request, name, None)) == value for name, value in self.fields.items())
+        given = msgspec.to_builtins(request) if self.named else {}
+        return all(name in given for name in self.has) and all(
+            given.get(name, getattr(request, name, None)) == value for name, value in self.fields.items()
+        )
 
 
 class Rule(Struct, forbid_unknown_fields=True, frozen=True):
@@ -159,8 +85,7 @@ class Rule(Struct, forbid_unknown_fields=True, frozen=True):
 
     def __post_init__(self) -> None:
         loads, reply = Load in self.match.commands(), self.reply
-        own_tokens = reply.text is not None or reply.tokens is not None
-        if loads and (own_tokens or reply.token_ms or reply.then == "repeat"):
+        if loads and (reply.has_answer or reply.choices or reply.token_ms or reply.then == "repeat"):
             raise ValueError("reply: a load has no tokens")
         for index, stage in enumerate(reply.progress):
             if loads == (stage.stage == "prefill"):
@@ -187,14 +112,23 @@ class Script:
         self._rules = rules
         self._left = [rule.times for rule in rules]
 
-    def reply_to(self, request: Served) -> Reply | None:
-        """What to do with a request; None when no rule is for it."""
+    def rule_for(self, request: Served) -> Rule | None:
+        """What to do with a request, this once; None when no rule is for it."""
         for index, rule in enumerate(self._rules):
             left = self._left[index]
             if left != 0 and rule.match.holds(request):
                 self._left[index] = None if left is None else left - 1
-                return rule.reply
+                return rule
         return None
+
+    def vouched(self) -> set[str]:
+        """The fields that rules match on, as `command.field`."""
+        return {
+            f"{command.name}.{name}"
+            for rule in self._rules
+            for command in rule.match.commands()
+            for name in rule.match.named
+        }
 
 
 def read_rules(path: str) -> list[Rule]:
@@ -210,18 +144,3 @@ def read_rules(path: str) -> list[Rule]:
         return msgspec.json.decode(data, type=Scenario).rules
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def said(request: Served) -> str:
-    """A load's path, a prompt, or the text of the last message."""
-    if isinstance(request, Load):
-        return request.path
-    if isinstance(request, Generate):
-        return request.prompt if isinstance(request.prompt, str) else "".join(f"{id} " for id in request.prompt)
-    content = request.messages[-1].content
-    return content if isinstance(content, str) else "".join(part.text for part in content)
-
-
-def words(text: str) -> list[str]:
-    """A text's words, each with the space behind it."""
-    return re.findall(r"\S+\s*|\s+", text)

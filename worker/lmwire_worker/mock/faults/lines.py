@@ -146,8 +146,14 @@ def _unknown_fields(line: Line) -> Iterator[Line | bytes]:
 
 
 def _unknown_values(line: Line) -> Iterator[Line | bytes]:
-    strange = {"finish_reason": "daydreaming", "code": "out_of_luck", "stage": "tuning", "unit": "miles"}
-    strange |= {"state": "meditating"}
+    strange: dict[str, Any] = {
+        "finish_reason": "daydreaming",
+        "code": "out_of_luck",
+        "stage": "tuning",
+        "unit": "miles",
+    }
+    strange |= {"state": "meditating", "channel": "whisper"}
+    strange |= {"choices": [{**choice, "finish_reason": "daydreaming"} for choice in line.event.get("choices", [])]}
     yield line.changed(**{name: value for name, value in strange.items() if name in line.event})
 
 

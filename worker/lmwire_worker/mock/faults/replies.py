@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..catalogue import Chosen
-from ..scenario import Failure, Match, Reply, Rule, Stage
+from ..replies import Failure, Reply, Stage
+from ..scenario import Match, Rule
 
 
 def rules_of(faults: Iterable[Chosen]) -> list[Rule]:

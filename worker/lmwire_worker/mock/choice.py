@@ -1,0 +1,163 @@
+"""One answer of a request as it is given: a token a step, on its channel or as a piece of a call."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lmwire_protocol import Chat, Generate
+from lmwire_protocol.events import Channel, Logprob, TopLogprob
+from lmwire_protocol.limits import LOGPROB_CHARACTERS
+
+from ..lane import CallPiece, Outcome, Piece
+from .draft import CallToken, Draft, Token
+from .replies import Answer, Reply
+
+if TYPE_CHECKING:
+    from ..text.stops import StopScanner
+
+_UNLIKELY = -1000.0
+"""The log-probability of the second best token; each after it has so much less."""
+
+
+class Choice:
+    """One answer at work.
+
+    Args:
+        key: the request's.
+        index: which of its choices this is.
+        request: what is asked for.
+        reply: how it ends.
+        answer: what is said.
+        draft: its tokens.
+    """
+
+    def __init__(
+        self, key: int, index: int, request: Generate | Chat, reply: Reply, answer: Answer, draft: Draft
+    ) -> None:
+        self._key = key
+        self._index = index
+        self._request = request
+        self._answer = answer
+        self._draft = draft
+        self._has_no_end = bool(reply.error) or reply.then in ("wait", "hang")
+        self._stops = _scanner(request.stop) if request.stop else None
+        self._channel: Channel = "content"
+        self._call_index = 0
+        self._call: list[str] = []
+        """The text of the call that has begun and not ended."""
+        self._has_called = False
+
+    def play(self) -> Iterator[list[Outcome] | float]:
+        """Yields what each step gives, and numbers: seconds in which nothing comes."""
+        if self._draft.count == 0:
+            yield self._end([])
+        for number, token in enumerate(self._draft.tokens(), 1):
+            if token.seconds:
+                yield token.seconds
+            outcomes = self._show(token)
+            yield self._end(outcomes) if number == self._draft.count else outcomes
+
+    def cancel(self) -> list[Outcome]:
+        """What is held back of an answer that ends here."""
+        outcomes = self._let_go([])
+        for outcome in outcomes:
+            if isinstance(outcome, Piece):
+                outcome.finish_reason = outcome.stop = None
+        return outcomes
+
+    def _show(self, token: Token) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        if token.call or token.channel != self._channel:
+            self._release(outcomes)
+        self._channel = token.channel
+        piece = Piece(self._key, "", [token.id], 1, choice=self._index, channel=token.channel)
+        piece.thought = 1 if token.channel == "reasoning" else 0
+        if self._request.logprobs:
+            piece.logprobs = [self._logprob(token)]
+        outcomes.append(piece)
+        if token.call:
+            self._show_call(token.call, token.text, outcomes)
+        else:
+            self._say(token.text, piece)
+        return outcomes
+
+    def _say(self, text: str, piece: Piece) -> None:
+        """Gives a piece what is certain of a text by now."""
+        if self._stops is None:
+            piece.text = text
+            return
+        piece.text, piece.stop = self._stops.push(text)
+        if piece.stop is not None:
+            piece.finish_reason = "stop"
+            piece.text += piece.stop if self._request.include_stop else ""
+
+    def _show_call(self, token: CallToken, text: str, outcomes: list[Outcome]) -> None:
+        self._call_index = token.number
+        self._call.append(text)
+        if token.complete is False:
+            self._give_back(outcomes)
+            return
+        piece = CallPiece(self._key, token.number, self._index, arguments=token.arguments, complete=token.complete)
+        if token.opens:
+            piece.name = token.opens.name
+            piece.call_id = token.opens.id or f"call_{self._key}_{self._index}_{token.number}"
+        outcomes.append(piece)
+        if token.complete:
+            self._has_called = True
+            self._call.clear()
+
+    def _give_back(self, outcomes: list[Outcome]) -> None:
+        """Ends a call that is not whole: its text is content."""
+        piece = Piece(self._key, choice=self._index)
+        self._say("".join(self._call), piece)
+        self._call.clear()
+        outcomes += [CallPiece(self._key, self._call_index, self._index, complete=False), piece]
+
+    def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Adds all that is held back."""
+        if self._call:
+            self._give_back(outcomes)
+        return self._release(outcomes)
+
+    def _release(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Adds the text that was held back, since it will not become a stop string."""
+        if self._stops and (text := self._stops.flush()):
+            if not outcomes or not isinstance(outcomes[-1], Piece):
+                outcomes.append(Piece(self._key, choice=self._index, channel=self._channel))
+            outcomes[-1].text += text  # type: ignore[union-attr]
+        return outcomes
+
+    def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Adds the end to what the last step gives, unless the reply has none."""
+        if self._has_no_end or has_ended(outcomes):
+            return outcomes
+        self._let_go(outcomes)
+        if not has_ended(outcomes):
+            if not outcomes or not isinstance(outcomes[-1], Piece):
+                outcomes.append(Piece(self._key, choice=self._index))
+            outcomes[-1].finish_reason = self._reason()  # type: ignore[union-attr]
+        return outcomes
+
+    def _reason(self) -> str:
+        if self._draft.is_cut:
+            return "length"
+        return "tool_calls" if self._has_called and self._answer.finish_reason == "stop" else self._answer.finish_reason
+
+    def _logprob(self, token: Token) -> Logprob:
+        """The token is certain; others are named, so that a host has something to read."""
+        top = [TopLogprob(token.id, token.text[:LOGPROB_CHARACTERS], 0.0)]
+        for place in range(1, self._request.top_logprobs):
+            id = token.id + place
+            top.append(TopLogprob(id, self._draft.text_of(id)[:LOGPROB_CHARACTERS], _UNLIKELY * place))
+        return Logprob(token.id, top[0].token, 0.0, top=top[: self._request.top_logprobs])
+
+
+def has_ended(outcomes: list[Outcome]) -> bool:
+    """Whether these are the last of an answer."""
+    last = outcomes[-1] if outcomes else None
+    return isinstance(last, Piece) and last.finish_reason is not None
+
+
+def _scanner(strings: list[str]) -> "StopScanner":
+    from ..text.stops import StopScanner, StopStrings  # the text lane's own, which knows no model library
+
+    return StopScanner(StopStrings(strings))

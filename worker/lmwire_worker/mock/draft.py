@@ -1,0 +1,115 @@
+"""A whole answer before it is given: its tokens, in order, and how many of them there will be."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, count, cycle, islice
+from typing import NamedTuple
+
+from lmwire_protocol import Chat, Generate
+from lmwire_protocol.events import Channel
+
+from .prompts import words
+from .replies import Answer, Call, Reply
+
+
+class CallToken(NamedTuple):
+    """What a token is in a call."""
+
+    number: int
+    """Which of the answer's calls it is of."""
+    opens: Call | None = None
+    """The call, in its first token."""
+    arguments: str = ""
+    complete: bool | None = None
+    """In its last token."""
+
+
+class Token(NamedTuple):
+    """A token of an answer."""
+
+    id: int
+    """Its place among the answer's tokens."""
+    text: str
+    seconds: float
+    """How long it takes."""
+    channel: Channel = "content"
+    call: CallToken | None = None
+
+
+class Draft:
+    """An answer as it will be given.
+
+    Args:
+        request: what is asked for.
+        reply: how it ends, and how fast it is.
+        answer: what is said.
+        prompt: the prompt's words, at least one.
+        room: tokens that the context still holds.
+        raw: all of it is content.
+
+    Attributes:
+        count: how many tokens there will be.
+        is_cut: whether it would be longer if it could.
+    """
+
+    def __init__(
+        self, request: Generate | Chat, reply: Reply, answer: Answer, prompt: Sequence[str], *, room: int, raw: bool
+    ) -> None:
+        usual = reply.token_ms / 1000
+        place = count()
+        thinking: Channel = "content" if raw else "reasoning"
+        thought = [Token(next(place), word, usual, thinking) for word in _thought(request, answer, prompt)]
+        said = [
+            Token(next(place), token.text, usual if token.delay_ms is None else token.delay_ms / 1000)
+            for token in answer.content(prompt)
+        ]
+        calls = [
+            Token(next(place), text, usual, call=None if raw else piece)
+            for text, piece in _called(request, answer.tool_calls)
+        ]
+        self._tokens = [*thought, *said, *calls]
+        self._again = said or [Token(id, word, usual) for id, word in enumerate(prompt)]
+        repeats = reply.then == "repeat" or (answer.echoes and request.max_tokens is not None)
+        endless = request.ignore_eos or (repeats and bool(self._tokens))
+        wanted = math.inf if endless else max(len(self._tokens), request.min_tokens)
+        limit = room if request.max_tokens is None else min(request.max_tokens, room)
+        self.count = int(min(wanted, limit))
+        self.is_cut = wanted > limit
+
+    def tokens(self) -> Iterator[Token]:
+        """The tokens in order; what comes when the answer has to go on are its content's, again and again."""
+        return islice(chain(self._tokens, cycle(self._again)), self.count)
+
+    def text_of(self, id: int) -> str:
+        """A token's text, of one that is not in the answer too."""
+        return self._tokens[id].text if id < len(self._tokens) else f"<{id}>"
+
+
+def reads_calls(request: Generate | Chat) -> bool:
+    """Whether calls are told from text; otherwise they are content."""
+    return isinstance(request, Chat) and bool(request.tools) and request.tool_choice != "none"
+
+
+def _thought(request: Generate | Chat, answer: Answer, prompt: Sequence[str]) -> Sequence[str]:
+    reasoning = words(answer.reasoning or "")
+    if isinstance(request, Generate):
+        return reasoning
+    if request.reasoning == "on":
+        reasoning = reasoning or prompt
+    return [] if request.reasoning == "off" else reasoning[: request.reasoning_budget]
+
+
+def _called(request: Generate | Chat, calls: Sequence[Call]) -> Iterator[tuple[str, CallToken | None]]:
+    """The tokens of the calls: each call's name, its arguments up to each comma and colon, its end."""
+    told = reads_calls(request)
+    for index, call in enumerate(calls):
+        arguments = re.findall(r"[^,:]*[,:]|[^,:]+", call.json)
+        tokens = [
+            (f'{{"name":"{call.name}","arguments":', CallToken(index, opens=call)),
+            *((piece, CallToken(index, arguments=piece)) for piece in arguments),
+            ("}", CallToken(index, complete=call.is_whole)),
+        ]
+        yield from ((text, piece if told else None) for text, piece in tokens)
+        if told and call.is_whole and isinstance(request, Chat) and not request.parallel_tool_calls:
+            return

@@ -1,0 +1,106 @@
+"""What the mock cannot do, and says so.
+
+It is certain of every token that it gives: no temperature, filter, penalty or bias makes another one likelier, so it
+keeps to all of those as it is. What it has not got is a grammar to hold an answer to, and a template to write a
+conversation with. A rule of the scenario can stand in for them: one that matches on such a field has an answer for it.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from lmwire_protocol import FEATURES, Chat, Generate, NamedTool, RequestError, TextPart, Tokenize
+
+from .prompts import CONTEXT_LEN
+from .replies import Answer, Call
+
+NEEDS_A_RULE: Final = ("format", "chat_template", "template_args")
+"""Fields that only a rule that matches on them can answer."""
+
+
+def features(vouched: Collection[str]) -> list[str]:
+    """What there is of protocol 1 beyond 1.0.
+
+    Args:
+        vouched: fields that rules match on, as `command.field`.
+    """
+    return [name for name in FEATURES if name in vouched or name.partition(".")[2] not in NEEDS_A_RULE]
+
+
+def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collection[str]) -> None:
+    """Refuses what would not be kept.
+
+    Args:
+        request: what is asked for.
+        answers: what it would get.
+        vouched: the fields that the rule of these answers matches on.
+
+    Raises:
+        RequestError: unsupported, invalid_request.
+    """
+    check_fields(request, vouched)
+    _check_token_ids(request)
+    if isinstance(request, Chat):
+        _check_media(request)
+        _check_calls(request, answers, vouched)
+
+
+def check_fields(request: Generate | Chat | Tokenize, vouched: Collection[str] = ()) -> None:
+    """Refuses the fields that nothing here has an answer for.
+
+    Raises:
+        RequestError: unsupported.
+    """
+    for field in NEEDS_A_RULE:
+        if getattr(request, field, None) and field not in vouched:
+            problem = f"the mock cannot serve `{field}` by itself; a rule of its scenario that matches on it can"
+            raise RequestError("unsupported", f"{field}: {problem}", field=field)
+
+
+def _check_token_ids(request: Generate | Chat) -> None:
+    if isinstance(request, Generate) and not isinstance(request.prompt, str) and max(request.prompt) >= CONTEXT_LEN:
+        index = next(index for index, token in enumerate(request.prompt) if token >= CONTEXT_LEN)
+        _refuse_token(f"prompt[{index}]", request.prompt[index])
+    for token in request.logit_bias:
+        if token >= CONTEXT_LEN:
+            _refuse_token(f"logit_bias.{token}", token)
+
+
+def _refuse_token(field: str, token: int) -> None:
+    problem = f"{field}: {token} is no token of this model, which has {CONTEXT_LEN}"
+    raise RequestError("invalid_request", problem, field=field)
+
+
+def _check_media(request: Chat) -> None:
+    if not request.strict_media:
+        return
+    for place, message in enumerate(request.messages):
+        parts = message.content if isinstance(message.content, list) else []
+        for number, part in enumerate(parts):
+            if not isinstance(part, TextPart):
+                field = f"messages[{place}].content[{number}]"
+                raise RequestError("unsupported", f"{field}: the mock takes text alone", field=field)
+
+
+def _check_calls(request: Chat, answers: Sequence[Answer], vouched: Collection[str]) -> None:
+    for answer in answers:
+        calls = answer.tool_calls
+        if not _is_chosen(request, [call.name for call in calls if call.is_whole]):
+            problem = "tool_choice: the mock calls what a rule of its scenario says, and none says this"
+            raise RequestError("unsupported", problem, field="tool_choice")
+        if "tools" not in vouched:
+            _check_strict(request, calls)
+
+
+def _is_chosen(request: Chat, called: list[str]) -> bool:
+    if isinstance(request.tool_choice, NamedTool):
+        return set(called) == {request.tool_choice.name}
+    return request.tool_choice != "required" or bool(called)
+
+
+def _check_strict(request: Chat, calls: Sequence[Call]) -> None:
+    called = {call.name for call in calls}
+    for number, tool in enumerate(request.tools):
+        if tool.function.strict and tool.function.name in called:
+            field = f"tools[{number}].function.strict"
+            problem = "the mock checks no arguments; a rule of its scenario that matches on `tools` can stand in"
+            raise RequestError("unsupported", f"{field}: {problem}", field=field)
