@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_worker import greeting, result, token
-from lmwire import Piece, ProtocolViolation, Session
+from lmwire import CallPiece, Piece, ProtocolViolation, Session
 from lmwire_protocol import Generate, Hello, Ping, events
 
 PING = {"state": "idle", "active": 0, "queued": 0}
@@ -114,6 +114,25 @@ def test_an_unknown_finish_reason_reads_as_other() -> None:
     assert done.finish_reason == "other"
 
 
+def test_an_unknown_finish_reason_of_one_answer_reads_as_other() -> None:
+    ends = [{"finish_reason": reason, "completion_tokens": 1} for reason in ("new_reason", "length")]
+    [done] = received(generating(), line(result("2", "stop") | {"choices": ends}))["2"]
+    assert isinstance(done, events.ResultDone)
+    assert [choice.finish_reason for choice in done.choices or ()] == ["other", "length"]
+
+
+def test_an_unknown_channel_is_passed_on_as_neither_answer_nor_thought() -> None:
+    [piece] = received(generating(), line(token("2", "a") | {"channel": "new_channel"}))["2"]
+    assert isinstance(piece, Piece)
+    assert (piece.channel, piece.token, piece.text, piece.reasoning) == ("new_channel", "a", "", "")
+
+
+def test_tool_calls_come_among_the_tokens_in_order() -> None:
+    call = {"event": "tool_call", "id": "2", "index": 0, "call_id": "c", "name": "look", "complete": True}
+    arrived = received(generating(), line(token("2", "a")) + line(call) + line(token("2", "b")))["2"]
+    assert [type(event) for event in arrived] == [Piece, CallPiece, Piece]
+
+
 def test_an_unknown_state_is_passed_on() -> None:
     opened = session()
     opened.send(Ping())
@@ -181,6 +200,7 @@ def test_a_banner_ends_at_64_kib() -> None:
         b"\xff\n",
         b"[" * 100_000 + b"\n",
         b'{"event":"token","id":"2","token":5}\n',
+        b'{"event":"tool_call","id":"2"}\n',
         b'{"event":"done","id":"2"}\n',
         b'{"event":"done"}\n',
     ],

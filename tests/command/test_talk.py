@@ -1,42 +1,17 @@
 """What a conversation remembers, seen by a worker that answers with all that it was told."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import lmwire
+from fake_worker import fake
 from lmwire.command.chat.talk import Talk
-
-REPEATING_WORKER = """
-import json, sys
-
-for line in sys.stdin:
-    request = json.loads(line)
-    done = {"event": "done", "id": request["id"]}
-    if request["cmd"] == "hello":
-        limits = dict.fromkeys(("line_in_bytes", "line_out_bytes", "requests", "queued_bytes"), 1)
-        done |= {"protocol": 1, "worker": "repeating", "pid": 1, "engines": [], "features": [], "limits": limits}
-    elif request["cmd"] == "chat" and request["messages"][-1]["content"] == "refuse":
-        done |= {"event": "error", "error": "refused", "code": "invalid_request", "retryable": False}
-    elif request["cmd"] == "chat":
-        told = ", ".join(f"{message['role']}: {message['content']}" for message in request["messages"])
-        print(json.dumps({"event": "token", "id": request["id"], "token": f"({told})", "token_ids": [1]}))
-        usage = {"prompt_tokens": 1, "cached_tokens": 0, "completion_tokens": 1}
-        timings = {"queued_ms": 0, "total_ms": 0}
-        done |= {"finish_reason": "stop", "seed": 1, "usage": usage, "timings": timings}
-    print(json.dumps(done), flush=True)
-    if request["cmd"] == "quit":
-        break
-"""
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    worker = tmp_path / "worker.py"
-    worker.write_text(REPEATING_WORKER)
-    with Talk([sys.executable, str(worker)], "Be brief.", {}) as talk:
+def talk() -> Iterator[Talk]:
+    with Talk(fake("RecitesTheConversation"), "Be brief.", {}) as talk:
         yield talk
 
 
@@ -61,3 +36,16 @@ def test_a_refused_turn_leaves_no_trace(talk: Talk, capsys: pytest.CaptureFixtur
     with pytest.raises(lmwire.RequestFailed):
         talk.answer("refuse")
     assert answer(talk, "two", capsys) == "(system: Be brief., user: two)\n"
+
+
+def test_a_thought_is_remembered_and_not_shown_in_a_pipe(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(talk, "think", capsys) == "Done.\n"
+    talk.answer("think")
+    assert talk._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
+
+
+def test_a_calls_result_goes_on_with_the_conversation(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+    [call] = talk.answer("call").calls
+    assert capsys.readouterr().out == '{"name": "look", "arguments": {"at": "it"}}\n'
+    assert talk.say([call.result("a cat")]).calls == []
+    assert capsys.readouterr().out == "(system: Be brief., user: call, assistant: , tool: a cat)\n"

@@ -11,12 +11,12 @@ def features_used(command: Command) -> set[str]:
     """What the command uses that protocol 1.0 had not, as the entries of `features`."""
     fields: dict[str, Any] = msgspec.to_builtins(command, str_keys=True)
     used = {command.name, *(f"{command.name}.{field}" for field in fields)}
-    for message in fields.get("messages", ()):
-        used |= {f"{command.name}.messages.{name}" for name in _in_message(message)}
+    for message in _objects(fields.get("messages")):
+        used |= {f"{command.name}.messages.{name}" for name in message}
+        used.add(f"{command.name}.messages.role.{message.get('role')}")
+        used |= {f"{command.name}.messages.content.{part.get('type')}" for part in _objects(message.get("content"))}
     return used.intersection(FEATURES)
 
 
-def _in_message(message: dict[str, Any]) -> list[str]:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    return [*message, f"role.{message['role']}", *(f"content.{part['type']}" for part in parts)]
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []

@@ -1,13 +1,15 @@
 """What a caller gives as keywords and plain data, and the commands made of it.
 
 Each dictionary has the fields of the Struct in lmwire_protocol that it is named after: what they mean, their bounds
-and their defaults stand there. What is wrong with a value is for the worker to say.
+and their defaults stand there. Structs may be given as well. What is wrong with a value is for the worker to say.
 """
 
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from lmwire_protocol import Chat, Format, Function, Generate, Message, NamedTool, Part, Tokenize, Tool
+import msgspec
+
+from lmwire_protocol import Chat, Format, Generate, Message, NamedTool, Part, Tokenize, Tool
 
 
 class MediaDict(TypedDict, total=False):
@@ -163,34 +165,20 @@ Messages: TypeAlias = Sequence[Message | MessageDict]
 
 
 def generate_command(prompt: str | list[int], options: Options) -> Generate:
-    return Generate(prompt=prompt, **_structs(options))
+    return Generate(prompt=prompt, **_plain(options))
 
 
 def chat_command(messages: Messages, options: ChatOptions) -> Chat:
-    return Chat(messages=_messages(messages), **_structs(options))
+    return Chat(messages=_plain([*messages]), **_plain(options))
 
 
 def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_only: bool) -> Tokenize:
-    fields = {**_structs(options), "count_only": count_only}
+    fields = {**_plain(options), "count_only": count_only}
     if isinstance(prompt, str):
         return Tokenize(prompt=prompt, **fields)
-    return Tokenize(messages=_messages(prompt), **fields)
+    return Tokenize(messages=_plain([*prompt]), **fields)
 
 
-def _messages(messages: Messages) -> list[Message]:
-    given: list[Any] = [*messages]
-    return [Message(**message) if isinstance(message, dict) else message for message in given]
-
-
-def _structs(options: Options | TemplateOptions) -> dict[str, Any]:
-    """The options, with Structs where commands look into them."""
-    fields: dict[str, Any] = {**options}
-    if "tools" in fields:
-        fields["tools"] = [_tool(tool) if isinstance(tool, dict) else tool for tool in fields["tools"]]
-    if isinstance(choice := fields.get("tool_choice"), dict):
-        fields["tool_choice"] = NamedTool(**choice)
-    return fields
-
-
-def _tool(tool: dict[str, Any]) -> Tool:
-    return Tool(**{**tool, "function": Function(**tool["function"])})
+def _plain(value: object) -> Any:
+    """The value without Structs. A command is written as well with plain data in it, and then looks into none."""
+    return msgspec.to_builtins(value)

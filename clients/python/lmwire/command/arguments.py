@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import json
 import os
 import shlex
 from collections.abc import Callable
@@ -82,6 +83,7 @@ def _add_chat(subcommands: Any) -> None:
               lmwire chat mlx-community/Qwen3-0.6B-4bit --system "Answer in French." --temperature 0.7
               lmwire chat MODEL -p "Write a haiku about pipes" > haiku.txt
               lmwire chat MODEL -p "Summarise this:" < notes.md
+              lmwire chat MODEL -p "Who wrote it, and when?" --schema book.json < notes.md
               lmwire chat MODEL --worker "ssh studio lmwire worker"
             """),
     )
@@ -99,9 +101,28 @@ def _add_chat(subcommands: Any) -> None:
     parser.add_argument("--top-p", type=float, metavar="P", help="sample from the likeliest tokens that add up to P")
     parser.add_argument("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
     parser.add_argument("--min-p", type=float, metavar="P", help="drop tokens below this share of the likeliest one's")
+    parser.add_argument(
+        "--xtc-probability", type=float, metavar="P", help="how often to leave the likeliest tokens out"
+    )
+    parser.add_argument(
+        "--xtc-threshold", type=float, metavar="P", help="likeliest are those above this (default: 0.1)"
+    )
     parser.add_argument("--repetition-penalty", type=float, metavar="R", help="above 1: repeat less (default: 1, off)")
+    parser.add_argument("--presence-penalty", type=float, metavar="R", help="above 0: say new things (default: 0, off)")
+    parser.add_argument("--frequency-penalty", type=float, metavar="R", help="above 0: the same, for each repetition")
     parser.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text; can be given again")
+    parser.add_argument(
+        "--reasoning", choices=("auto", "on", "off"), help="think before answering (default: auto, as the model does)"
+    )
+    parser.add_argument("--reasoning-budget", type=int, metavar="N", help="tokens of thought at most")
+    parser.add_argument("--schema", type=_json_file, metavar="FILE", help="answer with JSON of this JSON Schema")
+    parser.add_argument(
+        "--tools",
+        type=_json_file,
+        metavar="FILE",
+        help="a JSON list of functions to call; you are asked for what they return",
+    )
     parser.add_argument(
         "--worker",
         type=shlex.split,
@@ -198,6 +219,13 @@ def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
         return importlib.import_module(f"{__package__}.{module}").run(arguments)
 
     return run
+
+
+def _json_file(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error}") from None
 
 
 def _positive(text: str) -> int:

@@ -10,7 +10,23 @@ from ..failures import INTERRUPTED, OK, USAGE, Failure
 from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
-_FIELDS: Final = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "stop")
+_FIELDS: Final = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "xtc_probability",
+    "xtc_threshold",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "stop",
+    "reasoning",
+    "reasoning_budget",
+    "tools",
+)
 
 
 def run(arguments: Namespace) -> int:
@@ -21,7 +37,7 @@ def run(arguments: Namespace) -> int:
             if prompt is None:
                 Conversation(talk, arguments.model).run()
             else:
-                tell(talk.answer(prompt))
+                tell(talk.answer(prompt).result)
     except Stopped:
         return INTERRUPTED
     except lmwire.LmwireError as error:
@@ -42,7 +58,10 @@ def _prompt(given: str | None) -> str | None:
 def _fields(arguments: Namespace) -> dict[str, Any]:
     """The fields of the request that were given; what was not is the worker's to choose."""
     given = vars(arguments)
-    return {name: given[name] for name in _FIELDS if given[name] is not None}
+    fields = {name: given[name] for name in _FIELDS if given[name] is not None}
+    if arguments.schema is not None:
+        fields["format"] = {"type": "json_schema", "schema": arguments.schema}
+    return fields
 
 
 def _sentence(error: lmwire.LmwireError) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 import lmwire
 from lmwire_protocol.events import ResultDone
 
-from .display import dim
+from .display import dim, printable
 from .keyboard import unechoed
 from .talk import Stopped, Talk
 
@@ -36,7 +36,7 @@ class Conversation:
         with suppress(ImportError):
             import readline  # noqa: F401 (gives `input` line editing and a history; may write to stdout at once)
         note(f"{self._model} is ready. /help lists the commands, Ctrl-D leaves.")
-        while (line := _read()) is not None:
+        while (line := _read(_PROMPT)) is not None:
             match line.strip():
                 case "":
                     continue
@@ -54,14 +54,24 @@ class Conversation:
                     print()
 
     def _say(self, prompt: str) -> None:
+        """Says `prompt`, and then the results of what the model calls, as long as it calls something."""
+        turn: list[lmwire.MessageDict] = [{"role": "user", "content": prompt}]
+        while turn:
+            turn = [call.result(_read(f"{printable(call.name)}: ") or "") for call in self._answer(turn)]
+
+    def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
+        """Shows an answer and returns the calls in it."""
         try:
             with unechoed():
-                result = self._talk.answer(prompt)
-            tell(result)
+                reply = self._talk.say(turn)
         except Stopped:
             note("stopped")
         except lmwire.RequestFailed as failure:
             note(str(failure))
+        else:
+            tell(reply.result)
+            return reply.calls
+        return []
 
 
 def tell(result: ResultDone) -> None:
@@ -75,11 +85,11 @@ def tell(result: ResultDone) -> None:
     note(", ".join(parts))
 
 
-def _read() -> str | None:
+def _read(prompt: str) -> str | None:
     """The next line; None when the person leaves: Ctrl-D, or Ctrl-C twice."""
     for hint in ("Ctrl-C once more leaves, as Ctrl-D does.", None):
         try:
-            return input(_PROMPT)
+            return input(prompt)
         except EOFError:
             break
         except KeyboardInterrupt:

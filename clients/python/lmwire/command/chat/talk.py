@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import lmwire
-from lmwire_protocol import Message
+from lmwire.answer import whole_answer
 from lmwire_protocol.events import Progress, ResultDone
 
 from .display import Plain, display
@@ -15,6 +15,14 @@ from .progress import LoadProgress
 
 class Stopped(Exception):
     """The person stopped the answer; the worker has ended it."""
+
+
+class Reply(NamedTuple):
+    """What an answer leaves to do and to say, when its text has been shown."""
+
+    calls: list[lmwire.ToolCall]
+    """Tool calls; their results are the next thing to say."""
+    result: ResultDone
 
 
 class Talk:
@@ -33,7 +41,7 @@ class Talk:
         self._runner = asyncio.Runner()
         self._worker = lmwire.AsyncWorker(command)
         self._fields = fields
-        self._system = [Message("system", system)] if system else []
+        self._system: list[lmwire.MessageDict] = [{"role": "system", "content": system}] if system else []
         self._messages = [*self._system]
 
     def __enter__(self) -> Self:
@@ -54,21 +62,32 @@ class Talk:
         with LoadProgress() as progress:
             self._runner.run(self._load(model, progress))
 
-    def answer(self, prompt: str) -> ResultDone:
+    def answer(self, prompt: str) -> Reply:
         """Says `prompt`, shows the answer and remembers both.
 
         Raises:
-            Stopped: what came of the answer is remembered.
+            Stopped: what came of the answer's text is remembered.
             RequestFailed: the worker refused it; nothing is remembered.
         """
-        messages = [*self._messages, Message("user", prompt)]
-        pieces: list[str] = []
+        return self.say([{"role": "user", "content": prompt}])
+
+    def say(self, turn: Sequence[lmwire.MessageDict]) -> Reply:
+        """The same for any messages, as the results of tool calls."""
+        messages = [*self._messages, *turn]
+        pieces: list[lmwire.Piece | lmwire.CallPiece] = []
         try:
-            with display() as shown:
-                return self._runner.run(self._answer(messages, pieces, shown))
-        finally:
-            if pieces:
-                self._messages = [*messages, Message("assistant", "".join(pieces))]
+            with display(formatted="format" not in self._fields) as shown:
+                result = self._runner.run(self._answer(messages, pieces, shown))
+                answer = whole_answer(pieces, result.finish_reason)
+                for call in answer.tool_calls:
+                    shown.call(call)
+        except BaseException:
+            # Calls without results would leave the conversation with an open end.
+            if text := "".join(piece.text for piece in pieces):
+                self._messages = [*messages, {"role": "assistant", "content": text}]
+            raise
+        self._messages = [*messages, answer.message]
+        return Reply(answer.tool_calls, result)
 
     def forget(self) -> None:
         """Begins anew, with the system message alone."""
@@ -80,12 +99,20 @@ class Talk:
 
         await self._worker.load(model, on_progress=show)
 
-    async def _answer(self, messages: list[Message], pieces: list[str], shown: Plain) -> ResultDone:
+    async def _answer(
+        self,
+        messages: Sequence[lmwire.MessageDict],
+        pieces: list[lmwire.Piece | lmwire.CallPiece],
+        shown: Plain,
+    ) -> ResultDone:
         try:
             async with self._worker.chat(messages, **self._fields) as stream:
                 async for piece in stream:
-                    pieces.append(piece.text)
-                    shown.show(piece.text)
+                    pieces.append(piece)
+                    if piece.reasoning:
+                        shown.think(piece.reasoning)
+                    if piece.text:
+                        shown.show(piece.text)
                 return stream.result
         except asyncio.CancelledError:
             raise Stopped from None
