@@ -125,7 +125,7 @@ def sizes(values: list[Any], kind: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(("command", "path", "kind"), bounded_fields(), ids=lambda value: str(value)[:40])
-def test_every_bound_has_a_vector_at_it_and_one_just_beyond(command: str, path: str, kind: Any) -> None:
+def test_every_bound_has_a_vector_at_it_and_one_just_beyond(command: str, path: Path, kind: Any) -> None:
     inside = sizes(values_at(path, VALID_COMMANDS, command), kind)
     outside = sizes(values_at(path, INVALID_COMMANDS, command), kind)
     step = 1e-6 if isinstance(kind, inspect.FloatType) else 1
