@@ -102,6 +102,11 @@ class ServesAll(Good):
     def hello(self, request: Request) -> None:
         send(greeting(request["id"], "newest", FEATURES))
 
+    def load(self, request: Request) -> None:
+        sizes = dict.fromkeys(("vocab_size", "layers", "hidden_size", "context_len", "weights_bytes"), 1)
+        model = {"path": request["path"], "model_type": "fake", "capabilities": ["generate", "chat"], **sizes}
+        send({"event": "done", "id": request["id"], **model})
+
     def generate(self, request: Request) -> None:
         send(token(request["id"], json.dumps(request)), result(request["id"], "stop"))
 

@@ -16,6 +16,8 @@ from typing import Self
 LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
 MOCK_WORKER = f"{LMWIRE} worker --mock"
 """For `lmwire chat --worker`."""
+FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
+"""The same, with the name of a fake behind it."""
 REPOSITORY = Path(__file__).parent.parent
 
 _SECONDS = 60

@@ -1,10 +1,14 @@
 """`lmwire chat` in a pipeline: one answer, and nothing else on stdout."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from lmwire_command import MOCK_WORKER, lmwire
+from lmwire_command import FAKE_WORKER, MOCK_WORKER, lmwire
 
 MOCK = ("chat", "mock", "--worker", MOCK_WORKER)
+ECHO = ("chat", "echo", "--worker", f"{FAKE_WORKER} ServesAll", "-p", "Hi")
 FAILED, USAGE = 1, 64
 
 
@@ -27,6 +31,47 @@ def test_the_model_can_come_from_the_environment() -> None:
 
 def test_options_reach_the_request() -> None:
     assert lmwire(*MOCK, "-p", "one two three ", "--max-tokens", "2").stdout == "one two \n"
+
+
+def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
+    schema, tools = {"type": "object"}, [{"type": "function", "function": {"name": "look"}}]
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    given = {
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.1,
+        "xtc_probability": 0.5,
+        "xtc_threshold": 0.2,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.1,
+        "frequency_penalty": -0.2,
+        "seed": 7,
+        "reasoning": "on",
+        "reasoning_budget": 100,
+    }
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    files = ["--schema", str(tmp_path / "schema.json"), "--tools", str(tmp_path / "tools.json")]
+    request = json.loads(lmwire(*ECHO, *options, *files, "--stop", ".", "--stop", "!", "--system", "Be brief.").stdout)
+    assert request == {
+        "id": request["id"],
+        "cmd": "chat",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "format": {"type": "json_schema", "schema": schema},
+        "tools": tools,
+        "stop": [".", "!"],
+        **given,
+    }
+
+
+def test_a_file_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    for path in (tmp_path / "broken.json", tmp_path / "missing.json"):
+        result = lmwire(*ECHO, "--schema", str(path))
+        assert (result.returncode, result.stdout) == (USAGE, "")
+        assert f"--schema: {path}: " in result.stderr
 
 
 def test_without_a_model_it_talks_to_the_one_that_is_built_in() -> None:

@@ -1,9 +1,10 @@
 """`lmwire chat` on a terminal: a conversation."""
 
-from lmwire_command import MOCK_WORKER, Terminal
+from lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
 
 ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
 SHORT = ("chat", "mock", "--worker", MOCK_WORKER)
+RECITING = ("chat", "it", "--worker", f"{FAKE_WORKER} RecitesTheConversation")
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 
 
@@ -64,6 +65,25 @@ def test_a_refused_turn_is_told_and_the_conversation_goes_on() -> None:
         terminal.read_until("> ")
         terminal.type(f"hello{ENTER}")
         terminal.read_until("`temperature`")
+        terminal.read_until("> ")
+
+
+def test_a_thought_is_shown_before_the_answer() -> None:
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"think{ENTER}")
+        terminal.read_until("thought []")
+        terminal.read_until("Done.")
+
+
+def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"call{ENTER}")
+        terminal.read_until('look({"at": "it"})')
+        terminal.read_until("look: ")
+        terminal.type(f"a cat{ENTER}")
+        terminal.read_until("tool: a cat)")
         terminal.read_until("> ")
 
 
