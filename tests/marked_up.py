@@ -1,0 +1,115 @@
+"""Answers told apart, for tests: tokenizers that have nothing but markers, a reader of calls, and joined parts."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerFast
+
+from lmwire_worker.text.answers import Answer, Syntax, Text
+from lmwire_worker.text.tools import CallText, ToolFormat
+
+TAGS = ("<think>", "</think>")
+GEMMA4 = ("<|channel>", "<channel|>")
+XTML = ("<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>")
+HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>", "<|constrain|>")
+
+
+def tokenizer_with(*markers: str, **options: Any) -> TokenizerWrapper:
+    """A tokenizer whose vocabulary is these markers; options are the wrapper's."""
+    words = {word: index for index, word in enumerate(("?", *markers))}
+    fast = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel(words, "?")), unk_token="?")
+    return TokenizerWrapper(fast, **options)
+
+
+def syntax_of(*markers: str, model_type: str = "llama", tools: ToolFormat | None = None, **options: Any) -> Syntax:
+    """The syntax of a model with these markers."""
+    return Syntax.of(tokenizer_with(*markers, **options), model_type, tools)
+
+
+class LetterCalls:
+    """Reads calls as `a(12)b()`: a name of letters, then arguments that are digits. Gives each as soon as it can.
+
+    In a bare section it is lost at the first character that can be no part of it.
+    """
+
+    def __init__(self, tools: Sequence[Any] = (), *, bare: bool = False) -> None:
+        self.lost = False
+        self._bare = bare
+        self._calls = 0
+        self._name = ""
+        self._inside = False
+        self._open = ""
+
+    def push(self, text: str) -> list[CallText]:
+        pieces = []
+        for character in text:
+            if self._bare and not (character.isalnum() or character in "() "):
+                self.lost = True
+            self._open += character
+            pieces += self._read(character)
+        return pieces
+
+    def end(self, closed: bool = True) -> tuple[list[CallText], str]:
+        pieces = [CallText(self._calls, complete=False)] if self._inside else []
+        return pieces, self._open
+
+    def _read(self, character: str) -> Iterable[CallText]:
+        if self.lost or (self._name == "!" and not self._inside):
+            return
+        if not self._inside and character == "(" and self._name:
+            self._inside = True
+            yield CallText(self._calls, name=self._name)
+        elif self._inside and character == ")":
+            yield CallText(self._calls, complete=True)
+            self._calls, self._name, self._inside, self._open = self._calls + 1, "", False, ""
+        elif self._inside:
+            yield CallText(self._calls, arguments=character)
+        else:
+            self._name = self._name + character if character.isalpha() else "!"
+
+
+CALLS = ToolFormat("letters", "<call>", "</call>", LetterCalls)
+TO_THE_END = ToolFormat("letters", "[CALL]", "", LetterCalls)
+BARE = ToolFormat("letters", "<|call|>", "", lambda tools: LetterCalls(tools, bare=True), bare=True)
+
+
+def cut(text: str, places: Iterable[int]) -> list[str]:
+    """The text in pieces, cut at these places modulo its length."""
+    borders = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[start:end] for start, end in pairwise(borders)]
+
+
+def parts_of(
+    pieces: Iterable[str], syntax: Syntax, state: str | None = None, *, finished: bool = True, reads_calls: bool = True
+) -> list[tuple[str, ...]]:
+    """What an answer that comes in these pieces is told apart into, neighbours joined.
+
+    Text is `(channel, text)`, a call `("call", number, name, arguments, "whole" | "taken back")`.
+    """
+    answer = Answer(syntax, syntax.initial if state is None else state, (), reads_calls)
+    parts = [part for piece in pieces for part in answer.push(piece)]
+    return joined(parts + answer.end(finished))
+
+
+def joined(parts: Iterable[Text | CallText]) -> list[tuple[str, ...]]:
+    """Neighbouring texts of one channel, and the pieces of a call, put together."""
+    whole: list[list[str]] = []
+    for part in parts:
+        if isinstance(part, Text):
+            if whole and whole[-1][0] == part.channel:
+                whole[-1][1] += part.text
+            else:
+                whole.append([part.channel, part.text])
+            continue
+        if part.name is not None:
+            whole.append(["call", str(part.index), part.name, "", ""])
+        call = whole[-1]
+        assert call[:2] == ["call", str(part.index)], "a piece of a call that did not begin"
+        assert call[4] == "", "a piece of a call that had ended"
+        call[3] += part.arguments
+        call[4] = {None: "", True: "whole", False: "taken back"}[part.complete]
+    return [tuple(part) for part in whole]
