@@ -132,26 +132,28 @@ FORMATS: Final[dict[str, ToolFormat]] = {
 """Every format by its name."""
 
 _SIGNS: Final = {
-    "<|start|>assistant to=functions.": "harmony",
     "<tool_call>": "json_tools",
     "<|python_tag|>": "llama3_json",
     '{"name": function name, "parameters":': "llama3_json",
 }
-"""What in a template that mlx-lm knows no parser for tells the format."""
+"""What tells the format in a template that mlx-lm knows no parser for."""
 
 
 def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat | None:
-    """How a model writes its tool calls: as mlx-lm infers it, or one of those that it does not know.
+    """How a model writes its tool calls: as mlx-lm infers it, or in one of the formats that it does not know.
 
-    None: the model's template knows no tools, and there is no agreed way to tell it of them.
+    A model whose own way is unknown, or that has none, can be told in the prompt how to write them: in Python, which
+    Gemma is used to, or in JSON. None: it has no chat template, and no conversation to be told in.
     """
     if tokenizer.tool_parser is not None:
         return FORMATS.get(tokenizer.tool_parser.__module__.rpartition(".")[2])
+    if model_type == "gpt_oss":
+        return FORMATS["harmony"]
     templates = tokenizer.chat_template or ""
     template = templates if isinstance(templates, str) else "".join(templates.values())
-    for marker, name in _SIGNS.items():
-        if marker in template:
+    for sign, name in _SIGNS.items():
+        if sign in template:
             return FORMATS[name]
-    if model_type.startswith("gemma"):
-        return FORMATS["gemma3_code"]
-    return None
+    if not tokenizer.has_chat_template:
+        return None
+    return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]
