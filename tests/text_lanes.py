@@ -8,9 +8,9 @@ from typing import Any
 
 import mlx_lm
 
-from lmwire_protocol import Chat, Generate, Load, RequestError
-from lmwire_protocol.commands import Message
-from lmwire_worker.lane import Failed, Piece, Prefilled
+from lmwire_protocol import Chat, Generate, Load, Message, RequestError
+from lmwire_protocol.events import Logprob
+from lmwire_worker.lane import CallPiece, Failed, Outcome, Prefilled
 from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 
@@ -18,10 +18,25 @@ FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 
 @dataclass
+class Call:
+    """A tool call, put together."""
+
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    complete: bool | None = None
+
+
+@dataclass
 class Answer:
-    """What a request gave, all in all."""
+    """What a choice gave, all in all."""
 
     text: str = ""
+    """The content."""
+    reasoning: str = ""
+    thought: int = 0
+    calls: list[Call] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     generated: int = 0
     finish_reason: str | None = None
@@ -35,44 +50,77 @@ class Driver:
 
     def __init__(self, lane: TextLane) -> None:
         self.lane = lane
-        self.answers: dict[int, Answer] = {}
-        self.running: set[int] = set()
+        self.choices: dict[int, list[Answer]] = {}
+        self._unfinished: dict[int, int] = {}
 
-    def add(self, key: int, request: Generate | Chat, seed: int = 0) -> None:
-        self.lane.add(key, request, seed)
-        self.answers[key] = Answer()
-        self.running.add(key)
+    @property
+    def answers(self) -> dict[int, Answer]:
+        """Each request's first choice."""
+        return {key: choices[0] for key, choices in self.choices.items()}
+
+    @property
+    def running(self) -> set[int]:
+        return set(self._unfinished)
+
+    def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
+        self.lane.add(key, request, seed, raw=raw)
+        self.choices[key] = [Answer() for _ in range(request.n)]
+        self._unfinished[key] = request.n
 
     def remove(self, key: int) -> Answer:
-        self.running.remove(key)
-        self.answers[key].text += self.lane.remove(key).text
+        for outcome in self.lane.remove(key):
+            self._take(outcome)
+        del self._unfinished[key]
         return self.answers[key]
 
     def step(self) -> None:
         for outcome in self.lane.step():
-            answer = self.answers[outcome.key]
-            assert outcome.key in self.running, "an outcome after the end"
-            if isinstance(outcome, Prefilled):
-                answer.prefilled.append((outcome.done, outcome.total))
-            elif isinstance(outcome, Failed):
-                answer.error = outcome.error
-                self.running.remove(outcome.key)
-            elif isinstance(outcome, Piece):
-                answer.text += outcome.text
-                answer.token_ids += outcome.token_ids
-                answer.generated += outcome.generated
-                answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
-                if outcome.finish_reason is not None:
-                    self.running.remove(outcome.key)
+            assert outcome.key in self._unfinished, "an outcome after the end"
+            self._take(outcome)
 
     def steps(self, count: int) -> None:
         for _ in range(count):
             self.step()
 
     def finish(self) -> dict[int, Answer]:
-        while self.running:
+        while self._unfinished:
             self.step()
         return self.answers
+
+    def _take(self, outcome: Outcome) -> None:
+        choices = self.choices[outcome.key]
+        if isinstance(outcome, Prefilled):
+            choices[0].prefilled.append((outcome.done, outcome.total))
+        elif isinstance(outcome, Failed):
+            choices[0].error = outcome.error
+            del self._unfinished[outcome.key]
+        elif isinstance(outcome, CallPiece):
+            self._take_call(choices[outcome.choice], outcome)
+        else:
+            answer = choices[outcome.choice]
+            assert answer.finish_reason is None, "a piece after the choice's end"
+            if outcome.channel == "reasoning":
+                answer.reasoning += outcome.text
+            else:
+                answer.text += outcome.text
+            answer.token_ids += outcome.token_ids
+            answer.logprobs += outcome.logprobs or []
+            answer.generated += outcome.generated
+            answer.thought += outcome.thought
+            answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
+            if outcome.finish_reason is not None:
+                self._unfinished[outcome.key] -= 1
+                if not self._unfinished[outcome.key]:
+                    del self._unfinished[outcome.key]
+
+    def _take_call(self, answer: Answer, piece: CallPiece) -> None:
+        if piece.index == len(answer.calls):
+            answer.calls.append(Call(piece.call_id, piece.name))
+            assert piece.name, "a call's first piece has its name"
+        call = answer.calls[piece.index]
+        assert call.complete is None, "a piece after the call's end"
+        call.arguments += piece.arguments
+        call.complete = piece.complete
 
 
 def ask(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
@@ -81,6 +129,19 @@ def ask(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -
     for key, request in enumerate(requests):
         driver.add(key, request, seeds[key] if seeds else 0)
     return list(driver.finish().values())
+
+
+def ask_alone(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+    """The requests' answers, given one after another."""
+    return [ask(lane, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
+
+
+def choices(lane: TextLane, request: Generate | Chat, seed: int = 0) -> list[Answer]:
+    """One request's answers."""
+    driver = Driver(lane)
+    driver.add(0, request, seed)
+    driver.finish()
+    return driver.choices[0]
 
 
 def open_lane(folder: Path, *, trust_remote_code: bool = False) -> TextLane:

@@ -9,8 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
-from lmwire_protocol import Chat, Generate
-from lmwire_protocol.commands import Message, TextPart
+from lmwire_protocol import Chat, Generate, Message, TextPart
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
 from text_lanes import FAMILIES, Driver, ask, chat, expected, open_lane, stock
@@ -75,7 +74,7 @@ def test_a_prompt_that_brings_its_beginning_of_text_token_gets_no_second_one(tmp
 
 def test_a_message_in_parts_is_their_text(lane_of: LaneOf) -> None:
     parts = Chat(
-        messages=[Message(role="user", content=[TextPart("text", "one "), TextPart("text", "two")])], max_tokens=8
+        messages=[Message(role="user", content=[TextPart("one "), TextPart("two")])], max_tokens=8
     )
     in_parts, whole = ask(lane_of("qwen3"), parts, chat("one two", max_tokens=8))
     assert in_parts == whole

@@ -17,7 +17,9 @@ from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, K
 
 from lmwire_protocol.commands import Generation
 
-from .penalties import RepetitionPenalty
+from .constraints import Constraint, Masks
+from .logprobs import Handle, Logprobs
+from .penalties import EndBan, Penalties
 from .sampling import BatchSampler
 
 LONGEST_SLICE: Final = 2048
@@ -34,8 +36,10 @@ class Row(Protocol):
 
     request: Generation
     seed: int
+    prompt: list[int]
+    constraint: Constraint | None
 
-    def push(self, token: int) -> bool:
+    def push(self, token: int, logprob: Handle | None) -> bool:
         """Takes the row's next token. False: that was its last, and the row leaves the batch."""
         ...
 
@@ -47,10 +51,11 @@ class Generator(BatchGenerator):
         model: What mlx-lm loaded.
         rows: Decoded together, at most.
         prompts: Processed together, at most.
+        ends: The model's end-of-turn tokens.
     """
 
-    def __init__(self, model: nn.Module, rows: int, prompts: int) -> None:
-        table = _Table()
+    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int]) -> None:
+        table = _Table(ends)
         super().__init__(
             model,
             sampler=table,
@@ -64,10 +69,29 @@ class Generator(BatchGenerator):
 
     def add(self, row: Row, prompt: list[int]) -> int:
         """Queues a row and returns its uid."""
-        cache = make_prompt_cache(self.model)
+        return self._insert(row, prompt, make_prompt_cache(self.model), [])
+
+    def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+        """Puts a row first in the queue whose cache holds all of its tokens but the last, and returns its uid.
+
+        The cache is the row's own from now on.
+        """
+        uid = self._insert(row, tokens[-1:], cache, tokens[:-1])
+        self._unprocessed_sequences.rotate(1)
+        return uid
+
+    def cache_of(self, uid: int) -> list[Any]:
+        """A copy of what a row's cache holds; the row's prompt is done but for its last token."""
+        batch = self._prompt_batch
+        index = batch.uids.index(uid)
+        cache = [_row_of(layer, index) for layer in batch.prompt_cache]
+        mx.eval([layer.state for layer in cache])  # it would hold the whole batch otherwise
+        return cache
+
+    def _insert(self, row: Row, tokens: list[int], cache: list[Any], held: list[int]) -> int:
         for layer in cache:
             layer.merge = _merge
-        (uid,) = self.insert([prompt], caches=[cache])
+        (uid,) = self.insert([tokens], caches=[cache], all_tokens=[held])
         self._rows[uid] = row
         return uid
 
@@ -94,8 +118,9 @@ class Generator(BatchGenerator):
 class _Table:
     """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends: set[int]) -> None:
         self.rows: dict[int, Row] = {}
+        self.ends = ends
 
     def __call__(self, logprobs: mx.array) -> mx.array:
         raise RuntimeError(
@@ -130,38 +155,58 @@ class _Rows(_Batch, GenerationBatch):
     def _plan(self) -> None:
         """Prepares the sampling of this composition of rows."""
         self._planned = list(self.uids)
-        table: dict[int, Row] = self.fallback_sampler.rows
-        self._rows = [table[uid] for uid in self.uids]
-        requests = [row.request for row in self._rows]
-        self._penalise = RepetitionPenalty(requests, self.tokens)
-        self._sample = BatchSampler(requests, [row.seed for row in self._rows], [len(t) for t in self.tokens])
-        self._next_logprobs = [None] * len(self.uids)  # mlx-lm filters and joins them with the rows
+        table: _Table = self.fallback_sampler
+        self._rows = rows = [table.rows[uid] for uid in self.uids]
+        requests = [row.request for row in rows]
+        sampled = [len(history) + 1 - len(row.prompt) for row, history in zip(rows, self.tokens, strict=True)]
+        self._penalise = Penalties(requests, self.tokens)
+        self._ban = EndBan(requests, sampled, table.ends)
+        self._masks = Masks([row.constraint for row in rows])
+        self._sample = BatchSampler(requests, [row.seed for row in rows], [len(t) for t in self.tokens], table.ends)
+        self._look = Logprobs(requests)
 
     def _step(self) -> tuple[list[int], list[Any]]:
-        """Starts the next token's evaluation and returns the token before it, of each row."""
+        """Starts the next token's evaluation and returns the token before it, of each row, and its handle."""
         if self._planned != self.uids:
             self._plan()
         inputs = self._current_tokens = self._next_tokens
-        logits = self.model(inputs[:, None], cache=self.prompt_cache)[:, -1, :]
-        self._next_tokens = self._sample(self._penalise(logits, inputs))
-        mx.async_eval(self._next_tokens)
+        handles = self._next_logprobs  # mlx-lm filters and joins them with the rows
+        raw = self.model(inputs[:, None], cache=self.prompt_cache)[:, -1, :]
+        logits = self._ban(self._penalise(raw, inputs))
+        if not self._masks.idle:
+            mx.async_eval(logits)  # runs while the masks are made
+            logits = self._masks(logits, inputs.tolist())  # pyright: ignore[reportArgumentType]
+        self._next_tokens = self._sample(logits)
+        self._next_logprobs = self._look(raw, self._next_tokens)
+        mx.async_eval(self._next_tokens, self._look.pending)
         tokens: Any = inputs.tolist()
         for history, token in zip(self.tokens, tokens, strict=True):
             history.append(token)
-        return tokens, []
+        return tokens, handles
 
     def next(self) -> list[Any]:
         """One token for each row; returns the rows (`Row`), of which those that ended have left the batch."""
         if not self.uids:
             return []
-        tokens, _ = self._step()
+        before, handles = self._next_tokens, self._next_logprobs
+        try:
+            tokens, handles = self._step()
+        except Exception:
+            if self._planned == self.uids:
+                self._push(before.tolist(), handles)  # they were there before the failure, which may come of them
+            raise
         rows = self._rows
-        keep = [index for index, (row, token) in enumerate(zip(rows, tokens, strict=True)) if row.push(token)]
+        keep = self._push(tokens, handles)
         if len(keep) < len(rows):
             for uid in set(self.uids).difference(self.uids[index] for index in keep):
                 del self.fallback_sampler.rows[uid]
             self.filter(keep)
         return rows
+
+    def _push(self, tokens: Any, handles: list[Any]) -> list[int]:
+        """Gives each row its token; which ones go on."""
+        together = zip(self._rows, tokens, handles, strict=True)
+        return [index for index, (row, token, handle) in enumerate(together) if row.push(token, handle)]
 
 
 class _Prompts(_Batch, PromptProcessingBatch):
@@ -194,6 +239,16 @@ class _Prompts(_Batch, PromptProcessingBatch):
 def batches(model: nn.Module) -> bool:
     """Whether several rows can run together: some caches cannot be joined, and would spoil the whole batch."""
     return all(hasattr(cache, "merge") for cache in _parts(make_prompt_cache(model)))
+
+
+def prefill(model: nn.Module, tokens: list[int]) -> list[Any]:
+    """A cache that holds all of the tokens but the last, which is tried out."""
+    cache = make_prompt_cache(model)
+    for start in range(0, len(tokens) - 1, LONGEST_SLICE):
+        model(mx.array([tokens[start : min(start + LONGEST_SLICE, len(tokens) - 1)]]), cache=cache)
+        mx.eval([layer.state for layer in cache])
+    mx.eval(model(mx.array([tokens[-1:]]), cache=copy.deepcopy(cache)))
+    return cache
 
 
 def takes_padding(model: nn.Module) -> bool:
@@ -238,6 +293,13 @@ def _joinable(cache: Any) -> Any:
     if isinstance(cache, CacheList):
         return CacheList(*map(_joinable, cache.caches))
     return cache if hasattr(cache, "extend") else type(cache).merge([cache])
+
+
+def _row_of(cache: Any, index: int) -> Any:
+    """A copy of one row's part."""
+    if isinstance(cache, CacheList):
+        return CacheList(*(_row_of(part, index) for part in cache.caches))
+    return cache.extract(index) if hasattr(cache, "extract") else copy.deepcopy(cache)
 
 
 def _single(cache: Any) -> Any:

@@ -26,21 +26,24 @@ class Detokenizer(Protocol):
         ...
 
 
-def make_detokenizers(tokenizer: TokenizerWrapper) -> Callable[[Sequence[int] | None], Detokenizer]:
-    """What makes a detokenizer for each row of a model.
+def make_detokenizers(
+    tokenizer: TokenizerWrapper,
+) -> tuple[Callable[[Sequence[int] | None], Detokenizer], Callable[[int], bytes]]:
+    """What makes a detokenizer for each row of a model, and what tells a single token's own bytes.
 
-    It is called with the prompt's tokens when the text continues the prompt, and with None when it is an answer of
-    its own, whose first space is the tokenizer's and not the model's.
+    The former is called with the prompt's tokens when the text continues the prompt, and with None when it is an
+    answer of its own, whose first space is the tokenizer's and not the model's.
     """
     stock: Any = tokenizer.detokenizer
     if isinstance(stock, BPEStreamingDetokenizer):
         added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
         to_bytes = _Memo(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None, trims_again=False)
+        return lambda prompt: _Bytes(to_bytes, trims=prompt is None, trims_again=False), to_bytes.__getitem__
     if isinstance(stock, SPMStreamingDetokenizer):
         to_bytes = _Memo(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" "))
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None and stock.trim_space, trims_again=True)
-    return lambda prompt: _Decoded(tokenizer.decode, prompt or ())
+        trims = stock.trim_space
+        return lambda prompt: _Bytes(to_bytes, trims=prompt is None and trims, trims_again=True), to_bytes.__getitem__
+    return lambda prompt: _Decoded(tokenizer.decode, prompt or ()), lambda token: tokenizer.decode([token]).encode()
 
 
 class _Memo(dict[int, bytes]):

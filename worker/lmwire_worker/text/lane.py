@@ -1,22 +1,30 @@
 """The text lane: requests on a language model that mlx-lm loaded, answered together."""
 
+import copy
 import gc
 import time
-from typing import Final
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from lmwire_protocol import Chat, Generate, RequestError
+from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
-from .batching import Generator, batches, takes_padding
+from .answers import Answer, Syntax
+from .batching import Generator, batches, prefill, takes_padding
+from .constraints import Grammars
 from .detokenizer import make_detokenizers
+from .logprobs import Describe
 from .pace import Pace
-from .prompts import prompt_tokens
-from .stops import StopScanner, StopStrings
+from .penalties import check_logit_bias
+from .prompts import Prompt, read_prompt
+from .stops import StopStrings
 from .stream import Stream
+from .tools import find_format
 
 ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 8
@@ -37,38 +45,39 @@ class TextLane:
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._tokenizer: TokenizerWrapper | None = tokenizer
-        self._detokenizer = make_detokenizers(tokenizer)
         self._ends = set(tokenizer.eos_token_ids)
+        self._detokenizer, token_bytes = make_detokenizers(tokenizer)
+        self._describe = Describe(token_bytes)
+        self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
+        self._grammars = Grammars(tokenizer, model.vocab_size, self._ends)
         self._pace = Pace()
-        self._streams: dict[int, Stream] = {}
+        self._requests: dict[int, list[Stream]] = {}
+        """The streams of each key that have not ended."""
         self._by_uid: dict[int, Stream] = {}
+        self._broken: deque[Stream] = deque()
+        """After an exception in a step: the streams that wait to be started again."""
+        self._restarted = False
+        """Since the last step that went well."""
         self._generator: Generator | None = None
 
-    def add(self, key: int, request: Generate | Chat, seed: int) -> int:
-        assert self._network is not None and self._tokenizer is not None
-        tokens = prompt_tokens(request, self._tokenizer, self.model.vocab_size)
-        room = self.model.context_len - len(tokens)
-        if room < 0:
-            problem = f"the prompt has {len(tokens)} tokens, and this model's context holds {self.model.context_len}"
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
+        prompt = self._read(request)
+        check_logit_bias(request, self.model.vocab_size)
+        length = len(prompt.tokens)
+        if length > self.model.context_len:
+            problem = f"the prompt has {length} tokens, and this model's context holds {self.model.context_len}"
             raise RequestError("context_overflow", problem)
-        stream = Stream(
-            key,
-            request,
-            seed,
-            max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
-            ends=self._ends,
-            detokenizer=self._detokenizer(None if isinstance(request, Chat) else tokens),
-            stops=StopScanner(StopStrings(request.stop)) if request.stop else None,
-        )
-        if self._generator is None:
-            self._generator = Generator(self._network, self.rows, self._prompts_together)
-        stream.uid = self._generator.add(stream, tokens)
-        self._streams[key] = self._by_uid[stream.uid] = stream
-        return len(tokens)
+        streams = self._streams(key, request, seed, prompt, raw=raw)
+        self._requests[key] = streams
+        shared = length > 1  # the other choices wait for the first one's cache
+        for stream in streams[:1] if shared else streams:
+            self._enter(stream, self._batch().add(stream, prompt.tokens))
+        return length
 
     def step(self) -> list[Outcome]:
-        generator = self._generator
-        assert generator is not None
+        if self._broken:
+            return self._restart(self._broken.popleft())
+        generator = self._batch()
         prompts = generator.prompts_in_work
         running = generator.running
         generator.prefill_step_size = self._pace.slice(running, prompts)
@@ -76,32 +85,28 @@ class TextLane:
         try:
             progress, rows = generator.advance()
         except Exception as error:
-            return self._fail(error)
+            return self._break(error)
+        self._restarted = False
         seconds = time.perf_counter() - started
-        outcomes: list[Outcome] = [row.outcome for row in rows]
-        for row in rows:
-            if row.ended:
-                self._forget(row)
+        outcomes = self._collect(rows)
         longest = 0
         for response in progress:
-            stream = self._by_uid[response.uid]
+            if (stream := self._by_uid.get(response.uid)) is None:
+                continue  # its request failed in this very step
             done, total = response.progress
             longest = max(longest, done - stream.prefilled)
-            stream.prefilled = done
-            outcomes.append(Prefilled(stream.key, done, total))
-            if response.end_of_prompt and stream.only_prefills:
-                generator.drop(stream.uid)
-                self._forget(stream)
-                outcomes.append(Piece(stream.key, finish_reason="length"))
+            outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
         self._pace.learn(seconds, running, longest * len(progress))
         return outcomes
 
-    def remove(self, key: int) -> Piece:
-        assert self._generator is not None
-        stream = self._streams[key]
-        self._generator.drop(stream.uid)
-        self._forget(stream)
-        return stream.end(None)
+    def remove(self, key: int) -> Sequence[Outcome]:
+        streams = self._requests[key]
+        self._drop(key)
+        return [outcome for stream in streams for outcome in stream.end(None)]
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        prompt = self._read(request)
+        return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
         return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
@@ -120,21 +125,142 @@ class TextLane:
         self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
         self._reset()
 
+    # Requests.
+
+    def _read(self, request: Generate | Chat | Tokenize) -> Prompt:
+        assert self._tokenizer is not None
+        return read_prompt(request, self._tokenizer, self.model.vocab_size, self._syntax)
+
+    def _streams(self, key: int, request: Generate | Chat, seed: int, prompt: Prompt, *, raw: bool) -> list[Stream]:
+        """One for each choice."""
+        room = self.model.context_len - len(prompt.tokens)
+        chats = isinstance(request, Chat)
+        continues = not chats or request.prefix or not request.add_generation_prompt
+        answers = [self._answer(request, prompt) if chats and not raw else None for _ in range(request.n)]
+        thinking = answers[0] is not None and answers[0].channel == "reasoning"
+        constraint = self._grammars.constraint(request, self._syntax, thinking)
+        stops = StopStrings(request.stop) if request.stop else None
+        return [
+            Stream(
+                key,
+                choice,
+                request,
+                (seed + choice) % (limits.MAX_INT + 1),
+                prompt=prompt.tokens,
+                max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
+                ends=self._ends,
+                detokenizer=self._detokenizer(prompt.tokens if continues else None),
+                answer=answer,
+                stops=stops,
+                constraint=constraint,
+                describe=self._describe,
+            )
+            for choice, answer in enumerate(answers)
+        ]
+
+    def _answer(self, request: Chat, prompt: Prompt) -> Answer:
+        reads_calls = bool(request.tools) and request.tool_choice != "none"
+        return Answer(self._syntax, self._syntax.start_state(prompt.opening), request.tools, reads_calls)
+
+    # What a step gave.
+
+    def _collect(self, rows: Sequence[Stream]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for row in rows:
+            if row.key not in self._requests:
+                continue  # another choice of the request has just failed
+            new = row.take()
+            outcomes += new
+            if row.ended:
+                self._forget(row)
+                if isinstance(new[0], Failed):
+                    self._drop(row.key)
+        return outcomes
+
+    def _advance_prompt(self, stream: Stream, done: int, total: int, *, whole: bool) -> list[Outcome]:
+        """A prompt came further: up to its last token, from where the choices go their own ways, or to its end."""
+        stream.prefilled = done
+        outcomes: list[Outcome] = [Prefilled(stream.key, done, total)] if total == len(stream.prompt) else []
+        if whole and stream.only_prefills:
+            choices = self._requests[stream.key]
+            self._drop(stream.key)
+            outcomes += [Piece(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]
+        elif done == total - 1 and not stream.only_prefills and (waiting := self._waiting(stream.key)):
+            assert stream.uid is not None
+            self._join(waiting, self._batch().cache_of(stream.uid))
+        return outcomes
+
+    def _waiting(self, key: int) -> list[Stream]:
+        """The choices that wait for the first one's prompt."""
+        return [stream for stream in self._requests[key] if stream.uid is None and stream not in self._broken]
+
+    def _join(self, streams: Sequence[Stream], cache: list[Any]) -> None:
+        for stream in streams:
+            self._enter(stream, self._batch().join(stream, stream.told, copy.deepcopy(cache)))
+
+    def _enter(self, stream: Stream, uid: int) -> None:
+        stream.uid = uid
+        self._by_uid[uid] = stream
+
+    def _forget(self, stream: Stream) -> None:
+        """A stream that has left the batch by itself."""
+        assert stream.uid is not None
+        del self._by_uid[stream.uid]
+        self._requests[stream.key].remove(stream)
+        if not self._requests[stream.key]:
+            del self._requests[stream.key]
+
+    def _drop(self, key: int) -> None:
+        """Takes what is left of a request out of the batch."""
+        for stream in self._requests.pop(key, ()):
+            if stream in self._broken:
+                self._broken.remove(stream)
+            elif stream.uid is not None:
+                self._batch().drop(stream.uid)
+                del self._by_uid[stream.uid]
+
+    # The batch.
+
+    def _batch(self) -> Generator:
+        if self._generator is None:
+            assert self._network is not None
+            self._generator = Generator(self._network, self.rows, self._prompts_together, self._ends)
+        return self._generator
+
     def _reset(self) -> None:
         """Drops the batch, with whatever is in it; the next request starts a new one."""
-        self._streams.clear()
         self._by_uid.clear()
         if self._generator is not None:
             self._generator.close()
             self._generator = None
 
-    def _fail(self, error: Exception) -> list[Outcome]:
-        """After an exception in the middle of a step no row's cache can be trusted."""
-        problem = f"the model failed: {type(error).__name__}: {error}"
-        outcomes: list[Outcome] = [Failed(key, RequestError("engine_error", problem)) for key in self._streams]
+    def _break(self, error: Exception) -> list[Outcome]:
+        """After an exception in the middle of a step no row's cache can be trusted, and one row may be the cause.
+
+        So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
+        the rows fail together that were well alone, they all fail.
+        """
+        outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
+        if self._restarted:
+            outcomes += [_failure(key, error) for key in self._requests]
+            self._requests.clear()
+        else:
+            self._restarted = True
+            self._broken.extend(self._by_uid.values())
         self._reset()
         return outcomes
 
-    def _forget(self, stream: Stream) -> None:
-        del self._streams[stream.key]
-        del self._by_uid[stream.uid]
+    def _restart(self, stream: Stream) -> list[Outcome]:
+        assert self._network is not None
+        stream.restart()
+        try:
+            cache = prefill(self._network, stream.told)
+        except Exception as error:
+            self._drop(stream.key)
+            return [_failure(stream.key, error)]
+        self._join(self._waiting(stream.key), cache)
+        return []
+
+
+def _failure(key: int, error: Exception) -> Failed:
+    return Failed(key, RequestError("engine_error", f"the model failed: {type(error).__name__}: {error}"))

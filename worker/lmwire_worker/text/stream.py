@@ -1,11 +1,22 @@
-"""One request's way from the model's tokens to what the scheduler is told of them."""
+"""One choice's way from the model's tokens to what the scheduler is told of them.
+
+A token becomes text (detokenizer), the text is told apart into reasoning, content and calls (answer), and what is text
+of them ends before a stop string (stops).
+"""
+
+from collections.abc import Callable
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
+from lmwire_protocol.events import Channel, Logprob
 
-from ..lane import Failed, Piece
+from ..lane import CallPiece, Failed, Outcome, Piece
+from .answers import Answer, Text
+from .constraints import Constraint
 from .detokenizer import Detokenizer
-from .stops import StopScanner
+from .logprobs import Handle
+from .stops import StopScanner, StopStrings
+from .tools import CallText
 
 
 class Stream:
@@ -13,76 +24,194 @@ class Stream:
 
     Args:
         key: The scheduler's name for the request.
+        choice: Which of the request's answers it is.
         request: Its parameters.
-        seed: The one in use.
+        seed: The one in use for this choice.
+        prompt: The prompt's tokens.
         max_tokens: What the request and the context allow.
         ends: The model's end-of-turn tokens.
         detokenizer: For this row.
-        stops: For this row; None when it has no stop strings.
+        answer: For this row; None where all text is content.
+        stops: The request's stop strings; None when it has none.
+        constraint: What the answer must be, at its start; None for anything.
+        describe: A token's log-probabilities for the host.
     """
 
     def __init__(
         self,
         key: int,
+        choice: int,
         request: Generation,
         seed: int,
         *,
+        prompt: list[int],
         max_tokens: int,
         ends: set[int],
         detokenizer: Detokenizer,
-        stops: StopScanner | None,
+        answer: Answer | None,
+        stops: StopStrings | None,
+        constraint: Constraint | None,
+        describe: Callable[[Handle], Logprob],
     ) -> None:
         self.key = key
+        self.choice = choice
         self.request = request
         self.seed = seed
-        self.uid = -1
+        self.prompt = prompt
+        self.generated: list[int] = []
+        self.uid: int | None = None
+        """Its name in the batch; None while it waits for the prompt that it shares with another choice."""
         self.prefilled = 0
-        self.outcome: Piece | Failed = Piece(key)
-        """Of the newest step."""
+        self._outcomes: list[Outcome] = []
         self.ended = False
+        self._whole_constraint = constraint
+        self.constraint = constraint and constraint.fork()
         self._left = max_tokens
         self._ends = ends
         self._detokenizer = detokenizer
+        self._answer = answer
         self._stops = stops
+        self._scanner: StopScanner | None = None
+        self._channel: Channel = "content"
+        """Whose text the scanner looks at."""
+        self._describe = describe
+        self._one_call = not getattr(request, "parallel_tool_calls", True)
 
     @property
     def only_prefills(self) -> bool:
         """Whether it ends when its prompt is processed."""
         return self._left == 0
 
-    def push(self, token: int) -> bool:
-        """Takes the next token and sets `outcome`. False: the request has ended."""
+    @property
+    def told(self) -> list[int]:
+        """Prompt and answer so far."""
+        return self.prompt + self.generated
+
+    def restart(self) -> None:
+        """Gets ready to enter a batch again, with the tokens so far."""
+        self.uid = None
+        if self._whole_constraint is not None:
+            self.constraint = self._whole_constraint.fork(self.generated)
+
+    def push(self, token: int, logprob: Handle | None) -> bool:
+        """Takes the next token. False: the choice has ended."""
         try:
-            self.outcome = self._piece(token)
-            self.ended = self.outcome.finish_reason is not None
+            self._outcomes = self._piece(token, logprob)
         except Exception as error:  # its neighbours go on
-            problem = f"Token {token} cannot be turned into text: {type(error).__name__}: {error}"
-            self.outcome = Failed(self.key, RequestError("engine_error", problem))
-            self.ended = True
+            self._fail(f"token {token} cannot be turned into text: {type(error).__name__}: {error}")
+        if self.constraint is not None and self.constraint.error is not None and not self.ended:
+            self._fail(f"the answer cannot be held to its format: {self.constraint.error}")
         return not self.ended
 
-    def _piece(self, token: int) -> Piece:
-        if token in self._ends:
-            return self.end("stop", generated=1)
-        self._left -= 1
-        text = self._detokenizer.add(token)
-        stop = None
-        if self._stops is not None:
-            text, stop = self._stops.push(text)
-        if stop is not None:
-            return Piece(self.key, text, [token], 1, "stop", stop)
-        if self._left == 0:
-            last = self.end("length", generated=1)
-            last.text = text + last.text
-            last.token_ids.append(token)
-            return last
-        return Piece(self.key, text, [token], 1)
+    def take(self) -> list[Outcome]:
+        """What it got since the last call."""
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
 
-    def end(self, finish_reason: str | None, generated: int = 0) -> Piece:
-        """The last piece, with the text that was held back."""
-        text = self._detokenizer.flush()
-        stop = None
-        if self._stops is not None:
-            text, stop = self._stops.push(text)
-            text = text if stop else text + self._stops.flush()
-        return Piece(self.key, text, [], generated, finish_reason, stop)
+    def end(self, finish_reason: str | None) -> list[Outcome]:
+        """The last outcomes, with the text that was held back."""
+        last = Piece(self.key, choice=self.choice)
+        return self._close(finish_reason, last)
+
+    # What a token gives.
+
+    def _piece(self, token: int, logprob: Handle | None) -> list[Outcome]:
+        piece = Piece(self.key, generated=1, choice=self.choice)
+        if self._answer is None:
+            if token not in self._ends:
+                return self._show(token, logprob, piece, self._detokenizer.add(token))
+        else:
+            piece.channel = self._answer.channel
+        if token in self._ends:
+            piece.thought = int(piece.channel == "reasoning")
+            return self._close("stop", piece)
+        return self._show(token, logprob, piece, self._detokenizer.add(token))
+
+    def _show(self, token: int, logprob: Handle | None, piece: Piece, text: str) -> list[Outcome]:
+        self._left -= 1
+        self.generated.append(token)
+        piece.token_ids.append(token)
+        if logprob is not None:
+            piece.logprobs = [self._describe(logprob)]
+        outcomes: list[Outcome] = [piece]
+        end = self._add(outcomes, self._split(text))
+        if self._answer is not None and "reasoning" in (piece.channel, self._answer.channel):
+            piece.thought = 1
+        if end is not None:
+            return self._finish(outcomes, *end)
+        if self._left == 0:
+            return self._close("length", *outcomes)
+        return outcomes
+
+    def _close(self, finish_reason: str | None, *before: Outcome) -> list[Outcome]:
+        """Flushes what is held back and finishes."""
+        outcomes = list(before)
+        end = self._add(outcomes, self._split(self._detokenizer.flush()))
+        if end is None and self._answer is not None:
+            end = self._add(outcomes, self._answer.end(finish_reason == "stop"))
+        if end is None:
+            self._flush(outcomes)
+            called = finish_reason == "stop" and self._answer is not None and self._answer.calls
+            end = ("tool_calls" if called else finish_reason, None)
+        return self._finish(outcomes, *(end if finish_reason else (None, None)))
+
+    def _finish(self, outcomes: list[Outcome], finish_reason: str | None, stop: str | None) -> list[Outcome]:
+        last = outcomes[-1]
+        if not isinstance(last, Piece):
+            last = Piece(self.key, choice=self.choice)
+            outcomes.append(last)
+        last.finish_reason = finish_reason
+        last.stop = stop
+        self.ended = True
+        return outcomes
+
+    def _split(self, text: str) -> list[Text | CallText]:
+        if self._answer is not None:
+            return self._answer.push(text)
+        return [Text("content", text)] if text else []
+
+    def _add(self, outcomes: list[Outcome], parts: list[Text | CallText]) -> tuple[str, str | None] | None:
+        """Adds what is certain of the parts; finish_reason and stop string when something in them ends the choice."""
+        for part in parts:
+            if isinstance(part, CallText):
+                self._flush(outcomes)
+                call = CallPiece(
+                    self.key, part.index, self.choice, part.call_id, part.name, part.arguments, part.complete
+                )
+                outcomes.append(call)
+                if part.complete and self._one_call:
+                    return "tool_calls", None
+                continue
+            if part.channel != self._channel:
+                self._flush(outcomes)
+                self._channel = part.channel
+            text, stop = part.text, None
+            if self._stops is not None:
+                self._scanner = self._scanner or StopScanner(self._stops)
+                text, stop = self._scanner.push(text)
+                if stop is not None and self.request.include_stop:
+                    text += stop
+            self._say(outcomes, text)
+            if stop is not None:
+                return "stop", stop
+        return None
+
+    def _flush(self, outcomes: list[Outcome]) -> None:
+        """What might have become a stop string, and cannot any more."""
+        if self._scanner is not None:
+            self._say(outcomes, self._scanner.flush())
+
+    def _say(self, outcomes: list[Outcome], text: str) -> None:
+        """Adds text of the channel at hand, to the last piece where that is of the same channel."""
+        if not text:
+            return
+        last = outcomes[-1] if outcomes else None
+        if isinstance(last, Piece) and (last.channel == self._channel or not (last.text or last.token_ids)):
+            last.channel = self._channel
+            last.text += text
+        else:
+            outcomes.append(Piece(self.key, text, choice=self.choice, channel=self._channel))
+
+    def _fail(self, problem: str) -> None:
+        self._outcomes = [Failed(self.key, RequestError("engine_error", problem))]
+        self.ended = True

@@ -1,0 +1,84 @@
+"""A request at which the model fails ends alone, wherever the failure comes in a shared step."""
+
+from pathlib import Path
+
+import pytest
+
+from lmwire_protocol import Generate
+from lmwire_worker.text.lane import TextLane
+from misbehaving_models import MARK, RAISES, write_misbehaving_model
+from text_lanes import Driver, open_lane
+
+TOGETHER = """
+        if tokens.shape[0] > 3:
+            raise RuntimeError("too many")
+        return logits
+"""
+"""Fails for four rows and no single one."""
+
+
+@pytest.fixture(scope="module")
+def lane(tmp_path_factory: pytest.TempPathFactory) -> TextLane:
+    return open_lane(write_misbehaving_model(tmp_path_factory.mktemp("m") / "raises", RAISES), trust_remote_code=True)
+
+
+def following(token: int, count: int) -> list[int]:
+    """What the model says: each token is the one before it, plus 1."""
+    return [(token + n) % 256 for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("poison", [[MARK], [65, MARK, 66], [MARK - 7], [65] * 300 + [MARK]])
+def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(poison: list[int], lane: TextLane) -> None:
+    driver = Driver(lane)
+    for key in range(4):
+        driver.add(key, Generate(prompt=[65 + key] * (key + 1), max_tokens=40))
+    driver.steps(5)
+    driver.add(4, Generate(prompt=poison, max_tokens=40))
+    driver.add(5, Generate(prompt=[80], max_tokens=40, n=3))
+    answers = driver.finish()
+    assert answers[4].error is not None
+    assert answers[4].error.code == "engine_error"
+    assert "the model's own trouble" in answers[4].error.message
+    for key in range(4):
+        assert answers[key].token_ids == following(65 + key, 40)
+    assert [answer.token_ids for answer in driver.choices[5]] == [following(80, 40)] * 3
+
+
+def test_a_request_fails_with_all_of_its_choices(lane: TextLane) -> None:
+    driver = Driver(lane)
+    driver.add(0, Generate(prompt=[MARK - 5], n=4, max_tokens=40))
+    driver.add(1, Generate(prompt=[65], max_tokens=40))
+    answers = driver.finish()
+    assert answers[0].error is not None
+    assert answers[1].token_ids == following(65, 40)
+
+
+def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:
+    driver = Driver(lane)
+    for key, first in enumerate((MARK - 5, MARK - 5, 65)):
+        driver.add(key, Generate(prompt=[first], max_tokens=30))
+    answers = driver.finish()
+    assert [answer.error is None for answer in answers.values()] == [False, False, True]
+    assert answers[2].token_ids == following(65, 30)
+
+
+def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: TextLane) -> None:
+    driver = Driver(lane)
+    driver.add(0, Generate(prompt=[65], max_tokens=30))
+    driver.add(1, Generate(prompt=[MARK - 3], max_tokens=30))
+    driver.add(2, Generate(prompt=[70], max_tokens=30))
+    driver.steps(5)  # the last of them failed
+    driver.remove(0)
+    answers = driver.finish()
+    assert answers[1].error is not None
+    assert answers[2].token_ids == following(70, 30)
+
+
+def test_rows_that_fail_only_together_all_fail_and_the_lane_is_well(tmp_path: Path) -> None:
+    lane = open_lane(write_misbehaving_model(tmp_path / "together", TOGETHER), trust_remote_code=True)
+    driver = Driver(lane)
+    for key in range(5):
+        driver.add(key, Generate(prompt=[65 + key], max_tokens=9))
+    assert all(answer.error is not None for answer in driver.finish().values())
+    driver.add(9, Generate(prompt=[70], max_tokens=9))
+    assert driver.finish()[9].token_ids == following(70, 9)

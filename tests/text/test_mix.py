@@ -1,0 +1,147 @@
+"""Everything a request can ask for, in one batch: each row gets what it gets alone."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import (
+    Chat,
+    ChoiceFormat,
+    Function,
+    Generate,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    LarkFormat,
+    NamedTool,
+    RegexFormat,
+    Tool,
+)
+from lmwire_worker.text.lane import TextLane
+from text_lanes import FAMILIES, Answer, Driver, chat, open_lane
+
+LaneOf = Callable[[str], TextLane]
+
+SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 40}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    Tool(Function("get_weather", "The weather of a city.", SCHEMA)),
+    Tool(Function("get_time", "The time of day.", {"type": "object", "properties": {}, "additionalProperties": False})),
+]
+
+ANYWHERE: list[Generate | Chat] = [
+    Generate(prompt="one", **SAMPLED, top_p=0.8, logprobs=True, top_logprobs=5),
+    Generate(prompt="two two", **SAMPLED, n=3, xtc_probability=0.5, xtc_threshold=0.01),
+    Generate(prompt="three", **SAMPLED, repetition_penalty=1.3, presence_penalty=0.4, frequency_penalty=-0.3),
+    Generate(prompt="four", **SAMPLED, logit_bias={65: 5.0, 66: -100.0}, penalty_window=0, frequency_penalty=0.5),
+    Generate(prompt="five", **SAMPLED, min_tokens=30, stop=["a", "\n"], include_stop=True),
+    Generate(prompt="six", **SAMPLED, ignore_eos=True, top_k=20, min_p=0.01),
+    Generate(prompt="seven", max_tokens=40, format=RegexFormat("[a-f]{4,8}(-[0-9]{3}){2}"), **{"temperature": 1.0}),
+    Generate(prompt="eight", **SAMPLED, format=JsonSchemaFormat(SCHEMA), n=2),
+    Generate(prompt="nine", max_tokens=40, format=ChoiceFormat(["yes", "no", "no idea"]), logprobs=True),
+    Generate(prompt="ten", **SAMPLED, format=LarkFormat('start: "(" WORD ")"\nWORD: /[a-z]{2,9}/')),
+    chat("eleven", **SAMPLED, format=JsonObjectFormat()),
+    chat("twelve", max_tokens=40),
+    chat("thirteen", **SAMPLED, prefix="Well,", n=2),
+    Generate(prompt=[65, 66, 67], max_tokens=25, logprobs=True, top_logprobs=20),
+    Generate(prompt="x" * 200, **SAMPLED),
+    Generate(prompt="fifteen", max_tokens=0),
+]
+"""Sixteen that any model can be asked."""
+
+ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
+    chat("What is 12 + 30?", max_tokens=120, reasoning="on"),
+    chat("What is 12 + 30?", max_tokens=120, reasoning="off"),
+    chat("What is 7 * 8?", max_tokens=120, reasoning="on", reasoning_budget=4, temperature=0.8),
+    chat("Weather in Rome for 3 days?", max_tokens=120, tools=TOOLS),
+    chat("Weather in Rome for 3 days?", max_tokens=120, tools=TOOLS, tool_choice="required", temperature=1.2),
+    chat("Hello!", max_tokens=120, tools=TOOLS, tool_choice=NamedTool("get_time"), temperature=1.0),
+    chat("Hello!", max_tokens=60, tools=TOOLS, tool_choice="none"),
+    chat(
+        "Hello!", max_tokens=120, format=JsonSchemaFormat(SCHEMA), reasoning="on", reasoning_budget=12, temperature=1.0
+    ),
+    chat("Hello!", max_tokens=80, format=JsonSchemaFormat(SCHEMA), tools=TOOLS, reasoning="off", n=3, temperature=1.0),
+    chat("Say a word.", max_tokens=60, logprobs=True, top_logprobs=3, stop=["."], temperature=0.7),
+]
+
+
+@pytest.fixture(scope="module")
+def built_in() -> Iterator[TextLane]:
+    from lmwire_worker.builtin import tiny  # noqa: F401
+
+    yield open_lane(Path("builtin:tiny"))
+
+
+def asked(lane: TextLane, requests: list[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
+    """Every choice of the requests, which come in at odd times."""
+    driver = Driver(lane)
+    chance = random.Random(seed)
+    for key, request in enumerate(requests):
+        driver.add(key, request, seed=key)
+        driver.steps(chance.choice([0, 0, 1, 3]) if driver.running else 0)
+    driver.finish()
+    return [driver.choices[key] for key in range(len(requests))]
+
+
+def alone(lane: TextLane, requests: list[Generate | Chat]) -> list[list[Answer]]:
+    answers = []
+    for key, request in enumerate(requests):
+        driver = Driver(lane)
+        driver.add(0, request, seed=key)
+        driver.finish()
+        answers.append(driver.choices[0])
+    return answers
+
+
+def check(lane: TextLane, requests: list[Generate | Chat]) -> None:
+    for request, together, by_itself in zip(requests, asked(lane, requests), alone(lane, requests), strict=True):
+        for one, other in zip(together, by_itself, strict=True):
+            assert (one.error, other.error) == (None, None)
+            assert one.token_ids == other.token_ids, request
+            assert (one.text, one.reasoning, one.finish_reason, one.stop) == (
+                other.text,
+                other.reasoning,
+                other.finish_reason,
+                other.stop,
+            )
+            assert [(c.name, c.arguments, c.complete) for c in one.calls] == [
+                (c.name, c.arguments, c.complete) for c in other.calls
+            ]
+            assert len(one.logprobs) == (len(one.token_ids) if request.logprobs else 0)
+            for entry, lone in zip(one.logprobs, other.logprobs, strict=True):
+                assert entry.logprob == pytest.approx(lone.logprob, abs=1e-3)
+                assert len(entry.top) == request.top_logprobs
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sixteen_different_requests_get_what_they_get_alone(family: str, lane_of: LaneOf) -> None:
+    check(lane_of(family), ANYWHERE)
+
+
+def test_so_do_chats_with_reasoning_tools_and_formats(built_in: TextLane) -> None:
+    check(built_in, ON_THE_BUILT_IN_MODEL)
+
+
+def test_what_was_asked_for_is_what_came(built_in: TextLane) -> None:
+    answers = [choices[0] for choices in asked(built_in, ON_THE_BUILT_IN_MODEL)]
+    thinks, does_not, cut_short, calls, must_call, named, may_not, schema = answers[:8]
+    assert thinks.reasoning
+    assert thinks.thought > 0
+    assert not does_not.reasoning
+    assert 4 <= cut_short.thought <= 6, "the markers count"
+    assert [call.name for call in calls.calls] == ["get_weather"]
+    assert calls.finish_reason == "tool_calls"
+    assert json.loads(calls.calls[0].arguments) == {"city": "Rome", "days": 3}
+    assert must_call.calls
+    assert all(call.complete for call in must_call.calls)
+    assert [call.name for call in named.calls][:1] == ["get_time"]
+    assert not may_not.calls
+    assert set(json.loads(schema.text)) == {"city", "days"}
