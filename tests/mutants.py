@@ -93,7 +93,7 @@ def says_more_after_the_terminal() -> None:
 @mutant("T-1", "generate")
 def speaks_of_an_unknown_id() -> None:
     put = Outbox.put_tokens
-    Outbox.put_tokens = lambda self, id, text, token_ids: put(self, id + "?", text, token_ids)
+    Outbox.put_tokens = lambda self, id, *tokens: put(self, id + "?", *tokens)
 
 
 @mutant("T-2", "model")
@@ -111,14 +111,14 @@ def ends_a_request_with_an_error_without_id() -> None:
 def merges_tokens_across_ids() -> None:
     put = Outbox.put_tokens
 
-    def merge(self: Outbox, id: str, text: str, token_ids: Sequence[int]) -> None:
+    def merge(self: Outbox, id: str, text: str, token_ids: Sequence[int], *more: Any) -> None:
         with self._lock:
             last = self._queue[-1] if self._queue else None
             if isinstance(last, outbox._Tokens):
                 last.texts.append(text)
                 last.token_ids += token_ids
                 return
-        put(self, id, text, token_ids)
+        put(self, id, text, token_ids, *more)
 
     Outbox.put_tokens = merge
 
@@ -134,9 +134,9 @@ def loses_text_when_it_merges() -> None:
 
     create = outbox._Tokens.__init__
 
-    def create_silent(self: Any, id: str, text: str, token_ids: Sequence[int], size: int) -> None:
-        create(self, id, text, token_ids, size)
-        self.texts = Silent([text])
+    def create_silent(self: Any, *arguments: Any) -> None:
+        create(self, *arguments)
+        self.texts = Silent(self.texts)
 
     outbox._Tokens.__init__ = create_silent
     outbox.HIGH_WATER_BYTES = 0
@@ -164,13 +164,13 @@ def streams_what_nobody_asked_for() -> None:
 def floods_with_progress() -> None:
     send = Registry.emit
 
-    def emit(self: Registry, pieces: Any) -> None:
-        for request, text, token_ids in pieces:
+    def emit(self: Registry, outcomes: Any) -> None:
+        for request, outcome in outcomes:
             line = encoding.encode_event(
                 events.Progress(id=request.id, stage="prefill", current=1, total=1, unit="tokens")
             )
             self.progress(request, line)
-            send(self, [(request, text, token_ids)])
+            send(self, [(request, outcome)])
 
     Registry.emit = emit
 

@@ -139,6 +139,10 @@ def test_one_that_has_to_think_thinks_the_prompt() -> None:
     assert (told.reasoning, told.content) == ("to be", "to be")
 
 
+def test_what_generate_gives_is_content() -> None:
+    assert answer(Reply(reasoning="Hm. ", text="Four."), Generate(prompt="x")).content == "Hm. Four."
+
+
 def test_a_stop_string_is_found_in_a_thought_and_never_across_its_end() -> None:
     assert answer(Reply(reasoning="a b c"), chat(stop=["b "])).reasoning == "a "
     told = answer(Reply(reasoning="end", text="less"), chat(stop=["endless"]))
@@ -334,9 +338,16 @@ def test_a_conversation_can_end_with_nothing_said() -> None:
 def test_an_image_is_told_as_a_note_or_refused() -> None:
     parts = [{"type": "text", "text": "See: "}, {"type": "image", "media": {"url": "http://x/y.png"}}]
     fields: Json = {"messages": [{"role": "user", "content": parts}]}
-    assert answer(Reply(), chat(**fields)).content == "See: [1 image was attached] "
+    assert answer(Reply(), chat(**fields)).content == "See: \n[1 image was attached]"
     error = refused(chat(**fields, strict_media=True))
     assert (error.code, error.field) == ("unsupported", "messages[0].content[1]")
+
+
+def test_a_message_that_calls_cannot_be_gone_on_with() -> None:
+    call = {"id": "1", "name": "weather", "arguments": {}}
+    messages = [{"role": "assistant", "tool_calls": [call]}]
+    assert refused(chat(messages=messages, add_generation_prompt=False)).field == "add_generation_prompt"
+    assert answer(Reply(text="So."), chat(messages=messages)).content == "So."
 
 
 def test_words_are_tokens() -> None:

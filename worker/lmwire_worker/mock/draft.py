@@ -46,7 +46,7 @@ class Draft:
         answer: what is said.
         prompt: the prompt's words, at least one.
         room: tokens that the context still holds.
-        raw: all of it is content.
+        raw: all of it is content, as of a `generate` it always is.
 
     Attributes:
         count: how many tokens there will be.
@@ -58,7 +58,7 @@ class Draft:
     ) -> None:
         usual = reply.token_ms / 1000
         place = count()
-        thinking: Channel = "content" if raw else "reasoning"
+        thinking: Channel = "content" if raw or isinstance(request, Generate) else "reasoning"
         thought = [Token(next(place), word, usual, thinking) for word in _thought(request, answer, prompt)]
         said = [
             Token(next(place), token.text, usual if token.delay_ms is None else token.delay_ms / 1000)

@@ -2,7 +2,7 @@
 
 import re
 
-from lmwire_protocol import Chat, Generate, Load, RequestError, TextPart, Tokenize
+from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 
 CONTEXT_LEN = 1 << 20
 """Tokens of a prompt and its answer; the vocabulary is as large."""
@@ -14,7 +14,7 @@ def words(text: str) -> list[str]:
 
 
 def said(request: Load | Generate | Chat | Tokenize) -> str:
-    """A load's path, a prompt, or the last message: its text, and a note for each image or sound."""
+    """A load's path, a prompt, or the last message."""
     if isinstance(request, Load):
         return request.path
     if isinstance(request, Generate):
@@ -22,10 +22,16 @@ def said(request: Load | Generate | Chat | Tokenize) -> str:
     if isinstance(request, Tokenize) and request.messages is None:
         return request.prompt or ""
     assert request.messages
-    content = request.messages[-1].content
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "".join(part.text if isinstance(part, TextPart) else _note(part) for part in content)
+    return told_of(request.messages[-1])
+
+
+def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
+    """A message's text, with a note of images and sounds; see `text.media.message_text`."""
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    from ..text.media import message_text  # what a text model is told, which needs no model library
+
+    return message_text(message, path, strict=strict)
 
 
 def prompt_words(request: Generate | Chat) -> list[str]:
@@ -46,7 +52,3 @@ def tokenize(request: Tokenize) -> tuple[list[int], str]:
     """A prompt's tokens, each named by its place, and its text."""
     text = said(request) + request.prefix
     return list(range(len(words(text)))), text
-
-
-def _note(part: object) -> str:
-    return f"[1 {type(part).__name__.removesuffix('Part').lower()} was attached] "

@@ -8,9 +8,9 @@ conversation with. A rule of the scenario can stand in for them: one that matche
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from lmwire_protocol import FEATURES, Chat, Generate, NamedTool, RequestError, TextPart, Tokenize
+from lmwire_protocol import FEATURES, Chat, Generate, NamedTool, RequestError, Tokenize
 
-from .prompts import CONTEXT_LEN
+from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
 NEEDS_A_RULE: Final = ("format", "chat_template", "template_args")
@@ -40,20 +40,26 @@ def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collecti
     check_fields(request, vouched)
     _check_token_ids(request)
     if isinstance(request, Chat):
-        _check_media(request)
+        for place, message in enumerate(request.messages):
+            told_of(message, f"messages[{place}]", strict=request.strict_media)
         _check_calls(request, answers, vouched)
 
 
 def check_fields(request: Generate | Chat | Tokenize, vouched: Collection[str] = ()) -> None:
-    """Refuses the fields that nothing here has an answer for.
+    """Refuses the fields that nothing here can serve.
 
     Raises:
-        RequestError: unsupported.
+        RequestError: unsupported, invalid_request.
     """
     for field in NEEDS_A_RULE:
         if getattr(request, field, None) and field not in vouched:
             problem = f"the mock cannot serve `{field}` by itself; a rule of its scenario that matches on it can"
             raise RequestError("unsupported", f"{field}: {problem}", field=field)
+    last = None if isinstance(request, Generate) or not request.messages else request.messages[-1]
+    if last and last.tool_calls and not request.add_generation_prompt:
+        field = "add_generation_prompt"
+        problem = "the last message calls tools, so there is no text to continue"
+        raise RequestError("invalid_request", f"{field}: {problem}", field=field)
 
 
 def _check_token_ids(request: Generate | Chat) -> None:
@@ -68,17 +74,6 @@ def _check_token_ids(request: Generate | Chat) -> None:
 def _refuse_token(field: str, token: int) -> None:
     problem = f"{field}: {token} is no token of this model, which has {CONTEXT_LEN}"
     raise RequestError("invalid_request", problem, field=field)
-
-
-def _check_media(request: Chat) -> None:
-    if not request.strict_media:
-        return
-    for place, message in enumerate(request.messages):
-        parts = message.content if isinstance(message.content, list) else []
-        for number, part in enumerate(parts):
-            if not isinstance(part, TextPart):
-                field = f"messages[{place}].content[{number}]"
-                raise RequestError("unsupported", f"{field}: the mock takes text alone", field=field)
 
 
 def _check_calls(request: Chat, answers: Sequence[Answer], vouched: Collection[str]) -> None:

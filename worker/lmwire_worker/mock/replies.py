@@ -79,7 +79,7 @@ class Answer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What the model says, in the order of the fields."""
 
     reasoning: str | None = None
-    """What it thinks first, a token for each word."""
+    """What it thinks first, a token for each word; a `generate` has no thoughts, so it is content there."""
     text: str | None = None
     """The answer, a token for each word."""
     tokens: list[Token | str] | None = None
