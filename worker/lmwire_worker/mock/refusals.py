@@ -8,7 +8,7 @@ conversation with. A rule of the scenario can stand in for them: one that matche
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from lmwire_protocol import FEATURES, Chat, Generate, NamedTool, RequestError, Tokenize
+from lmwire_protocol import FEATURES, Chat, Generate, Message, NamedTool, RequestError, Tokenize
 
 from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
@@ -55,8 +55,12 @@ def check_fields(request: Generate | Chat | Tokenize, vouched: Collection[str] =
         if getattr(request, field, None) and field not in vouched:
             problem = f"the mock cannot serve `{field}` by itself; a rule of its scenario that matches on it can"
             raise RequestError("unsupported", f"{field}: {problem}", field=field)
-    last = None if isinstance(request, Generate) or not request.messages else request.messages[-1]
-    if last and last.tool_calls and not request.add_generation_prompt:
+    if not isinstance(request, Generate) and request.messages and not request.add_generation_prompt:
+        _check_continued(request.messages[-1])
+
+
+def _check_continued(message: Message) -> None:
+    if message.tool_calls:
         field = "add_generation_prompt"
         problem = "the last message calls tools, so there is no text to continue"
         raise RequestError("invalid_request", f"{field}: {problem}", field=field)
