@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 MODEL := .cache/random-tiny
+# A vocabulary of Qwen's size, for what costs the more the larger it is.
+WIDE := .cache/random-wide
 
 .DEFAULT_GOAL := help
 .PHONY: help setup chat test lint format schema bench
@@ -38,8 +40,10 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 	$(BIN)/python -m lmwire_protocol.schema
 
-bench: $(MODEL)/config.json ## measure what the pipe costs, against the library in one process
+bench: $(MODEL)/config.json $(WIDE)/config.json ## measure what the pipe costs, and JSON and log-probabilities
 	$(BIN)/lmwire bench pipe --model $(MODEL)
+	$(BIN)/lmwire bench generation --model $(MODEL)
+	$(BIN)/lmwire bench generation --model $(WIDE)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -52,3 +56,6 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(MODEL)/config.json: worker/builtin/random_model.py | $(STAMP)
 	$(BIN)/python worker/builtin/random_model.py $(MODEL)
+
+$(WIDE)/config.json: worker/builtin/random_model.py | $(STAMP)
+	$(BIN)/python worker/builtin/random_model.py $(WIDE) --vocab-size 151936

@@ -1,31 +1,43 @@
-"""`lmwire bench pipe`, with counts too small to mean anything: that it works, not what it finds."""
+"""`lmwire bench`, with counts too small to mean anything: that it works, not what it finds."""
 
 import json
 from pathlib import Path
 
+import pytest
+
 import random_model
 from lmwire.command.bench.figures import Figure, table
-from lmwire.command.bench.workload import mixed, without_end
+from lmwire.command.bench.turns import extra_ms, ratio
+from lmwire.command.bench.workload import SCHEMAS, greedy, mixed, structured, with_logprobs, without_end
 from lmwire_command import lmwire
 
-FIGURES = [
-    "1 stream, against stream_generate",
-    "8 streams, against BatchGenerator",
-    "32 streams, against BatchGenerator",
-    "32 different samplers and seeds, against greedy",
-    "spawn to hello answered, median",
-    "cancel to terminal while decoding, 99th percentile",
-    "mock worker to Python client, against json.loads",
-]
+FIGURES = {
+    "pipe": [
+        "1 stream, against stream_generate",
+        "8 streams, against BatchGenerator",
+        "32 streams, against BatchGenerator",
+        "32 different samplers and seeds, against greedy",
+        "spawn to hello answered, median",
+        "cancel to terminal while decoding, 99th percentile",
+        "mock worker to Python client, against json.loads",
+    ],
+    "generation": [
+        "32 streams of JSON of 8 schemas, against plain ones",
+        "32 streams with 5 log-probabilities, against plain ones",
+        "32 streams, 1 of them with 5 log-probabilities, against plain ones",
+        "a token of JSON of a schema, over a plain one, 512 tokens of vocabulary",
+    ],
+}
 
 
-def test_it_measures_every_figure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("benchmark", FIGURES)
+def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path)
-    result = lmwire("bench", "pipe", "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
+    result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
-    assert [figure["name"] for figure in report["figures"]] == FIGURES
-    assert all(figure["value"] > 0 for figure in report["figures"])
+    assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
+    assert all(figure["value"] > 0 for figure in report["figures"] if figure["unit"] == "x")
     assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
 
 
@@ -47,6 +59,23 @@ def test_the_table_says_what_passed() -> None:
     assert shown[1] == "fast enough  0.98x    ≥ 0.95x    pass  98 of 100 tok/s"
     assert [line.split()[-5] for line in shown[1:3]] == ["pass", "MISS"]
     assert [line.split()[-3] for line in shown[3:]] == ["pass", "MISS"]
+
+
+def test_of_several_turns_the_middle_one_counts() -> None:
+    pairs = [(100.0, 50.0), (80.0, 60.0), (100.0, 90.0)]
+    assert ratio("r", pairs, 0.7, "tok/s") == Figure("r", 0.75, "x", 0.7, "60 of 80 tok/s")
+    extra = extra_ms("e", [(1000.0, 500.0), (500.0, 200.0), (1000.0, 250.0)], 0.3, "a token")
+    assert extra == Figure("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token")
+
+
+def test_requests_are_compared_with_the_same_that_ask_for_less() -> None:
+    plain = greedy(32, 8)
+    for requests, asking in ((structured(32, 8), 32), (with_logprobs(plain, 32), 32), (with_logprobs(plain, 1), 1)):
+        assert [(request.prompt, request.max_tokens) for request in requests] == [
+            (request.prompt, request.max_tokens) for request in plain
+        ]
+        assert sum(request != other for request, other in zip(requests, plain, strict=True)) == asking
+    assert len({str(request.format) for request in structured(32, 8)}) == SCHEMAS
 
 
 def test_no_two_of_the_mixed_requests_sample_alike() -> None:

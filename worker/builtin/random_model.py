@@ -256,8 +256,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write a tiny model with random weights: it answers in syllables.")
     parser.add_argument("folder", type=Path, metavar="OUT")
     parser.add_argument("--family", choices=FAMILIES, default="qwen3")
+    parser.add_argument("--vocab-size", type=int, default=512, metavar="N", help="tokens (default: 512)")
     arguments = parser.parse_args()
-    print(write_model(arguments.folder, arguments.family))
+    print(write_model(arguments.folder, arguments.family, vocab_size=arguments.vocab_size))
 
 
 if __name__ == "__main__":

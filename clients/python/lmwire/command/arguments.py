@@ -154,15 +154,27 @@ def _add_bench(subcommands: Any) -> None:
             Measure what the worker and its pipe cost: streams against mlx_lm in one process, mixed samplers against
             greedy, starting, cancelling, and the event path alone. Both sides of a ratio are measured in turns, so
             that a busy machine slows both. Takes some minutes; the smaller the model, the harder the test."""),
-        epilog="example:\n  lmwire bench pipe --model mlx-community/Qwen3-0.6B-4bit --json",
+        epilog="example:\n  lmwire bench pipe --model ./my-model --json",
     )
-    pipe.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
-    pipe.add_argument("--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)")
-    pipe.add_argument(
-        "--rounds", type=_positive, default=5, metavar="N", help="times that all is measured (default: 5)"
+    generation = benchmarks.add_parser(
+        "generation",
+        help="what JSON of a schema and log-probabilities cost, against plain tokens",
+        description=dedent("""\
+            Measure what a request costs that asks for more than plain tokens: streams of JSON of a schema and streams
+            with log-probabilities, against plain ones of the same worker, in turns. The smaller the model and the
+            larger its vocabulary, the harder the test."""),
+        epilog="example:\n  lmwire bench generation --model ./my-model",
     )
-    pipe.add_argument("--json", action="store_true", help="JSON instead of a table")
-    pipe.set_defaults(run=_lazily("bench"))
+    for benchmark in (pipe, generation):
+        benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
+        benchmark.add_argument(
+            "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"
+        )
+        benchmark.add_argument(
+            "--rounds", type=_positive, default=5, metavar="N", help="times that all is measured (default: 5)"
+        )
+        benchmark.add_argument("--json", action="store_true", help="JSON instead of a table")
+        benchmark.set_defaults(run=_lazily("bench"))
 
 
 def _add_schema(subcommands: Any) -> None:

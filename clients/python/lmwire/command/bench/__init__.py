@@ -1,28 +1,21 @@
-"""`lmwire bench pipe`: what the worker and its pipe cost, as ratios within one run."""
+"""`lmwire bench`: runs a benchmark and prints what it found."""
 
 import json
 import sys
-import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from statistics import median
-
-from lmwire_protocol import Load
 
 from ..failures import OK, USAGE, Failure
-from . import workload
-from .event_path import event_rates
-from .figures import Figure, as_json, machine, table
-from .latency import cancel_ms, hello_ms
-from .peer import InProcess, Worker
+from . import generation, pipe
+from .figures import as_json, machine, table
+
+_BENCHMARKS = {"pipe": pipe.measure, "generation": generation.measure}
 
 
 def run(arguments: Namespace) -> int:
     if not (arguments.model / "config.json").is_file():
         raise Failure(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
     figures = []
-    for figure in _measure(arguments.model, arguments.tokens, arguments.rounds):
+    for figure in _BENCHMARKS[arguments.benchmark](arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
         print(f"measured: {figure.name}", file=sys.stderr)
     where = machine()
@@ -32,67 +25,3 @@ def run(arguments: Namespace) -> int:
         print(table(figures))
         print("\nmeasured on " + ", ".join(f"{name} {value}" for name, value in where.items()))
     return OK
-
-
-def _measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as copy:
-        model = workload.without_end(folder, Path(copy))
-        with InProcess(model) as library, Worker() as worker:
-            worker.ask(Load(path=str(model)))
-            yield _against_library(library, worker, 1, tokens, rounds, target=0.97)
-            yield _against_library(library, worker, 8, tokens, rounds, target=0.95)
-            yield _against_library(library, worker, 32, tokens, rounds, target=0.95)
-            yield _mixed_samplers(worker, 32, tokens, rounds)
-            cancels = cancel_ms(worker, 40 * rounds, tokens)
-    yield _hello(rounds)
-    yield Figure(
-        "cancel to terminal while decoding, 99th percentile",
-        cancels.p99,
-        "ms",
-        target=cancels.step + 5,
-        detail=f"a step takes {cancels.step:.2f} ms",
-    )
-    yield _event_path(rounds)
-
-
-def _against_library(
-    library: InProcess, worker: Worker, streams: int, tokens: int, rounds: int, target: float
-) -> Figure:
-    requests = workload.greedy(streams, tokens)
-    pairs = _in_turns(rounds, lambda: library.rate(streams, tokens), lambda: worker.rate(requests))
-    name = "1 stream, against stream_generate" if streams == 1 else f"{streams} streams, against BatchGenerator"
-    return _ratio(name, pairs, target, "tok/s")
-
-
-def _mixed_samplers(worker: Worker, streams: int, tokens: int, rounds: int) -> Figure:
-    greedy, mixed = workload.greedy(streams, tokens), workload.mixed(streams, tokens)
-    pairs = _in_turns(rounds, lambda: worker.rate(greedy), lambda: worker.rate(mixed))
-    return _ratio(f"{streams} different samplers and seeds, against greedy", pairs, 0.9, "tok/s")
-
-
-def _hello(rounds: int) -> Figure:
-    times = [hello_ms() for _ in range(4 * rounds + 1)]
-    return Figure(
-        "spawn to hello answered, median",
-        median(times),
-        "ms",
-        target=60,
-        detail=f"{len(times)} spawns of `lmwire worker`",
-    )
-
-
-def _event_path(rounds: int) -> Figure:
-    pairs = [(rates.loop, rates.client) for rates in (event_rates(200_000) for _ in range(rounds))]
-    return _ratio("mock worker to Python client, against json.loads", pairs, 1.0, "events/s")
-
-
-def _in_turns(rounds: int, base: Callable[[], float], measured: Callable[[], float]) -> list[tuple[float, float]]:
-    """Both rates, one after the other, as often as asked for, after a first turn that only warms up."""
-    return [(base(), measured()) for _ in range(1 + rounds)][1:]
-
-
-def _ratio(name: str, pairs: list[tuple[float, float]], target: float, unit: str) -> Figure:
-    """The median of the pairs' ratios, with its pair: within one the machine is equally busy."""
-    pairs = sorted(pairs, key=lambda rates: rates[1] / rates[0])
-    base, measured = pairs[len(pairs) // 2]
-    return Figure(name, measured / base, "x", target, detail=f"{measured:,.0f} of {base:,.0f} {unit}")

@@ -74,4 +74,6 @@ def _processor() -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{value:.2f}x" if unit == "x" else f"{value:.1f} ms"
+    if unit == "x":
+        return f"{value:.2f}x"
+    return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Final
 
-from lmwire_protocol import Generate
+from msgspec.structs import replace
+
+from lmwire_protocol import Generate, JsonSchemaFormat
 
 PROMPT_TOKENS: Final = 32
+SCHEMAS: Final = 8
 
 
 def prompt(stream: int) -> list[int]:
@@ -33,6 +36,28 @@ def mixed(streams: int, tokens: int) -> list[Generate]:
         )
         for stream in range(streams)
     ]
+
+
+def structured(streams: int, tokens: int) -> list[Generate]:
+    """Greedy requests for JSON that goes on for ever: lists of small objects, of one schema out of `SCHEMAS`."""
+    return [
+        replace(request, format=_endless(stream % SCHEMAS)) for stream, request in enumerate(greedy(streams, tokens))
+    ]
+
+
+def with_logprobs(requests: list[Generate], count: int) -> list[Generate]:
+    """The same requests, of which the first `count` ask for log-probabilities and 5 alternatives."""
+    return [replace(request, logprobs=True, top_logprobs=5) for request in requests[:count]] + requests[count:]
+
+
+def _endless(variant: int) -> JsonSchemaFormat:
+    properties = {
+        f"name_{variant}": {"type": "string", "maxLength": 16},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120 + variant},
+        "kind": {"enum": ["red", "green", "blue"]},
+    }
+    item = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    return JsonSchemaFormat({"type": "array", "items": item, "minItems": 100_000})
 
 
 def without_end(folder: Path, copy: Path) -> Path:

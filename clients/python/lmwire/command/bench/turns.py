@@ -1,0 +1,27 @@
+"""Two speeds, measured in turns, so that a busy machine slows both."""
+
+from collections.abc import Callable
+
+from .figures import Figure
+
+Pairs = list[tuple[float, float]]
+"""Rates a second: what is compared with, and what is measured."""
+
+
+def in_turns(rounds: int, base: Callable[[], float], measured: Callable[[], float]) -> Pairs:
+    """Both rates, one after the other, as often as asked for, after a first turn that only warms up."""
+    return [(base(), measured()) for _ in range(1 + rounds)][1:]
+
+
+def ratio(name: str, pairs: Pairs, target: float, unit: str) -> Figure:
+    """The median of the pairs' ratios, with its pair: within one the machine is equally busy."""
+    pairs = sorted(pairs, key=lambda rates: rates[1] / rates[0])
+    base, measured = pairs[len(pairs) // 2]
+    return Figure(name, measured / base, "x", target, detail=f"{measured:,.0f} of {base:,.0f} {unit}")
+
+
+def extra_ms(name: str, pairs: Pairs, target: float, unit: str) -> Figure:
+    """The median of what one of the measured takes longer, in milliseconds."""
+    extras = sorted((1e3 / measured - 1e3 / base, 1e3 / base) for base, measured in pairs)
+    extra, base = extras[len(extras) // 2]
+    return Figure(name, extra, "ms", target, detail=f"{base + extra:.2f} instead of {base:.2f} ms {unit}")
