@@ -1,0 +1,41 @@
+"""What a text model is told of the images and sounds in a message."""
+
+from lmwire_protocol import AudioPart, Message, RequestError, TextPart
+
+
+def message_text(message: Message, path: str, *, strict: bool) -> str:
+    """A message's texts as they are, and a line that counts what else was attached.
+
+    Args:
+        message: With content or without.
+        path: Where it stands in its request, as `messages[2]`.
+        strict: Refuse images and sounds instead.
+
+    Raises:
+        RequestError: unsupported.
+    """
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    texts: list[str] = []
+    images = sounds = 0
+    for index, part in enumerate(message.content):
+        if isinstance(part, TextPart):
+            texts.append(part.text)
+            continue
+        sound = isinstance(part, AudioPart)
+        if strict:
+            field = f"{path}.content[{index}]"
+            problem = f"{field}: this model takes no {'sounds' if sound else 'images'}; send text, or leave out"
+            raise RequestError("unsupported", f"{problem} strict_media", field=field)
+        images, sounds = images + (not sound), sounds + sound
+    text = "".join(texts)
+    note = _note(images, sounds)
+    return f"{text}\n{note}" if text and note else text or note
+
+
+def _note(images: int, sounds: int) -> str:
+    """As "[2 images and 1 sound were attached]"; empty when there is nothing to tell."""
+    counts = [f"{count} {noun}{'s' * (count > 1)}" for count, noun in ((images, "image"), (sounds, "sound")) if count]
+    if not counts:
+        return ""
+    return f"[{' and '.join(counts)} {'was' if images + sounds == 1 else 'were'} attached]"

@@ -1,0 +1,157 @@
+"""What a chat template takes, found out by letting it write small conversations; and turns in the shape it takes."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from .templates import ChatTemplate
+from .turns import Call, Turn
+
+# Words that no template writes by itself.
+SYSTEM, USER, LATER, ANSWER, THOUGHT, RESULT, FUNCTION, VALUE = (
+    f"qv{word}" for word in ("system", "user", "later", "answer", "thought", "result", "function", "value")
+)
+_CALL: Final = Call("call_qv", FUNCTION, {"word": VALUE})
+_SECOND: Final = Call("call_qw", f"{LATER}function", {"word": LATER})
+_PARAMETERS: Final = {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}}
+_TOOL: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {"name": FUNCTION, "description": "Does it.", "parameters": _PARAMETERS | {"required": ["word"]}},
+}
+_ASKED: Final = Turn("user", USER)
+_ANSWERED: Final = Turn("tool", RESULT, call_id=_CALL.id, name=FUNCTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The form in which a template takes turns. False everywhere is the commonest form."""
+
+    parts: bool = False
+    """A message's content is a list of parts."""
+    no_content: bool = False
+    """Of a message with calls and no text: the content is null."""
+    text_arguments: bool = False
+    """A call's arguments are JSON text."""
+    short_ids: bool = False
+    """A call's id has nine digits."""
+    single_calls: bool = False
+    """A message has one call at most, and its result follows it."""
+    bare_calls: bool = False
+    """A message with calls and a thought has no text."""
+
+    def messages(self, turns: Sequence[Turn]) -> list[dict[str, Any]]:
+        """Turns in OpenAI's shape, with the differences that this template wants."""
+        if self.single_calls:
+            turns = _one_by_one(turns)
+        ids = {call.id: f"{number:09}" for number, call in enumerate(c for turn in turns for c in turn.calls)}
+        return [self._message(part, ids) for turn in turns for part in self._split(turn)]
+
+    def _split(self, turn: Turn) -> list[Turn]:
+        if self.bare_calls and turn.calls and turn.text and turn.reasoning:
+            return [replace(turn, calls=(), reasoning=""), replace(turn, text="")]
+        return [turn]
+
+    def _message(self, turn: Turn, ids: dict[str, str]) -> dict[str, Any]:
+        content = [{"type": "text", "text": turn.text}] if self.parts else turn.text
+        message: dict[str, Any] = {"role": turn.role, "content": content}
+        if turn.reasoning:  # under the names that templates know
+            message |= {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
+        if turn.calls:
+            message["tool_calls"] = [self._called(call, ids) for call in turn.calls]
+            if self.no_content and not turn.text:
+                message["content"] = None
+        if turn.role == "tool":
+            message["tool_call_id"] = ids.get(turn.call_id, "0" * 9) if self.short_ids else turn.call_id
+            if turn.name:
+                message["name"] = turn.name
+        return message
+
+    def _called(self, call: Call, ids: dict[str, str]) -> dict[str, Any]:
+        arguments = json.dumps(call.arguments, ensure_ascii=False) if self.text_arguments else call.arguments
+        function = {"name": call.name, "arguments": arguments}
+        return {"id": ids[call.id] if self.short_ids else call.id, "type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a template writes of what it is given."""
+
+    shape: Shape
+    system: bool
+    """A system message, at the front."""
+    late_system: bool
+    """Another one further back."""
+    neighbours: bool
+    """Two messages of one role, one behind the other."""
+    tools: bool
+    """Descriptions of tools, calls of them and their results."""
+    tools_need_system: bool
+    """Tools are described only where there is a system message."""
+
+
+@lru_cache(maxsize=4)
+def find_traits(template: ChatTemplate) -> Traits:
+    """Tries a template out. Never fails: what raises is not supported."""
+    shape = Shape(parts=not _writes(template, Shape(), [_ASKED], USER))
+    system = Turn("system", SYSTEM)
+    late = [system, _ASKED, Turn("assistant", ANSWER), Turn("system", THOUGHT), Turn("user", LATER)]
+    described = _writes(template, shape, [_ASKED], FUNCTION, tools=True)
+    tools_need_system = not described and _writes(template, shape, [system, _ASKED], FUNCTION, tools=True)
+    with_calls = _find_calls(template, shape) if described or tools_need_system else None
+    return Traits(
+        shape=with_calls or shape,
+        system=_writes(template, shape, [system, _ASKED], SYSTEM, USER),
+        late_system=_writes(template, shape, late, SYSTEM, USER, ANSWER, THOUGHT, LATER),
+        neighbours=_writes(template, shape, [_ASKED, Turn("user", LATER)], USER, LATER),
+        tools=with_calls is not None,
+        tools_need_system=tools_need_system,
+    )
+
+
+def _find_calls(template: ChatTemplate, shape: Shape) -> Shape | None:
+    """The first of the shapes, the commonest first, in which the template writes a call and its result."""
+    called = Turn("assistant", "", calls=(_CALL,))
+    for no_content, text_arguments, short_ids in itertools.product((False, True), repeat=3):
+        candidate = replace(shape, no_content=no_content, text_arguments=text_arguments, short_ids=short_ids)
+        if _writes(template, candidate, [_ASKED, called, _ANSWERED], FUNCTION, VALUE, RESULT, tools=True):
+            return _find_limits(template, candidate)
+    return None
+
+
+def _find_limits(template: ChatTemplate, shape: Shape) -> Shape:
+    both = Turn("assistant", "", calls=(_CALL, _SECOND))
+    results = [_ANSWERED, Turn("tool", ANSWER, call_id=_SECOND.id, name=_SECOND.name)]
+    shape = replace(
+        shape,
+        single_calls=not _writes(template, shape, [_ASKED, both, *results], VALUE, _SECOND.name, ANSWER, tools=True),
+    )
+    full = Turn("assistant", ANSWER, reasoning=THOUGHT, calls=(_CALL,))
+    return replace(shape, bare_calls=not _writes(template, shape, [_ASKED, full, _ANSWERED], VALUE, RESULT, tools=True))
+
+
+def _writes(template: ChatTemplate, shape: Shape, turns: Sequence[Turn], *words: str, tools: bool = False) -> bool:
+    text = template.attempt(shape.messages(turns), [_TOOL] if tools else None)
+    return all(word in text for word in words)
+
+
+def _one_by_one(turns: Sequence[Turn]) -> list[Turn]:
+    """Each call in a turn of its own, with its result behind it."""
+    single: list[Turn] = []
+    rest = list(turns)
+    while rest:
+        turn = rest.pop(0)
+        if len(turn.calls) < 2:
+            single.append(turn)
+            continue
+        count = next((index for index, other in enumerate(rest) if other.role != "tool"), len(rest))
+        results, rest = rest[:count], rest[count:]
+        for index, call in enumerate(turn.calls):
+            said = replace(turn, calls=(call,))
+            single.append(said if index == 0 else replace(said, text="", reasoning=""))
+            single += [result for result in results if result.call_id == call.id]
+        known = {call.id for call in turn.calls}
+        single += [result for result in results if result.call_id not in known]
+    return single
