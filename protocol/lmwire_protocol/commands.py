@@ -87,7 +87,7 @@ class Unload(Command, frozen=True):
 class Generation(Command, frozen=True, kw_only=True):
     """How to generate: the fields that `generate` and `chat` share."""
 
-    streams = (events.Progress, events.Token, events.ToolCall)
+    streams = (events.Progress, events.Token)
 
     max_tokens: NonNegative | None = None
     """Tokens to generate at most; the rest of the context when absent. 0 only processes the prompt."""
@@ -170,6 +170,7 @@ class Chat(Generation, frozen=True):
 
     name = "chat"
     done = events.ResultDone
+    streams = (events.Progress, events.Token, events.ToolCall)
 
     messages: Messages
     """The conversation so far, oldest first."""

@@ -74,8 +74,13 @@ class Conversation:
     def done(self, event: events.Done, sent: Command) -> None:
         if isinstance(event, events.ResultDone):
             shown = self.tokens.pop(event.id, 0)
-            end_of_turn = event.finish_reason == "stop" and event.stop is None
-            assert event.usage.completion_tokens == shown + end_of_turn
+            hidden = sum(
+                (choice.finish_reason, choice.stop) in (("stop", None), ("tool_calls", None))
+                for choice in event.choices or [event]
+            )
+            assert event.usage.completion_tokens == shown + hidden
+        if isinstance(event, events.TokenizeDone):
+            assert event.count == self.tokens.pop(event.id, event.count)
         if isinstance(event, events.QuitDone):
             assert all(command is sent or command.done is events.QuitDone for command in self.commands())
 

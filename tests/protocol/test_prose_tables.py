@@ -1,6 +1,9 @@
 """The tables of PROTOCOL.md say what the Structs say."""
 
 import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -8,12 +11,13 @@ import pytest
 from msgspec import inspect
 
 import prose
-from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, Generation, events, limits
+from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, FEATURES, Chat, Generation, events, limits
 
 TABLES = prose.tables()
 SHARED = {events.ModelDone: "The model", events.ResultDone: "The result"}
 GENERATION = "The generation fields"
-SIZED = {inspect.StrType: "bytes", inspect.BytesType: "bytes", inspect.ListType: "items"}
+WITHIN = {"messages[].": "The messages", "tools[].": "The tools", "format.": "The formats"}
+"""What stands within these fields has a table of its own, for all commands."""
 
 
 def field_table(heading: str, column: str) -> dict[str, dict[str, str]]:
@@ -39,6 +43,7 @@ def type_words(kind: Any) -> set[str]:
         inspect.BoolType: "boolean",
         inspect.ListType: "list",
         inspect.TupleType: "list",
+        inspect.DictType: "object",
         inspect.StructType: "object",
     }
     words: set[str] = set()
@@ -63,64 +68,108 @@ def _bounds(kind: Any, byte_limit: int | None) -> str:
         low = f">{kind.gt:g}" if kind.gt is not None else "" if kind.ge is None else f"{kind.ge:g}"
         high = "" if kind.le is None else "2^53-1" if kind.le == limits.MAX_INT else f"{kind.le:g}"
         return f"{low}..{high}" if low or high else ""
-    if isinstance(kind, inspect.StrType | inspect.ListType):
+    if isinstance(kind, inspect.StrType | inspect.ListType | inspect.DictType):
         low, high = kind.min_length, byte_limit or kind.max_length
         if low is not None or high is not None:
-            return f"{low or 0}..{'' if high is None else high} {SIZED[type(kind)]}"
+            return f"{low or 0}..{'' if high is None else high} {_unit(kind)}"
     return ""
 
 
-def flatten(struct: inspect.StructType, prefix: str = "") -> dict[str, inspect.Field | inspect.Type]:
-    """Every field by its path, with the items of lists and the members of objects; items have no default."""
-    found: dict[str, Any] = {}
-    if struct.tag_field == "type":
-        found[f"{prefix}type"] = inspect.LiteralType(values=(str(struct.tag),))
-    for field in struct.fields:
-        found[prefix + field.encode_name] = field
-        found |= _inside(field.type, prefix + field.encode_name)
-    return found
+def _unit(kind: Any) -> str:
+    if isinstance(kind, inspect.StrType):
+        return "bytes" if kind.max_length is None else "characters"
+    return "items" if isinstance(kind, inspect.ListType) else "members"
 
 
-def _inside(kind: Any, path: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for part in parts(kind):
-        if isinstance(part, inspect.StructType):
-            found |= flatten(part, f"{path}.")
-        elif isinstance(part, inspect.ListType | inspect.TupleType):
-            item = part.item_type if isinstance(part, inspect.ListType) else part.item_types[0]
-            found[f"{path}[]"] = item
-            found |= _inside(item, f"{path}[]")
-    return found
+@dataclass(frozen=True)
+class Place:
+    """A field, or an item of a list or an object, as tables describe it."""
+
+    kinds: tuple[Any, ...]
+    """The types that it has; several where it is in several Structs of a union."""
+    field: inspect.Field | None = None
+
+    @property
+    def words(self) -> set[str]:
+        return set().union(*map(type_words, self.kinds))
+
+    @property
+    def bounds(self) -> str:
+        return "; ".join(dict.fromkeys(filter(None, map(bounds_words, self.kinds))))
+
+    @property
+    def required(self) -> bool:
+        return all(isinstance(kind, inspect.LiteralType) for kind in self.kinds) or bool(
+            self.field and self.field.required
+        )
+
+    @property
+    def default(self) -> str:
+        if self.field is None:
+            return "required" if self.required else ""
+        if self.field.required:
+            return "required"
+        factory = self.field.default_factory
+        value = self.field.default if factory is msgspec.NODEFAULT else factory()
+        return "none" if value is None else "`" + json.dumps(value, separators=(",", ":")).removesuffix(".0") + "`"
+
+    @property
+    def presence(self) -> str:
+        return "" if self.field is None else "always" if self.field.required else "sometimes"
 
 
-def described(struct: type[msgspec.Struct]) -> dict[str, Any]:
+def described(struct: type[msgspec.Struct]) -> dict[str, Place]:
+    """Every field by its path, with the items of lists and the members of objects."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
-    return flatten(info)
+    found: dict[str, Place] = {}
+    for path, place in flatten(info):
+        before = found.get(path)
+        found[path] = Place(before.kinds + place.kinds, place.field) if before else place
+    return found
 
 
-def default_words(field: Any) -> str:
-    if isinstance(field, inspect.LiteralType) or (isinstance(field, inspect.Field) and field.required):
-        return "required"
-    if not isinstance(field, inspect.Field):
-        return ""
-    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    return "none" if value is None else "`" + json.dumps(value, separators=(",", ":")).removesuffix(".0") + "`"
+def flatten(struct: inspect.StructType, prefix: str = "") -> Iterator[tuple[str, Place]]:
+    """What is in a Struct; a path that several Structs of a union have comes several times."""
+    if struct.tag_field == "type":
+        yield f"{prefix}type", Place((inspect.LiteralType(values=(str(struct.tag),)),))
+    for field in struct.fields:
+        yield prefix + field.encode_name, Place((field.type,), field)
+        yield from _inside(field.type, prefix + field.encode_name)
+
+
+def _inside(kind: Any, path: str) -> Iterator[tuple[str, Place]]:
+    for part in parts(kind):
+        if isinstance(part, inspect.StructType):
+            yield from flatten(part, f"{path}.")
+        elif isinstance(part, inspect.DictType) and not isinstance(part.value_type, inspect.AnyType):
+            yield f"{path}.*", Place((part.value_type,))
+        elif isinstance(part, inspect.ListType | inspect.TupleType):
+            item = part.item_type if isinstance(part, inspect.ListType) else part.item_types[0]
+            yield f"{path}[]", Place((item,))
+            yield from _inside(item, f"{path}[]")
+
+
+def is_within(path: str) -> bool:
+    return path.startswith(tuple(WITHIN))
 
 
 def command_tables() -> list[Any]:
-    generation = set(described(Generation))
-    cases = [pytest.param(GENERATION, described(Generation), id=GENERATION)]
+    generation = {path: place for path, place in described(Generation).items() if not is_within(path)}
+    cases = [pytest.param(GENERATION, generation, id=GENERATION)]
+    for prefix, heading in WITHIN.items():
+        inner = {path: place for path, place in described(Chat).items() if path.startswith(prefix)}
+        cases.append(pytest.param(heading, inner, id=heading))
     for name, command in COMMANDS.items():
-        fields = described(command)
-        if issubclass(command, Generation):
-            fields = {path: field for path, field in fields.items() if path not in generation}
+        apart = set(generation) if issubclass(command, Generation) else set()
+        fields = {path: place for path, place in described(command).items() if not (path in apart or is_within(path))}
         cases.append(pytest.param(name, fields, id=name))
     return cases
 
 
 def event_tables() -> list[Any]:
-    cases = [pytest.param(tag, described(events.EVENTS[tag]), id=tag) for tag in ("progress", "token", "error")]
+    tags = ("progress", "token", "tool_call", "error")
+    cases = [pytest.param(tag, described(events.EVENTS[tag]), id=tag) for tag in tags]
     for name, command in COMMANDS.items():
         fields = described(command.done)
         del fields["id"]
@@ -129,33 +178,47 @@ def event_tables() -> list[Any]:
 
 
 @pytest.mark.parametrize(("heading", "fields"), command_tables())
-def test_a_command_table_agrees_with_its_struct(heading: str, fields: dict[str, Any]) -> None:
+def test_a_command_table_agrees_with_its_struct(heading: str, fields: dict[str, Place]) -> None:
     rows = field_table(heading, "default")
     assert sorted(rows) == sorted(fields)
-    for path, field in fields.items():
-        kind = field.type if isinstance(field, inspect.Field) else field
+    for path, place in fields.items():
         row = rows[path]
-        assert set(row["type"].split(" or ")) == type_words(kind), path
-        assert row["default"] == default_words(field), path
-        assert row["bounds"] == bounds_words(kind), path
+        assert set(row["type"].split(" or ")) == place.words, path
+        assert row["default"] == place.default, path
+        assert row["bounds"] == place.bounds, path
 
 
 @pytest.mark.parametrize(("heading", "fields"), event_tables())
-def test_an_event_table_agrees_with_its_struct(heading: str, fields: dict[str, Any]) -> None:
+def test_an_event_table_agrees_with_its_struct(heading: str, fields: dict[str, Place]) -> None:
     rows = field_table(heading, "present")
     assert sorted(rows) == sorted(fields)
-    for path, field in fields.items():
-        kind = field.type if isinstance(field, inspect.Field) else field
-        assert set(rows[path]["type"].split(" or ")) == type_words(kind), path
-        presence = "" if not isinstance(field, inspect.Field) else "always" if field.required else "sometimes"
-        assert rows[path]["present"] == presence, path
+    for path, place in fields.items():
+        assert set(rows[path]["type"].split(" or ")) == place.words, path
+        assert rows[path]["present"] == place.presence, path
+
+
+def test_what_is_within_a_shared_field_is_the_same_for_all_commands() -> None:
+    for name, command in COMMANDS.items():
+        for path, place in described(command).items():
+            assert not is_within(path) or place == described(Chat)[path], (name, path)
+
+
+def test_the_features_agree() -> None:
+    (table,) = TABLES["Versions and features"]
+    listed = {
+        f"{command}.{name}".removeprefix("the protocol.")
+        for row in table.rows
+        for command in row["of"].replace("`", "").split(" and ")
+        for name in re.findall(r"`([^`]+)`", row["newer than 1.0"])
+    }
+    assert listed == set(FEATURES)
 
 
 def test_every_row_for_people_has_a_meaning() -> None:
     for heading, found in TABLES.items():
         for table in found:
             bare = [row for row in table.rows if "meaning" in row and not row["meaning"]]
-            assert all(row["field"].endswith("[]`") for row in bare), heading
+            assert all(row["field"].endswith(("[]`", "*`")) for row in bare), heading
 
 
 def test_the_overview_agrees_with_the_commands() -> None:
@@ -195,6 +258,7 @@ def test_the_limits_agree() -> None:
         "nesting that always works": "100",
         "integers": "±(2^53-1)",
         "text of one `token` event, in its JSON form": f"{limits.TEXT_BYTES // kib} KiB",
+        "arguments of one `tool_call` event, in their JSON form": f"{limits.TEXT_BYTES // kib} KiB",
         "token ids of one `token` event": f"{limits.TOKEN_IDS:,}",
         "an error's sentence, in its JSON form": f"{limits.ERROR_BYTES // kib} KiB",
         "progress events": "10 a second for one request",
