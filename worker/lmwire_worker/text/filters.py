@@ -11,12 +11,11 @@ import numpy as np
 
 from lmwire_protocol.commands import Generation
 
+from .largest import Array, largest
+
 CANDIDATES: Final = 1024
 """In numpy, how many of the most probable tokens top_p looks at before it sorts a vocabulary that is larger."""
 UNLIMITED: Final = 2**30
-
-Array = Any
-"""An array of `xp`."""
 
 
 class Filters:
@@ -54,62 +53,34 @@ class Filters:
         vocabulary = below_top.shape[-1]
         limits = np.minimum(self._limits, vocabulary)
         if not self._has_top_p:
-            return self._nth(_largest(below_top, int(limits.max()), self._xp), self._xp.array(limits))
+            return self._nth(largest(below_top, int(limits.max()), self._xp), self._xp.array(limits))
         mass = self._xp.exp(below_top).sum(axis=-1, keepdims=True) * self._top_p
         if self._xp is mx:
-            largest = _largest(below_top, int(limits.max()), mx)
-            return self._nth(largest, mx.minimum(mx.array(limits), self._reach(largest, mass)))
+            values = largest(below_top, int(limits.max()), mx)
+            return self._nth(values, mx.minimum(mx.array(limits), self._reach(values, mass)))
         count = min(vocabulary, max(CANDIDATES, int(limits[limits < vocabulary].max(initial=0))))
-        largest = _largest(below_top, count, np)
-        reach = np.minimum(limits, self._reach(largest, mass))
-        threshold = self._nth(largest, np.minimum(reach, count))
+        values = largest(below_top, count, np)
+        reach = np.minimum(limits, self._reach(values, mass))
+        threshold = self._nth(values, np.minimum(reach, count))
         if count < vocabulary and (beyond := np.flatnonzero(reach > count)).size:
-            largest = _largest(below_top[beyond], vocabulary, np)
-            threshold[beyond] = self._nth(largest, self._reach(largest, mass[beyond]))
+            values = largest(below_top[beyond], vocabulary, np)
+            threshold[beyond] = self._nth(values, self._reach(values, mass[beyond]))
         return threshold
 
-    def _reach(self, largest: Array, mass: Array) -> Array:
-        """[F, 1]: how many of the largest values it takes to have the mass; one more than there are if all have less.
+    def _reach(self, values: Array, mass: Array) -> Array:
+        """[F, 1]: how many of the falling values it takes to have the mass; one more than there are if all have less.
 
         Sums run from the top, so that they do not depend on how many values are looked at.
         """
-        sums = self._xp.cumsum(self._xp.exp(largest), axis=-1)
+        sums = self._xp.cumsum(self._xp.exp(values), axis=-1)
         return 1 + (sums < mass).sum(axis=-1, keepdims=True)
 
-    def _nth(self, largest: Array, n: Array) -> Array:
-        """[F, 1]: the n-th largest value."""
-        last = largest.shape[-1]
-        return self._xp.take_along_axis(largest, self._xp.minimum(n, last) - 1, axis=-1)
+    def _nth(self, values: Array, n: Array) -> Array:
+        """[F, 1]: the n-th of the falling values."""
+        last = values.shape[-1]
+        return self._xp.take_along_axis(values, self._xp.minimum(n, last) - 1, axis=-1)
 
 
 def column(values: Sequence[float], xp: Any) -> Array:
     """A number for each row, float32 [R, 1]."""
     return xp.array(np.array(values, np.float32)[:, None])
-
-
-def _largest(values: Array, count: int, xp: Any) -> Array:
-    """Each row's `count` largest values, falling [R, count]."""
-    values = _partitioned(values, count) if xp is np else _thinned(values, count)
-    return xp.sort(values, axis=-1)[:, ::-1][:, :count]
-
-
-def _partitioned(values: np.ndarray, count: int) -> np.ndarray:
-    if count == values.shape[-1]:
-        return values
-    return np.partition(values, values.shape[-1] - count, axis=-1)[:, -count:]
-
-
-def _thinned(values: mx.array, count: int) -> mx.array:
-    """Fewer values, the `count` largest among them: they lie in the `count` blocks that have the largest maxima.
-
-    MLX sorts to partition, on some devices, so there must be less to sort.
-    """
-    rows, length = values.shape
-    width = min(128, 1 << max(length // (4 * count), 1).bit_length() - 1)
-    if width < 8:
-        return values
-    padded = mx.pad(values, [(0, 0), (0, -length % width)], constant_values=-mx.inf)
-    blocks = padded.reshape(rows, -1, width)
-    maxima = blocks.max(axis=-1)
-    best = mx.argpartition(maxima, maxima.shape[1] - count, axis=-1)[:, -count:, None]
-    return mx.take_along_axis(blocks, best, axis=1).reshape(rows, -1)

@@ -17,7 +17,7 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS, TOP_LOGPROBS
 
-from .filters import Array
+from .largest import Array, largest_ids
 from .sampling import arithmetic
 
 DECIMALS: Final = 6
@@ -40,6 +40,7 @@ class Logprobs:
         rows = [row for row, request in enumerate(requests) if request.logprobs]
         self._rows = None if len(rows) == len(requests) else mx.array(rows, mx.int32)
         self._asking = rows
+        self._most = max((request.top_logprobs for request in requests), default=0)
         self.pending: list[mx.array] = []
         """What the newest handles wait for; to be evaluated together with the step."""
 
@@ -50,7 +51,7 @@ class Logprobs:
             return handles
         if self._rows is not None:
             logits, tokens = logits[self._rows], tokens[self._rows]
-        step = _Step(logits.astype(mx.float32), tokens, self._xp)
+        step = _Step(logits.astype(mx.float32), tokens, self._most, self._xp)
         self.pending = step.pending
         for index, row in enumerate(self._asking):
             handles[row] = Handle(step, index, self._requests[row].top_logprobs)
@@ -83,31 +84,46 @@ class Describe:
     """
 
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
-        self._token_bytes = token_bytes
+        self._texts = _Texts(token_bytes)
 
     def __call__(self, handle: Handle) -> Logprob:
         token, logprob, top = handle.resolve()
-        described = Logprob(token, *self._text_and_value(token, logprob))
-        described.top = [TopLogprob(other, *self._text_and_value(other, value)) for other, value in top]
+        texts = self._texts
+        text, data = texts[token]
+        described = Logprob(token, text, _number(logprob), data)
+        for other, value in top:
+            text, data = texts[other]
+            described.top.append(TopLogprob(other, text, _number(value), data))
         return described
 
-    def _text_and_value(self, token: int, logprob: float) -> tuple[str, float | None, list[int] | None]:
+
+class _Texts(dict[int, tuple[str, list[int] | None]]):
+    """Each token's text, and its bytes where the text is incomplete; worked out when first met."""
+
+    def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._token_bytes = token_bytes
+
+    def __missing__(self, token: int) -> tuple[str, list[int] | None]:
         data = self._token_bytes(token)
-        value = logprob if math.isfinite(logprob) else None
+        text = data.decode(errors="replace")[:LOGPROB_CHARACTERS]
         try:
-            return data.decode()[:LOGPROB_CHARACTERS], value, None
+            data.decode()
+            self[token] = text, None
         except UnicodeDecodeError:
-            return data.decode(errors="replace")[:LOGPROB_CHARACTERS], value, list(data[:LOGPROB_CHARACTERS])
+            self[token] = text, list(data[:LOGPROB_CHARACTERS])
+        return self[token]
 
 
 class _Step:
-    """The rows of one step that ask: logits [R, V], float32, and tokens [R].
+    """The rows of one step that ask: logits [R, V], float32, and tokens [R], and the most alternatives asked for.
 
     On a GPU the results are part of the step. On a CPU they are left to when they are wanted, which is while the next
     step is computed.
     """
 
-    def __init__(self, logits: mx.array, tokens: mx.array, xp: Any) -> None:
+    def __init__(self, logits: mx.array, tokens: mx.array, most: int, xp: Any) -> None:
+        self._most = most
         self._xp = xp
         self.pending = [tokens, *_logprobs(logits, tokens, mx)] if xp is mx else [tokens, logits]
 
@@ -118,37 +134,16 @@ class _Step:
         tokens, *rest = map(np.asarray, self.pending)
         own, ids, values = rest if self._xp is mx else _logprobs(rest[0], tokens, np)
         self.pending = []
-        return tokens.tolist(), _rounded(own[:, 0]), ids.tolist(), _rounded(values)
+        most = self._most
+        return tokens.tolist(), _rounded(own[:, 0]), ids[:, :most].tolist(), _rounded(values[:, :most])
 
 
 def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Array]:
     """Logits [R, V], tokens [R] → the tokens' log-probabilities [R, 1], the most probable ids and theirs [R, K]."""
-    ids, values = _top(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
+    ids, values = largest_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
     total = mx.logsumexp(logits, axis=-1, keepdims=True) if xp is mx else _log_sum_exp(logits, values[:, :1])
-    own = xp.take_along_axis(logits, tokens[:, None].astype(xp.int32), axis=-1)
+    own = logits[xp.arange(len(logits)), tokens][:, None]
     return own - total, ids, values - total
-
-
-def _top(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
-    """The ids and values of each row's `count` largest [R, count], falling; equal ones by their ids.
-
-    They lie in the `count` columns that have the largest maxima when a row is written in lines of equal length, or in
-    the rest that fills no line. So there is little to sort.
-    """
-    rows, length = values.shape
-    lines = math.isqrt(length // count)
-    width = length // lines
-    maxima = values[:, : lines * width].reshape(rows, lines, width).max(axis=1)
-    columns = xp.argpartition(maxima, width - count, axis=-1)[:, width - count :, None]
-    ids = (columns + xp.arange(lines) * width).reshape(rows, -1)
-    rest = xp.broadcast_to(xp.arange(lines * width, length), (rows, length - lines * width))
-    ids = xp.concatenate([ids, rest], axis=-1)
-    candidates = xp.take_along_axis(values, ids, axis=-1)
-    best = xp.argpartition(candidates, ids.shape[1] - count, axis=-1)[:, ids.shape[1] - count :]
-    ids = xp.sort(xp.take_along_axis(ids, best, axis=-1), axis=-1)
-    found = xp.take_along_axis(values, ids, axis=-1)
-    order = xp.argsort(-found, axis=-1) if xp is mx else np.argsort(-found, axis=-1, kind="stable")
-    return xp.take_along_axis(ids, order, axis=-1), xp.take_along_axis(found, order, axis=-1)
 
 
 def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
@@ -162,3 +157,7 @@ def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
 def _rounded(values: np.ndarray) -> Any:
     """As nested lists. Zero is added for -0.0's sake."""
     return (values.astype(np.float64).round(DECIMALS) + 0.0).tolist()
+
+
+def _number(logprob: float) -> float | None:
+    return logprob if math.isfinite(logprob) else None

@@ -6,9 +6,10 @@ since MLX evaluates there while its caller waits in any case. The arithmetic is 
 `numpy`.
 
 A row draws the same alone, in a batch, or rebuilt in the middle: its numbers come from its seed and its position,
-filters are thresholds on its logits, and a draw walks the tokens in their order.
+filters are thresholds on its logits, and a draw walks the tokens in an order that is always the same.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from lmwire_protocol.commands import Generation
 
-from .filters import Array, Filters, column
+from .filters import Filters, column
+from .largest import Array
 from .uniforms import Uniforms
 from .xtc import Xtc, before_xtc
 
@@ -68,7 +70,7 @@ class BatchSampler:
         if self._all_drawn:
             return _draw(weights(logits), uniforms, self._xp)
         tokens = self._xp.argmax(logits, axis=-1)
-        tokens[self._rows] = _draw(weights(logits[self._rows]), uniforms, self._xp).astype(tokens.dtype)
+        tokens[self._rows] = _draw(weights(logits[self._rows]), uniforms, self._xp)
         return tokens
 
 
@@ -94,9 +96,27 @@ class Weights:
 
 
 def _draw(weights: Array, uniforms: Array, xp: Any) -> Array:
-    """The inverse of each row's cumulative distribution at its number [R, 1]: tokens [R]; never one of weight 0."""
-    sums = xp.cumsum(weights, axis=-1)
-    return xp.argmax(sums > uniforms * sums[:, -1:], axis=-1)
+    """The inverse of each row's cumulative distribution at its number [R, 1]: tokens [R]; never one of weight 0.
+
+    The tokens are written in lines of equal length, the last one short, and taken column by column: to sum up columns
+    and then to walk one of them is several times as fast as to walk a large vocabulary.
+    """
+    rows, length = weights.shape
+    lines = math.isqrt(length)
+    width = length // lines
+    whole = lines * width
+    sums = weights[:, :whole].reshape(rows, lines, width).sum(axis=1)
+    sums[:, : length - whole] += weights[:, whole:]
+    ends = xp.cumsum(sums, axis=-1)
+    places = uniforms * ends[:, -1:]
+    columns = xp.argmax(ends > places, axis=-1)[:, None]
+    row = xp.arange(rows)[:, None]
+    ids = columns + width * xp.arange(lines + 1)
+    walked = xp.cumsum(weights[row, xp.minimum(ids, length - 1)] * (ids < length), axis=-1)
+    # What rounding did to the sums must lead neither before nor beyond what has a weight.
+    left = xp.minimum(places - (ends - sums)[row, columns], walked[:, -1:] * (1 - 2**-20))
+    line = xp.argmax(walked > xp.maximum(left, 0), axis=-1)
+    return (columns[:, 0] + width * line).astype(xp.uint32)
 
 
 def arithmetic() -> Any:

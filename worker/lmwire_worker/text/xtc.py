@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from lmwire_protocol.commands import Generation
 
-from .filters import Array, Filters, column
+from .filters import Filters, column
+from .largest import Array
 from .uniforms import Uniforms
 
 STREAM: Final = 2**53
@@ -41,6 +42,7 @@ class Xtc:
         self.active = bool(rows)
         """Whether any row has it."""
         self._xp = xp
+        self._all = len(rows) == len(requests)
         self._rows = xp.array(rows, xp.int32)
         self._uniforms = Uniforms([seeds[row] + STREAM for row in rows], [positions[row] for row in rows])
         self._probability = np.array([request.xtc_probability for request in chosen])[:, None]
@@ -50,6 +52,8 @@ class Xtc:
 
     def __call__(self, below_top: Array, kept: Array) -> Array:
         """Logits less the row's top [R, V], float32, and which of them top_p and min_p keep → which remain."""
+        if self._all:
+            return self._remaining(below_top, kept)
         kept[self._rows] = self._remaining(below_top[self._rows], kept[self._rows])
         return kept
 

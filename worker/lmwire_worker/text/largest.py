@@ -1,0 +1,50 @@
+"""Finding the largest of many values in each row of a batch, with little to sort."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""An array of `xp`, which is `mlx.core` or `numpy`."""
+
+
+def largest(values: Array, count: int, xp: Any) -> Array:
+    """Each row's `count` largest values, falling: [R, V] → [R, count]."""
+    if count < values.shape[1]:
+        values = values[_index(values, xp), _candidates(values, count, xp)]
+    return xp.sort(values, axis=-1)[:, ::-1][:, :count]
+
+
+def largest_ids(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
+    """Where they are, and what they are [R, count], falling; equal ones by their ids."""
+    rows = _index(values, xp)
+    ids = _candidates(values, count, xp)
+    excess = ids.shape[1] - count
+    best = xp.argpartition(values[rows, ids], excess, axis=-1)[:, excess:]
+    ids = xp.sort(ids[rows, best], axis=-1)
+    found = values[rows, ids]
+    order = np.argsort(-found, axis=-1, kind="stable") if xp is np else xp.argsort(-found, axis=-1)
+    return ids[rows, order], found[rows, order]
+
+
+def _candidates(values: Array, count: int, xp: Any) -> Array:
+    """Ids [R, few], among which those of each row's `count` largest values are.
+
+    With each row written in lines of equal length they lie in the `count` columns that have the largest maxima, or in
+    the rest that fills no line. Devices that sort to partition have only the maxima to sort.
+    """
+    rows, length = values.shape
+    lines = math.isqrt(length // count)
+    width = length // lines
+    maxima = values[:, : lines * width].reshape(rows, lines, width).max(axis=1)
+    columns = xp.argpartition(maxima, width - count, axis=-1)[:, width - count :]
+    ids = (columns[:, None] + xp.arange(lines)[:, None] * width).reshape(rows, -1)
+    if lines * width == length:
+        return ids
+    rest = xp.broadcast_to(xp.arange(lines * width, length), (rows, length - lines * width))
+    return xp.concatenate([ids, rest], axis=-1)
+
+
+def _index(values: Array, xp: Any) -> Array:
+    return xp.arange(len(values))[:, None]
