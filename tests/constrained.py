@@ -1,0 +1,105 @@
+"""Follows constraints as a model would that knows nothing: by any of the tokens that they allow."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+from tokenizers import AddedToken, Tokenizer
+
+from lmwire_protocol import Chat, Generate, Tool
+from lmwire_protocol.messages import Function
+from lmwire_worker.text.answers import Syntax
+from lmwire_worker.text.constraints import Constraint, Grammars, Masks
+from lmwire_worker.text.tools import ToolFormat
+from random_model import write_model
+
+END = "<|im_end|>"
+
+
+def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] = ()) -> TokenizerWrapper:
+    """A tiny model's tokenizer with more tokens: special ones, and ones that stand for their text."""
+    write_model(folder, "llama", vocab_size=512)
+    file = folder / "tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
+    tokenizer.add_tokens([AddedToken(text, special=False) for text in plain])
+    tokenizer.save(str(file))
+    return load_tokenizer(folder)
+
+
+class Speaker:
+    """Says what constraints allow, at random.
+
+    Args:
+        tokenizer: The model's.
+        form: Its way to call tools.
+        model_type: Its family.
+    """
+
+    def __init__(self, tokenizer: TokenizerWrapper, form: ToolFormat | None = None, model_type: str = "llama") -> None:
+        self.tokenizer = tokenizer
+        self.size = len(tokenizer)
+        self.ends = set(tokenizer.eos_token_ids)
+        self.syntax = Syntax.of(tokenizer, model_type, form)
+        self.grammars = Grammars(tokenizer, self.size, self.ends)
+        texts = [tokenizer.decode([token]) for token in range(self.size)]
+        self._closing = [token for token, text in enumerate(texts) if text[:1] in ('"', "}", "]", ")", "<", "\n")]
+        self._short = [token for token, text in enumerate(texts) if text.isalnum() and text.isascii()]
+
+    def constraint(self, request: Generate | Chat, thinking: bool = False) -> Constraint:
+        constraint = self.grammars.constraint(request, self.syntax, thinking)
+        assert constraint is not None
+        return constraint
+
+    def say(self, request: Generate | Chat, seed: int = 0, *, thinking: bool = False, limit: int = 1000) -> str:
+        """A whole answer."""
+        return self.follow([self.constraint(request, thinking)], [seed], limit)[0]
+
+    def follow(self, constraints: Sequence[Constraint | None], seeds: Sequence[int], limit: int = 1000) -> list[str]:
+        """Whole answers, given together. A free row says nothing."""
+        choices = [random.Random(seed) for seed in seeds]
+        answers: list[list[int]] = [[] for _ in constraints]
+        rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
+        newest = dict.fromkeys(rows, 0)
+        for _ in range(limit):
+            masks = Masks([constraints[row] for row in rows])
+            allowed = allowed_tokens(masks, [newest[row] for row in rows], self.size)
+            for row, tokens in zip(list(rows), allowed, strict=True):
+                constraint = constraints[row]
+                assert constraint is not None
+                assert constraint.error is None, constraint.error
+                newest[row] = self._choose(choices[row], tokens)
+                if newest[row] in self.ends:
+                    rows.remove(row)
+                else:
+                    answers[row].append(newest[row])
+            if not rows:
+                return [self.tokenizer.decode(answer) for answer in answers]
+        raise AssertionError(f"no end after {limit} tokens: {self.tokenizer.decode(answers[rows[0]])[:500]!r}")
+
+    def _choose(self, choice: random.Random, tokens: np.ndarray) -> int:
+        """Mostly what ends something, so that answers come to an end."""
+        for wanted in (self.ends, self._closing, self._short) if choice.random() < 0.8 else ():
+            found = np.intersect1d(tokens, list(wanted))
+            if len(found) and choice.random() < 0.5:
+                return int(choice.choice(found))
+        return int(choice.choice(tokens))
+
+
+def allowed_tokens(masks: Masks, newest: Sequence[int], size: int) -> list[np.ndarray]:
+    """What each row may say next."""
+    logits: Any = masks(mx.zeros((len(newest), size)), newest)
+    return [np.flatnonzero(np.isfinite(row)) for row in np.asarray(logits)]
+
+
+def tool(name: str = "get_weather", *, strict: bool = False, **properties: dict[str, Any]) -> Tool:
+    """A function all of whose parameters are required."""
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return Tool(function=Function(name=name, parameters=schema, strict=strict))
+
+

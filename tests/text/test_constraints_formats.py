@@ -1,0 +1,158 @@
+"""Answers that must be of a format: whatever the model would say, what it says is of that format."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from constrained import Speaker, write_tokenizer
+from lmwire_protocol import Chat, Generate, RequestError
+from lmwire_protocol.formats import (
+    ChoiceFormat,
+    Format,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    LarkFormat,
+    RegexFormat,
+)
+from lmwire_protocol.messages import Message
+
+SEEDS = range(12)
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3},
+        "mail": {"type": ["string", "null"], "pattern": "^[a-z]+@[a-z]+$"},
+        "next": {"$ref": "#/$defs/point"},
+    },
+    "required": ["name", "age", "tags", "mail"],
+    "additionalProperties": False,
+    "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}},
+}
+
+
+@pytest.fixture(scope="module")
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
+    return Speaker(write_tokenizer(tmp_path_factory.mktemp("model"), ["<think>", "</think>"]))
+
+
+def generate(format: Format) -> Generate:
+    return Generate(prompt="x", format=format)
+
+
+def chat(**fields: Any) -> Chat:
+    return Chat(messages=[Message(role="user", content="x")], **fields)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_schema_holds_for_what_is_said(speaker: Speaker, seed: int) -> None:
+    answer = speaker.say(generate(JsonSchemaFormat(PERSON)), seed)
+    jsonschema.validate(json.loads(answer), PERSON)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_json_is_written_without_spaces_between_its_parts(speaker: Speaker, seed: int) -> None:
+    answer = speaker.say(generate(JsonSchemaFormat(PERSON)), seed)
+    outside_strings = re.sub(r'"(?:[^"\\]|\\.)*"', "", answer)
+    assert not re.search(r"\s", outside_strings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_json_object_is_an_object(speaker: Speaker, seed: int) -> None:
+    assert isinstance(json.loads(speaker.say(generate(JsonObjectFormat()), seed)), dict)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_regular_expression_matches_as_a_whole(speaker: Speaker, seed: int) -> None:
+    pattern = r"(GET|PUT) /[a-z]{1,8}(\.html)?\n"
+    assert re.fullmatch(pattern, speaker.say(generate(RegexFormat(pattern)), seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lark_grammar_is_kept_to(speaker: Speaker, seed: int) -> None:
+    sums = 'start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]{1,3}/'
+    answer = speaker.say(generate(LarkFormat(sums)), seed)
+    assert re.fullmatch(r"[0-9]{1,3}(\+[0-9]{1,3})*", answer)
+
+
+def test_a_choice_is_one_of_the_choices_and_can_be_each_of_them(speaker: Speaker) -> None:
+    choices = ["ka", "kalo", 'é "quoted"\n/slashed\\', "漢字"]
+    assert {speaker.say(generate(ChoiceFormat(choices)), seed) for seed in range(40)} == set(choices)
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        ({"not": {"type": "string"}}, "format.schema.properties.x.not"),
+        ({"type": "array", "uniqueItems": True}, "format.schema.properties.x.uniqueItems"),
+        ({"type": "array", "items": {"type": "wrong"}}, "format.schema.properties.x.items.type"),
+        ({"anyOf": [{"type": "null"}, {"if": {}}]}, "format.schema.properties.x.anyOf[1].if"),
+        ({"type": "string", "format": "unheard-of"}, "format.schema.properties.x.format"),
+        ({"type": "string", "pattern": "("}, "format.schema.properties.x.pattern"),
+        ({"$ref": "#/$defs/nowhere"}, "format.schema.properties.x.$ref"),
+        ({"$ref": "#/$defs/bad"}, "format.schema.$defs.bad.contains"),
+        ({"enum": ["<|im_start|>"]}, "format.schema.properties.x.enum"),
+    ],
+)
+def test_a_schema_that_cannot_be_enforced_is_refused_by_the_path_of_that_part(
+    speaker: Speaker, part: dict[str, Any], path: str
+) -> None:
+    schema = {"type": "object", "properties": {"ok": {"type": "string"}, "x": part}, "$defs": {"bad": {"contains": {}}}}
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(generate(JsonSchemaFormat(schema)))
+    assert (refusal.value.code, refusal.value.field) == ("invalid_request", path)
+
+
+@pytest.mark.parametrize(
+    ("format", "path"),
+    [
+        (RegexFormat("(a"), "format.pattern"),
+        (RegexFormat("(?=a)b"), "format.pattern"),
+        (LarkFormat("start: unknown_rule"), "format.grammar"),
+        (LarkFormat("no grammar at all ("), "format.grammar"),
+        (ChoiceFormat(["yes", "<|im_end|>"]), "format.choices[1]"),
+    ],
+)
+def test_a_wrong_format_is_refused_by_its_path(speaker: Speaker, format: Format, path: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(generate(format))
+    assert (refusal.value.code, refusal.value.field) == ("invalid_request", path)
+
+
+def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
+    assert speaker.grammars.constraint(Generate(prompt="x"), speaker.syntax, False) is None
+
+
+def test_the_format_begins_behind_the_thought(speaker: Speaker) -> None:
+    answer = speaker.say(chat(format=JsonSchemaFormat(PERSON)), 1, thinking=True)
+    thought, _, content = answer.partition("</think>")
+    assert thought
+    jsonschema.validate(json.loads(content), PERSON)
+
+
+def test_a_model_that_is_free_to_think_may_think_first_or_not(speaker: Speaker) -> None:
+    answers = [speaker.say(chat(format=RegexFormat("[a-z]{3}")), seed) for seed in range(20)]
+    assert all(re.fullmatch(r"(<think>(?s:.*)</think>)?[a-z]{3}", answer) for answer in answers)
+    assert len({answer.startswith("<think>") for answer in answers}) == 2
+
+
+def test_with_reasoning_off_it_may_not_think(speaker: Speaker) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), reasoning="off")
+    assert all(re.fullmatch("[a-z]{3}", speaker.say(request, seed)) for seed in range(20))
+
+
+def test_a_prefix_is_the_beginning_of_what_has_the_format(speaker: Speaker) -> None:
+    prefix = '{"name":"ka'
+    request = chat(format=JsonSchemaFormat(PERSON), prefix=prefix, reasoning="off")
+    jsonschema.validate(json.loads(prefix + speaker.say(request)), PERSON)
+
+
+def test_a_prefix_that_cannot_begin_the_format_is_refused(speaker: Speaker) -> None:
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(chat(format=JsonSchemaFormat(PERSON), prefix="Sure:"))
+    assert refusal.value.field == "prefix"

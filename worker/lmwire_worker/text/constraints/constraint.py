@@ -1,0 +1,66 @@
+"""What one answer is held to, token by token."""
+
+from typing import Any
+
+import numpy as np
+
+from .thought import Thought
+
+
+class Constraint:
+    """Of one choice of a request.
+
+    Args:
+        matcher: The grammar's `llguidance.LLMatcher`, at its start, or None.
+        thought: What keeps the thought's budget, or None.
+        words: The length of a bit mask, in int32.
+    """
+
+    def __init__(self, matcher: Any, thought: Thought | None, words: int) -> None:
+        self.matcher = matcher
+        self.words = words
+        self.error: str | None = None
+        """Why it failed, in a sentence. From then on it forbids nothing."""
+        self._thought = thought
+        self._started = False
+
+    def fork(self) -> "Constraint":
+        """An independent copy, for another choice, of a constraint that has not taken a token yet."""
+        matcher = None if self.matcher is None else self.matcher.deep_copy()
+        return Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
+
+    @property
+    def binds(self) -> bool:
+        """Whether it may forbid something now."""
+        return self.matcher is not None or self._forced is not None
+
+    def push(self, token: int) -> bool:
+        """Takes the row's newest token, the first being the prompt's last. True: its matcher must consume it, too."""
+        if not self._started:
+            self._started = True
+            return False
+        if self._thought is not None:
+            self._thought.push(token)
+        return self.matcher is not None and not self.matcher.is_stopped()
+
+    def restrict(self, bits: np.ndarray) -> None:
+        """Completes the row's bit mask [words], int32, which the matcher has filled."""
+        if self.matcher is not None and self.matcher.is_error():
+            self._fail(f"the answer could not be held to its grammar: {self.matcher.get_error()}")
+        forced = self._forced
+        if forced is not None:
+            bits[:] = 0
+            bits.view(np.uint32)[forced // 32] = 1 << forced % 32
+        elif self.matcher is None:
+            bits[:] = -1
+        elif not bits.any():
+            self._fail("the answer's grammar allows none of this model's tokens")
+            bits[:] = -1
+
+    @property
+    def _forced(self) -> int | None:
+        return None if self._thought is None else self._thought.forced
+
+    def _fail(self, problem: str) -> None:
+        self.error = problem
+        self.matcher = self._thought = None

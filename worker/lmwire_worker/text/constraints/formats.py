@@ -1,0 +1,111 @@
+"""What an answer must be, as llguidance's Lark, and what is wrong with it, with its path in the request."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from lmwire_protocol import RequestError
+from lmwire_protocol.formats import ChoiceFormat, Format, JsonObjectFormat, JsonSchemaFormat, LarkFormat, RegexFormat
+
+from .vocabulary import Vocabulary
+
+COMPACT: Final = {"whitespace_flexible": False}
+IN_MAPS: Final = ("$defs", "definitions", "properties", "patternProperties")
+IN_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+ALONE: Final = ("items", "additionalProperties", "additionalItems")
+ANNOTATIONS: Final = ("$defs", "definitions", "type", "title", "description", "default", "examples", "$comment")
+
+
+def format_grammar(format: Format, vocabulary: Vocabulary) -> str:
+    """The format as a Lark grammar, whose start is `start`.
+
+    Raises:
+        RequestError: invalid_request, with the path of what is wrong; unsupported.
+    """
+    match format:
+        case JsonObjectFormat():
+            return f"start: {json_rule({'type': 'object'})}"
+        case JsonSchemaFormat():
+            check_schema(format.schema, "format.schema", vocabulary)
+            return f"start: {json_rule(format.schema)}"
+        case RegexFormat():
+            from llguidance import regex_to_lark
+
+            grammar, path = f"start: /{regex_to_lark(format.pattern, '')}/", "format.pattern"
+        case LarkFormat():
+            grammar, path = format.grammar, "format.grammar"
+        case ChoiceFormat():
+            for index, text in enumerate(format.choices):
+                _refuse_special(text, f"format.choices[{index}]", vocabulary)
+            return f"start: {' | '.join(json.dumps(text, ensure_ascii=False) for text in format.choices)}"
+    if fault := vocabulary.fault(grammar):
+        raise invalid(path, fault)
+    return grammar
+
+
+def json_rule(schema: dict[str, Any], **options: Any) -> str:
+    """Lark for compact JSON that a schema holds for.
+
+    Args:
+        schema: A JSON Schema that was checked.
+        **options: llguidance's, of JSON grammars.
+    """
+    return f"%json {json.dumps(schema | {'x-guidance': COMPACT | options}, ensure_ascii=False)}"
+
+
+def check_schema(schema: dict[str, Any], path: str, vocabulary: Vocabulary) -> None:
+    """Raises invalid_request when a schema is none, or asks for what cannot be enforced; with the path of that part."""
+    _refuse_specials(schema, path, vocabulary)
+    definitions = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+
+    def fault_of(part: dict[str, Any]) -> str:
+        return vocabulary.fault(f"start: {json_rule(definitions | part)}")
+
+    if fault := fault_of(schema):
+        raise invalid(_locate(schema, path, fault, fault_of), fault)
+
+
+def invalid(path: str, problem: str) -> RequestError:
+    """A refusal, worded as the decoder's are."""
+    return RequestError("invalid_request", f"`{path}`: {problem}", field=path)
+
+
+def _locate(schema: dict[str, Any], path: str, fault: str, fault_of: Callable[[dict[str, Any]], str]) -> str:
+    """The innermost part that has the same fault by itself."""
+    for step, part in _subschemas(schema):
+        if fault_of(part) == fault:
+            return _locate(part, path + step, fault, fault_of)
+    kind = {"type": schema["type"]} if "type" in schema else {}
+    for name, value in schema.items():
+        if name not in ANNOTATIONS and fault_of(kind | {name: value}) == fault:
+            return f"{path}.{name}"
+    return f"{path}.type" if kind and fault_of(kind) == fault else path
+
+
+def _subschemas(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The schemas right inside one, with the way to each."""
+    for name in IN_MAPS:
+        if isinstance(parts := schema.get(name), dict):
+            yield from ((f".{name}.{key}", part) for key, part in parts.items() if isinstance(part, dict))
+    for name in IN_LISTS:
+        if isinstance(parts := schema.get(name), list):
+            yield from ((f".{name}[{index}]", part) for index, part in enumerate(parts) if isinstance(part, dict))
+    for name in ALONE:
+        if isinstance(part := schema.get(name), dict):
+            yield f".{name}", part
+
+
+def _refuse_specials(schema: dict[str, Any], path: str, vocabulary: Vocabulary) -> None:
+    """Fixed texts of a schema become fixed texts of the answer."""
+    for name in ("const", "enum"):
+        if name in schema:
+            _refuse_special(json.dumps(schema[name], ensure_ascii=False), f"{path}.{name}", vocabulary)
+    for name in schema.get("properties", {}) if isinstance(schema.get("properties"), dict) else ():
+        _refuse_special(name, f"{path}.properties", vocabulary)
+    for step, part in _subschemas(schema):
+        _refuse_specials(part, path + step, vocabulary)
+
+
+def _refuse_special(text: str, path: str, vocabulary: Vocabulary) -> None:
+    if special := vocabulary.special_in(text):
+        raise invalid(path, f"{special!r} is a special token of this model, which its text cannot hold")

@@ -1,0 +1,129 @@
+"""A model's vocabulary as llguidance sees it, and the grammars compiled for it."""
+
+import json
+import re
+from collections import OrderedDict
+from functools import cached_property
+from typing import Any, Final
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import RequestError
+
+COMPILED: Final = 64
+"""Grammars kept, the last used."""
+FAULT_CHARACTERS: Final = 300
+
+
+class GrammarFault(Exception):
+    """A grammar that does not compile. The text says why."""
+
+
+class Vocabulary:
+    """Cheap to make. The view of the tokenizer, about a second's work for 150k tokens, is built on first use.
+
+    Args:
+        tokenizer: The model's own.
+        vocab_size: The width of the model's logits.
+        ends: The tokens that end a turn. A grammar allows them exactly where it may end.
+    """
+
+    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int, ends: set[int]) -> None:
+        self._tokenizer = tokenizer
+        self._size = max(vocab_size, len(tokenizer))
+        self._ends = sorted(ends)
+        self._compiled: OrderedDict[str, Any] = OrderedDict()
+
+    @property
+    def words(self) -> int:
+        """The length of a row's bit mask, in int32."""
+        return (self._size + 31) // 32
+
+    def matcher(self, grammar: str) -> Any:
+        """A grammar's `llguidance.LLMatcher`, at the start.
+
+        Raises:
+            GrammarFault: it does not compile.
+            RequestError: unsupported, as from `view`.
+        """
+        if grammar not in self._compiled:
+            self._compiled[grammar] = self._compile(grammar)
+            if len(self._compiled) > COMPILED:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(grammar)
+        return self._compiled[grammar].deep_copy()
+
+    def fault(self, grammar: str) -> str:
+        """Why a grammar does not compile, in a few words; empty when it does."""
+        try:
+            self.matcher(grammar)
+        except GrammarFault as fault:
+            return str(fault)
+        return ""
+
+    def literal(self, text: str) -> str:
+        """Fixed text as Lark writes it: special tokens by their ids, as no text ever stands for one."""
+        parts = self._special_texts.split(text) if self._specials else [text]
+        return " ".join(
+            f"<[{self._specials[part]}]>" if part in self._specials else json.dumps(part, ensure_ascii=False)
+            for part in parts
+            if part
+        )
+
+    def special_in(self, text: str) -> str | None:
+        """The first special token that text holds: no grammar can ask for it as text."""
+        match = self._special_texts.search(text) if self._specials else None
+        return match[0] if match else None
+
+    def ends_turn(self, text: str) -> bool:
+        """Whether text is an end-of-turn token."""
+        return self._specials.get(text) in self._ends
+
+    def tokens(self, text: str) -> list[int]:
+        """Text's tokens, special ones included."""
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    @cached_property
+    def view(self) -> Any:
+        """The `llguidance.LLTokenizer`.
+
+        Raises:
+            RequestError: unsupported: llguidance is missing, or cannot take such a tokenizer.
+        """
+        try:
+            import llguidance.hf
+        except ImportError:
+            problem = "constrained answers need llguidance, which is not installed; install lmwire[worker]"
+            raise RequestError("unsupported", problem) from None
+        try:
+            return llguidance.hf.from_tokenizer(self._tokenizer._tokenizer, n_vocab=self._size, eos_token=self._ends)
+        except Exception as error:  # whatever its tokenizers raise
+            problem = f"answers of this model cannot be constrained: llguidance does not take its tokenizer ({error})"
+            raise RequestError("unsupported", problem) from None
+
+    @cached_property
+    def _specials(self) -> dict[str, int]:
+        added = self._tokenizer.added_tokens_decoder
+        return {str(token): number for number, token in added.items() if self.view.is_special_token(number)}
+
+    @cached_property
+    def _special_texts(self) -> re.Pattern[str]:
+        longest_first = sorted(self._specials, key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+
+    def _compile(self, grammar: str) -> Any:
+        import llguidance
+
+        matcher = llguidance.LLMatcher(self.view, grammar, log_level=0)
+        if not matcher.is_error():
+            matcher.compute_bitmask()  # finds more faults, and builds tables that copies share
+        if matcher.is_error():
+            raise GrammarFault(_sentence(matcher.get_error()))
+        return matcher
+
+
+def _sentence(error: str) -> str:
+    """An error of llguidance without its picture of the grammar."""
+    text = error.partition("\n   1 |")[0].partition("\n<state>")[0]
+    text = " ".join(text.rpartition("failed to compile JSON schema: ")[2].split())
+    return text if len(text) <= FAULT_CHARACTERS else f"{text[:FAULT_CHARACTERS]} …"
