@@ -27,7 +27,7 @@ class GemmaCalls(Reader):
         while head := (yield from self.find(_HEAD, at)):
             at = head.end()
             while (found := self._arguments(at)) is None and not self.over:
-                yield None
+                yield from self.await_mark("}")
             if found and found.value is not None:
                 at = found.at
                 yield from self.give_whole(head.start(), at, head["name"], found.value)

@@ -125,7 +125,7 @@ class JsonCalls(Reader):
 class MistralCalls(JsonCalls):
     """Reads `f[ARGS]{}`, with a `[CALL_ID]` before the arguments or without, and lists of objects."""
 
-    head = re.compile(r"\{|(?P<name>[\w.-]+)\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
+    head = re.compile(r"\{|(?<![\w.-])(?P<name>[\w.-]{1,128})\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
     separators = re.compile(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
 
 
@@ -133,7 +133,7 @@ class KimiCalls(JsonCalls):
     """Reads `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>`."""
 
     head = re.compile(
-        r"(?:<\|tool_call_begin\|>)?\s*(?P<id>(?:functions\.)?(?P<name>[^\s<:]+):\d+)\s*"
+        r"(?:<\|tool_call_begin\|>\s*)?(?<![^\s>])(?P<id>(?:functions\.)?(?P<name>[^\s<>:]{1,128}):\d+)\s*"
         r"<\|tool_call_argument_begin\|>\s*(?=\{)"
     )
     separators = re.compile(r"(?:\s|<\|tool_call_end\|>)*")

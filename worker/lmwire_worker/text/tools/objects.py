@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 _MARK: Final = re.compile(r'["{}\[\]]')
-_STRING: Final = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
+_STRING: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL)
 
 
 class ObjectEnd:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .reader import Pieces, Reader
 
-_NAME: Final = re.compile(r"(?P<name>[^\W\d][\w.-]*)\s*\(")
+_NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _TOKEN: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"""|'
     r"'''(?:[^\\]|\\.)*?'''|"
@@ -23,7 +23,7 @@ _NEWLINE: Final = re.compile(r"(?<!\\)\n")
 class PythonCalls(Reader):
     """Reads calls, alone, in a list or inside `print`. Their arguments are literals, Python's or JSON's."""
 
-    separators = re.compile(r"(?:[\s,;\[\]()]|\bprint\b)*")
+    separators = re.compile(r"(?:[\s,;`\[\]()]|\bprint\b)*")
 
     def read(self) -> Pieces:
         """Reads call after call."""
@@ -43,9 +43,7 @@ class PythonCalls(Reader):
     def _find_end(self, start: int) -> Generator[None, None, int | None]:
         """Waits for the end of a call whose arguments begin at `start`; None when the section is over before it."""
         while (end := _closing_bracket(self.text, start)) is None and not self.over:
-            seen = len(self.text)
-            while ")" not in self.text[seen:] and not self.over:
-                yield None
+            yield from self.await_mark(")")
         return end
 
     def _read_arguments(self, name: str, text: str) -> dict[str, Any] | None:

@@ -59,6 +59,12 @@ class Reader(ABC):
             yield None
         return match
 
+    def await_mark(self, mark: str) -> Generator[None, None, None]:
+        """Waits for new text that holds a mark, or for the section's end."""
+        seen = len(self.text)
+        while mark not in self.text[seen:] and not self.over:
+            yield None
+
     def begin(self, name: str, call_id: str | None = None) -> CallText:
         """A call's first piece."""
         self._given = []

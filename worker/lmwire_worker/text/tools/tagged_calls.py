@@ -12,7 +12,7 @@ from typing import Any, Final
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
 
-from .objects import write_value
+from .objects import read_object, write_value
 from .reader import Pieces, Reader
 
 LONG: Final = 32
@@ -64,39 +64,29 @@ class TaggedCalls(Reader):
         at, separator = head.end(), "{"
         while (tag := (yield from self.find(self._tag, at))) and tag["parameter"] and self._blank(at, tag.start()):
             end = yield from self._read_parameter(head, tag, separator)
-            if end is None:
-                break
+            if end is None or not self.begun:
+                return None if end is None else (yield from self.find(self._head, end))
             at, separator = end, ","
-        if tag is None:
-            ended, after = self.closed and not self._tags.call_end, len(self.text)
-        else:
-            ended, after = bool(tag["end"]), tag.end()
-        if ended and self._blank(at, tag.start() if tag else after):
+        end, after = tag.span() if tag else (len(self.text), len(self.text))
+        whole = bool(tag["end"]) if tag else self.closed and not self._tags.call_end
+        if whole and self._blank(at, end):
             yield self.give("{}" if separator == "{" else "}")
             yield self.finish(head.start(), after)
         else:
             yield self.fail()
-        return (yield from self.find(self._head, max(at, tag.start() if tag and not tag["parameter"] else at)))
+        return (yield from self.find(self._head, after if whole else end))
 
     def _read_parameter(
         self, head: re.Match[str], tag: re.Match[str], separator: str
     ) -> Generator[Any, None, int | None]:
-        """Reads a parameter from its tag on. Returns its end; None when it has none or cannot be read."""
-        start = searched = tag.end()
-        sent = 0
-        streams = self._is_string(head["function"], tag["parameter"])
-        while (close := self._value_end.search(self.text, searched)) is None:
-            if self.over:
-                return None
-            settled = _settled(self.text, start) if streams else 0
-            if not sent and settled - start >= LONG:
-                start = sent = self._trimmed(start)
-                yield self.give(f'{separator}{write_value(tag["parameter"])}:"')
-            if sent and settled > sent:
-                yield self.give(_escape(self.text[sent:settled]))
-                sent = settled
-            searched = max(tag.end(), len(self.text) - LONG)
-            yield None
+        """Reads a parameter from its tag on, and fails the call when it cannot be read.
+
+        Returns where the parameter ends; None when the section is over before it.
+        """
+        start, sent = yield from self._pass_on(head, tag, separator)
+        close = yield from self.find(self._value_end, tag.end())
+        if close is None:
+            return None
         arguments = self._parse(head[0] + self.text[tag.start() : close.end()] + self._tags.call_end)[1]
         value = arguments.get(tag["parameter"])
         if not sent and arguments:
@@ -104,8 +94,28 @@ class TaggedCalls(Reader):
         elif sent and isinstance(value, str) and value.startswith(self.text[start:sent]):
             yield self.give(_escape(value[sent - start :]) + '"')
         else:
-            return None
+            yield self.fail()
         return close.end()
+
+    def _pass_on(
+        self, head: re.Match[str], tag: re.Match[str], separator: str
+    ) -> Generator[Any, None, tuple[int, int]]:
+        """Gives a long string on while it comes. Returns between which places of the text it was given."""
+        start = sent = 0
+        if not self._is_string(head["function"], tag["parameter"]):
+            return start, sent
+        searched = tag.end()
+        while not self._value_end.search(self.text, searched) and not self.over:
+            settled = _settled(self.text, tag.end())
+            if not sent and settled - tag.end() >= LONG:
+                start = sent = self._trimmed(tag.end())
+                yield self.give(f'{separator}{write_value(tag["parameter"])}:"')
+            if sent and settled > sent:
+                yield self.give(_escape(self.text[sent:settled]))
+                sent = settled
+            searched = max(searched, len(self.text) - LONG)
+            yield None
+        return start, sent
 
     def _read_untagged(self) -> Pieces:
         """Reads a call without parameters, which may be its name alone, and what else the parser knows.
@@ -118,7 +128,7 @@ class TaggedCalls(Reader):
             yield from self.give_whole(0, len(self.text), name, arguments)
 
     def _parse(self, text: str) -> tuple[str, dict[str, Any]]:
-        """What mlx-lm's parser finds; nothing where it fails, in whatever way, or finds what JSON cannot hold."""
+        """What mlx-lm's parser finds, name and arguments; nothing where it fails, or finds what JSON cannot hold."""
         functions = [
             {"type": "function", "function": {"name": name, "parameters": {"properties": schemas}}}
             for name, schemas in self._schemas.items()
@@ -126,10 +136,12 @@ class TaggedCalls(Reader):
         try:
             call = self._tags.parse(text, functions)
             call = call[0] if isinstance(call, list) else call
-            write_value(call["arguments"])
-            return str(call["name"]), dict(call["arguments"])
-        except Exception:
-            return "", {}
+            name, arguments = call["name"], call["arguments"]
+            if isinstance(name, str) and read_object(write_value(arguments)) is not None:
+                return name, arguments
+        except Exception:  # parsers are known to raise anything
+            pass
+        return "", {}
 
     def _is_string(self, function: str, parameter: str) -> bool:
         schema = self._schemas.get(function, {}).get(parameter, {})
