@@ -26,7 +26,7 @@ G = ("call", "1", "g", "23", "whole")
         ("<call>f(1)</call>\n<call>g(23)</call>", [F, ("content", "\n"), G]),
         ("<think>a</think>\n<call>f(1)</call>", [("reasoning", "a"), ("content", "\n"), F]),
         ("<call>f(1)", [F]),
-        ("<call>f(1)</ca", [F, ("content", "<call></ca")]),
+        ("<call>f(1)</ca", [F]),
     ],
 )
 def test_calls_are_told_apart_wherever_the_text_is_cut(text: str, expected: list[tuple[str, ...]]) -> None:

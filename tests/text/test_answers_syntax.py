@@ -1,9 +1,6 @@
 """What is found of a model's markers, and where an answer starts."""
 
-from dataclasses import replace
-
 import pytest
-from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from lmwire_worker.text.answers import CONTENT, REASONING
 from marked_up import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
@@ -74,32 +71,6 @@ def test_an_answer_that_starts_in_a_thought_is_reasoning_up_to_its_end() -> None
 def test_a_call_that_the_prompt_began_is_text() -> None:
     syntax = syntax_of(*TAGS, tools=CALLS)
     assert parts_of(["1)</call>"], syntax, syntax.start_state("<call>a(")) == [("content", "1)</call>")]
-
-
-MUSE_CALLS = replace(CALLS, start="<atem:function_calls>", end="</atem:function_calls>")
-MUSE_ANSWER = (
-    "to=self<|message|>a<|eom|><|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>"
-    "<|eom|><|start|>assistant to=user<|message|>b<|eot|>"
-)
-
-
-def test_messages_that_mlx_lm_describes_are_told_apart() -> None:
-    syntax = syntax_of(tools=MUSE_CALLS, response_format=RESPONSE_FORMAT)
-    assert (syntax.think_start, syntax.think_end) == ("to=self<|message|>", "<|eom|>")
-    assert syntax.start_state("<|start|>assistant ") == "header"
-    assert syntax.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
-    assert parts_of([MUSE_ANSWER], syntax) == [("reasoning", "a"), ("call", "0", "f", "1", "whole"), ("content", "b")]
-    plain = "<|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>b"
-    assert parts_of([MUSE_ANSWER], syntax, reads_calls=False) == [("reasoning", "a"), ("content", plain)]
-
-
-def test_a_header_that_nothing_follows_is_text() -> None:
-    syntax = syntax_of(response_format=RESPONSE_FORMAT)
-    assert parts_of(["to=self<|message|>a<|eom|><|start|>assis"], syntax) == [
-        ("reasoning", "a"),
-        ("content", "<|start|>assis"),
-    ]
-    assert parts_of(["to=self<|message|>a<|eom|>"], syntax) == [("reasoning", "a")]
 
 
 def test_gpt_oss_is_known_by_its_type_and_its_vocabulary() -> None:

@@ -10,7 +10,7 @@ from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
 from lmwire_worker.lane import CallPiece, Failed, Outcome, Piece
 from lmwire_worker.text.answers import Answer, Syntax
-from lmwire_worker.text.stops import StopStrings
+from lmwire_worker.text.scanner import Strings
 from lmwire_worker.text.stream import Stream
 from lmwire_worker.text.tools import FORMATS
 
@@ -62,7 +62,7 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
         ends={END},
         detokenizer=Letters(),
         answer=answer,
-        stops=StopStrings(request.stop) if request.stop else None,
+        stops=Strings(request.stop) if request.stop else None,
         constraint=None,
         describe=lambda handle: handle,  # type: ignore[arg-type,return-value]
     )

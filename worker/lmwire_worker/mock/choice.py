@@ -12,7 +12,7 @@ from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
-    from ..text.stops import StopScanner
+    from ..text.scanner import Scanner
 
 _UNLIKELY = -1000.0
 """The log-probability of the second best token; each after it has so much less."""
@@ -157,7 +157,7 @@ def has_ended(outcomes: list[Outcome]) -> bool:
     return isinstance(last, Piece) and last.finish_reason is not None
 
 
-def _scanner(strings: list[str]) -> "StopScanner":
-    from ..text.stops import StopScanner, StopStrings  # the text lane's own, which knows no model library
+def _scanner(strings: list[str]) -> "Scanner":
+    from ..text.scanner import Scanner, Strings  # the text lane's own, which knows no model library
 
-    return StopScanner(StopStrings(strings))
+    return Scanner(Strings(strings))

@@ -22,7 +22,7 @@ from .logprobs import Describe
 from .pace import Pace
 from .penalties import check_logit_bias
 from .prompts import Prompt, read_prompt
-from .stops import StopStrings
+from .scanner import Strings
 from .stream import Stream
 from .tools import find_format
 
@@ -139,7 +139,7 @@ class TextLane:
         answers = [self._answer(request, prompt) if chats and not raw else None for _ in range(request.n)]
         thinking = answers[0] is not None and answers[0].channel == "reasoning"
         constraint = self._grammars.constraint(request, self._syntax, thinking)
-        stops = StopStrings(request.stop) if request.stop else None
+        stops = Strings(request.stop) if request.stop else None
         return [
             Stream(
                 key,

@@ -1,7 +1,7 @@
 """One choice's way from the model's tokens to what the scheduler is told of them.
 
 A token becomes text (detokenizer), the text is told apart into reasoning, content and calls (answer), and what is text
-of them ends before a stop string (stops).
+of them ends before a stop string (scanner).
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from .answers import Answer, Text
 from .constraints import Constraint
 from .detokenizer import Detokenizer
 from .logprobs import Handle
-from .stops import StopScanner, StopStrings
+from .scanner import Scanner, Strings
 from .tools import CallText
 
 
@@ -49,7 +49,7 @@ class Stream:
         ends: set[int],
         detokenizer: Detokenizer,
         answer: Answer | None,
-        stops: StopStrings | None,
+        stops: Strings | None,
         constraint: Constraint | None,
         describe: Callable[[Handle], Logprob],
     ) -> None:
@@ -71,7 +71,7 @@ class Stream:
         self._detokenizer = detokenizer
         self._answer = answer
         self._stops = stops
-        self._scanner: StopScanner | None = None
+        self._scanner: Scanner | None = None
         self._channel: Channel = "content"
         """Whose text the scanner looks at."""
         self._describe = describe
@@ -187,7 +187,7 @@ class Stream:
                 self._channel = part.channel
             text, stop = part.text, None
             if self._stops is not None:
-                self._scanner = self._scanner or StopScanner(self._stops)
+                self._scanner = self._scanner or Scanner(self._stops)
                 text, stop = self._scanner.push(text)
                 if stop is not None and self.request.include_stop:
                     text += stop

@@ -57,8 +57,13 @@ class Answer:
     def push(self, text: str) -> list[Text | CallText]:
         """Takes the answer's next text; returns what became certain with it."""
         while text:
-            before, marker = self._scanner.push(text)
-            text = self._take(before) + self._scanner.rest
+            scanner = self._scanner
+            before, marker = scanner.push(text)
+            self._take(before)
+            if self._section is not None and self._section.lost:
+                text = self._lose(self._section) + (marker or scanner.flush()) + scanner.rest
+                continue
+            text = scanner.rest
             if marker is not None:
                 self._turn(marker)
         return self._hand_over()
@@ -69,28 +74,30 @@ class Answer:
         Args:
             finished: The model ended its turn; otherwise the answer was cut off.
         """
-        self._take(self._scanner.flush())
+        held = self._scanner.flush()
         if self._section is not None:
-            self._close(self._section, "", finished)
+            self._close(self._section, held, finished)
+        else:
+            self._take(held)
         self._say(self._state.channel, self._header)
         return self._hand_over()
 
-    def _take(self, text: str) -> str:
-        """Takes text up to a marker; returns what has to be read again, as no call."""
-        section = self._section
-        if section is None:
-            if self._state.kind == "header":
-                self._header += text
-            else:
-                self._say(self._state.channel, text)
-            return ""
-        self._add(section.push(text))
-        if not section.lost:
-            return ""
+    def _take(self, text: str) -> None:
+        """Takes text up to a marker."""
+        if self._section is not None:
+            self._add(self._section.push(text))
+        elif self._state.kind == "header":
+            self._header += text
+        else:
+            self._say(self._state.channel, text)
+
+    def _lose(self, section: Section) -> str:
+        """Gives up a section; returns its text, in which thoughts and calls are to be found yet."""
         self._section = None
-        self._go(CONTENT)
         pieces, text = section.end(closed=False)
         self._add(pieces)
+        self._say(self._state.channel, section.opened)
+        self._go(self._state.channel)
         return text
 
     def _turn(self, marker: str) -> None:
@@ -125,7 +132,7 @@ class Answer:
         self._scanner = Scanner(self._state.markers)
 
     def _close(self, section: Section, marker: str, closed: bool) -> None:
-        """Ends the section; what is no whole call in it becomes text again."""
+        """Ends the section at its end marker, or at what there is of it; what is no whole call in it is text again."""
         self._section = None
         pieces, text = section.end(closed)
         self._add(pieces)

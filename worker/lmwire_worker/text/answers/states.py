@@ -7,8 +7,8 @@ from lmwire_protocol.events import Channel
 
 from ..scanner import Strings
 
-CONTENT: Final = "content"
-REASONING: Final = "reasoning"
+CONTENT: Final[Channel] = "content"
+REASONING: Final[Channel] = "reasoning"
 CALL: Final = "call"
 THOUGHT_CALL: Final = "call in a thought"
 BARE_CALL: Final = "bare call"

@@ -1,11 +1,14 @@
-"""gpt-oss's messages, on their channels and to tools."""
+"""Answers that consist of messages: gpt-oss's, on their channels and to tools, and those that mlx-lm describes."""
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from lmwire_worker.text.answers import CONTENT, REASONING
-from marked_up import CALLS, HARMONY, LetterCalls, parts_of, syntax_of
+from marked_up import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
 
 
 class HarmonyCalls(LetterCalls):
@@ -94,3 +97,51 @@ def test_a_message_may_begin_before_the_one_before_has_ended() -> None:
 def test_a_prefix_can_open_a_message() -> None:
     assert SYNTAX.start_state(f"{OPENED}<|channel|>final<|message|>Sure") == CONTENT
     assert SYNTAX.start_state(f"{OPENED}<|channel|>analysis<|message|>") == REASONING
+
+
+# Muse Spark.
+
+MUSE_CALLS = replace(CALLS, start="<atem:function_calls>", end="</atem:function_calls>")
+MUSE = syntax_of(tools=MUSE_CALLS, response_format=RESPONSE_FORMAT)
+MUSE_ANSWER = (
+    "to=self<|message|>a<|eom|><|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>"
+    "<|eom|><|start|>assistant to=user<|message|>b<|eot|>"
+)
+
+
+def test_messages_that_mlx_lm_describes_are_told_apart() -> None:
+    assert (MUSE.think_start, MUSE.think_end) == ("to=self<|message|>", "<|eom|>")
+    assert MUSE.start_state("<|start|>assistant ") == "header"
+    assert MUSE.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
+    assert parts_of([MUSE_ANSWER], MUSE) == [("reasoning", "a"), ("call", "0", "f", "1", "whole"), ("content", "b")]
+    plain = "<|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>b"
+    assert parts_of([MUSE_ANSWER], MUSE, reads_calls=False) == [("reasoning", "a"), ("content", plain)]
+
+
+def test_a_header_that_nothing_follows_is_text() -> None:
+    assert parts_of(["to=self<|message|>a<|eom|><|start|>assis"], MUSE) == [
+        ("reasoning", "a"),
+        ("content", "<|start|>assis"),
+    ]
+    assert parts_of(["to=self<|message|>a<|eom|>"], MUSE) == [("reasoning", "a")]
+
+
+# Any text.
+
+WORDS = [*HARMONY, "assistant", "analysis", "commentary", "final", " to=", "functions.f", "12", "a", "<|", " "]
+MUSE_WORDS = ["to=self", "to=user", "to=f", "<|message|>", "<|eom|>", "<|eot|>", "<|start|>", "assistant ", "f(1)", "a",
+              "<atem:function_calls>", "</atem:function_calls>", "<", " "]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=30), st.lists(st.integers(0, 300)), st.booleans())
+def test_it_does_not_matter_how_an_answer_is_cut(words: list[str], places: list[int], finished: bool) -> None:
+    text = "".join(words)
+    whole = parts_of([text], SYNTAX, STATE, finished=finished)
+    assert parts_of(cut(text, places), SYNTAX, STATE, finished=finished) == whole
+    assert parts_of(text, SYNTAX, STATE, finished=finished) == whole
+
+
+@given(st.lists(st.sampled_from(MUSE_WORDS), max_size=30), st.lists(st.integers(0, 300)))
+def test_nor_how_one_of_the_described_kind_is(words: list[str], places: list[int]) -> None:
+    text = "".join(words)
+    assert parts_of(cut(text, places), MUSE) == parts_of([text], MUSE) == parts_of(text, MUSE)
