@@ -9,14 +9,21 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from lmwire import (
+    Answer,
     AsyncStream,
     AsyncSupervisor,
     AsyncWorker,
+    CallPiece,
     LmwireError,
     Patience,
+    Piece,
     RequestFailed,
     StartFailed,
     Stream,
@@ -24,6 +31,7 @@ from lmwire import (
     Worker,
 )
 from lmwire_protocol import decode_command
+from lmwire_protocol.events import ResultDone
 
 PATIENCE = Patience(quit=1.0, eof=1.0, term=1.0)
 
@@ -37,10 +45,26 @@ def say(saw: str, **members: Any) -> None:
         sys.stdout.flush()
 
 
-def say_done(name: str, result: Any) -> None:
-    """A request's success; only `generate` and `chat` have a finish_reason."""
-    reason = getattr(result, "finish_reason", None)
-    say("done", name=name, **({} if reason is None else {"finish_reason": reason}))
+def say_piece(name: str, piece: Piece | CallPiece) -> None:
+    """What has come of an answer. Calls are told when they are whole, with the end."""
+    if isinstance(piece, Piece):
+        channel = {"channel": "reasoning"} if piece.reasoning else {}
+        logprobs = {"logprobs": msgspec.to_builtins(piece.logprobs)} if piece.logprobs else {}
+        say("text", name=name, choice=piece.choice, text=piece.text or piece.reasoning, **channel, **logprobs)
+
+
+def say_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
+    """A request's success; only `generate` and `chat` have answers."""
+    for choice, answer in enumerate(answers):
+        for call in answer.tool_calls:
+            say("tool_call", name=name, choice=choice, call=asdict(call))
+    reasons = [answer.finish_reason for answer in answers]
+    say(
+        "done",
+        name=name,
+        **({"finish_reason": result.finish_reason} if reasons else {}),
+        **({"choices": reasons} if len(reasons) > 1 else {}),
+    )
 
 
 def say_failed(name: str, error: LmwireError) -> None:
@@ -92,8 +116,9 @@ class ThreadsDriver:
     def _read(self, name: str, stream: Stream) -> None:
         try:
             for piece in stream:
-                say("text", name=name, text=piece.text)
-            say_done(name, stream.result)
+                say_piece(name, piece)
+            result = stream.result
+            say_done(name, result, stream.answers() if isinstance(result, ResultDone) else [])
         except LmwireError as error:
             say_failed(name, error)
 
@@ -150,8 +175,9 @@ class TasksDriver:
     async def _read(self, name: str, stream: AsyncStream) -> None:
         try:
             async for piece in stream:
-                say("text", name=name, text=piece.text)
-            say_done(name, stream.result)
+                say_piece(name, piece)
+            result = stream.result
+            say_done(name, result, await stream.answers() if isinstance(result, ResultDone) else [])
         except LmwireError as error:
             say_failed(name, error)
 

@@ -1,5 +1,6 @@
 """The README's examples, run as they stand."""
 
+import ast
 import json
 import re
 import subprocess
@@ -14,19 +15,38 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_python_example_is_the_file_that_is_tested() -> None:
-    assert blocks("python") == [(REPOSITORY / "examples" / "python_chat.py").read_text()]
+def run(example: str, prompt: str) -> str:
+    command = [sys.executable, f"examples/{example}", "builtin:tiny", prompt]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def test_the_python_example_runs() -> None:
-    command = [sys.executable, "examples/python_chat.py", "builtin:tiny", "Who are you?"]
-    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True)
-    assert re.fullmatch(r"\S.*\n\((stop|length), \d+ tokens\)\n", run.stdout, flags=re.DOTALL)
+def test_the_python_examples_are_the_files_that_are_tested() -> None:
+    named = re.findall(r"^<!-- (examples/\w+\.py) -->$", README, flags=re.MULTILINE)
+    assert set(named) == {f"examples/{file.name}" for file in (REPOSITORY / "examples").glob("*.py")}
+    assert blocks("python") == [(REPOSITORY / name).read_text() for name in named]
+
+
+def test_the_chat_example_answers() -> None:
+    assert re.fullmatch(
+        r"\S.*\n\((stop|length), \d+ tokens\)\n", run("python_chat.py", "Who are you?"), flags=re.DOTALL
+    )
+
+
+def test_the_tools_example_calls_and_tells_what_came_of_it() -> None:
+    call, told = run("python_tools.py", "What is the weather in Paris?").splitlines()
+    assert call == "get_weather({'city': 'Paris'})"
+    assert "21 degrees" in told
+
+
+def test_the_json_example_prints_what_the_schema_asks_for() -> None:
+    person = ast.literal_eval(run("python_json.py", "Ada is 36 years old. Give me JSON with name and age."))
+    assert (set(person), type(person["name"]), type(person["age"])) == ({"name", "age"}, str, int)
 
 
 def test_the_shell_example_answers_as_shown() -> None:
-    run = subprocess.run(["sh", "-c", blocks("sh")[0]], cwd=REPOSITORY, capture_output=True, timeout=60, check=True)
-    answered = [event for event in map(json.loads, run.stdout.splitlines()) if event["event"] != "progress"]
+    command = ["sh", "-c", blocks("sh")[0]]
+    lines = subprocess.run(command, cwd=REPOSITORY, capture_output=True, timeout=60, check=True).stdout.splitlines()
+    answered = [event for event in map(json.loads, lines) if event["event"] != "progress"]
     shown = [json.loads(line) for line in blocks("json")[0].splitlines()]
     assert [(event["event"], event["id"], set(event)) for event in answered] == [
         (event["event"], event["id"], set(event)) for event in shown
