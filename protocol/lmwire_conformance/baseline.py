@@ -47,6 +47,8 @@ def apply(baseline: Baseline, cases: Sequence[Case], names: Collection[str]) -> 
 def _judge(case: Case, reason: str | None) -> Case:
     if reason is None:
         return case
+    if case.outcome == "skip":
+        return case
     if case.outcome == "fail":
         return replace(case, outcome="known")
     return replace(case, outcome="stale", expected=f"a failure: {reason}", seen="it passes; remove this entry")

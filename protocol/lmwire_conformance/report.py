@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal
 from xml.etree import ElementTree
 
-Outcome = Literal["pass", "fail", "known", "stale"]
-"""`known`: it fails, as the baseline says. `stale`: it passes, although the baseline says that it fails."""
+Outcome = Literal["pass", "fail", "known", "stale", "skip"]
+"""`known`: it fails, as the baseline says. `stale`: it passes, although the baseline says that it fails. `skip`: it is
+about features that are not there."""
 
 PASSED: Final = 0
 FAILED: Final = 1
@@ -23,8 +24,8 @@ class Case:
         name: unique within a report, and stable: baselines and `--only` name it.
         rules: the rules of PROTOCOL.md that it proves, as `F-3`; of a failure, those that are broken.
         outcome: see `Outcome`.
-        expected: of a failure, what should have come: a line, or a sentence.
-        seen: of a failure, what came instead.
+        expected: of a failure, what should have come: a line, or a sentence; of a skipped one, what it needs.
+        seen: of a failure, what came instead; of a skipped one, why it cannot be.
         seconds: how long it took.
     """
 
@@ -43,7 +44,8 @@ class Case:
 
 def exit_code(cases: Sequence[Case]) -> int:
     """0 when all is well, 1 when something failed, or when nothing was tried."""
-    return FAILED if not cases or any(case.bad for case in cases) else PASSED
+    tried = [case for case in cases if case.outcome != "skip"]
+    return FAILED if not tried or any(case.bad for case in cases) else PASSED
 
 
 def line(case: Case) -> str:
@@ -62,6 +64,7 @@ def summary(cases: Sequence[Case]) -> str:
         "fail": "failed",
         "known": "failed as the baseline says",
         "stale": "stale in the baseline",
+        "skip": "skipped",
     }
     said = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts[outcome] or outcome == "pass"]
     return f"{', '.join(said)} in {sum(case.seconds for case in cases):.1f} s"
@@ -74,14 +77,14 @@ def as_json(cases: Sequence[Case]) -> str:
 
 
 def as_junit(cases: Sequence[Case], suite: str) -> str:
-    """JUnit XML of one suite. A known failure counts as skipped."""
+    """JUnit XML of one suite. A known failure counts as skipped, too."""
     counts = Counter(case.outcome for case in cases)
     root = ElementTree.Element(
         "testsuite",
         name=suite,
         tests=str(len(cases)),
         failures=str(sum(case.bad for case in cases)),
-        skipped=str(counts["known"]),
+        skipped=str(counts["known"] + counts["skip"]),
         errors="0",
         time=f"{sum(case.seconds for case in cases):.3f}",
     )

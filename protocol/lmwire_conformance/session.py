@@ -19,19 +19,21 @@ from lmwire_protocol import (
     LineSplitter,
     Quit,
     RequestError,
+    Tokenize,
     decode_command,
     decode_object,
     limits,
     recover_id,
     usable_id,
 )
-from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token
+from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token, ToolCall
 
 from . import lines, results
+from .answers import Answers
 from .uses import Use, failed, succeeded
 from .violation import Violation
 
-RULES: Final = ("C-3", "F-14", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress")
+RULES: Final = ("C-3", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress", "#tokenize")
 """The rules that are checked here, on every event of every run."""
 
 
@@ -39,7 +41,7 @@ class Session:
     """What both sides have said.
 
     `terminals` has the terminals of each id in order, `strays` the errors without id, `objects` every line. A terminal
-    has the members `@text`, `@token_ids` and `@tokens` on top: the request's token events, joined and counted.
+    has members on top that tell of its stream: `@text` and others; README.md beside the transcripts lists them.
     """
 
     def __init__(self) -> None:
@@ -179,10 +181,9 @@ class Session:
             raise Violation(("#commands",), f"no such event for {uses[0].asks}", line)
         use = able[0]
         if isinstance(event, Token):
-            if lines.json_bytes(event.token) > limits.TEXT_BYTES:
-                raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of text in one event", line)
-            use.texts.append(event.token)
-            use.token_ids += event.token_ids
+            use.answers.add_token(event, line)
+        elif isinstance(event, ToolCall):
+            use.answers.add_call(event, line)
         elif isinstance(event, Progress):
             use.progress += 1
             if use.progress > 10 * (time.monotonic() - use.sent_at) + 1:
@@ -193,13 +194,14 @@ class Session:
         if _is_cancelled(event, value) and not self._may_be_cancelled(use.id):
             raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {use.id!r} before it", line)
         if isinstance(use.command, Generation) and isinstance(event, Done):
-            results.check(use.command, value, "".join(use.texts), use.token_ids, line)
+            results.check(use.command, value, use.answers, line)
+        if isinstance(use.command, Tokenize) and isinstance(event, Done):
+            _check_count(use.command, value["count"], use.answers.all[0].token_ids, line)
         if isinstance(use.command, Cancel) and isinstance(event, Done):
             self._cancels[use.id] = use.command.target
         self._quitting |= isinstance(use.command, Quit) and isinstance(event, Done)
         uses.remove(use)
-        joined = {"@text": "".join(use.texts), "@token_ids": use.token_ids, "@tokens": len(use.token_ids)}
-        self.terminals[use.id].append({**value, **joined})
+        self.terminals[use.id].append({**value, **_joined(use.answers)})
 
     def _may_be_cancelled(self, id: str) -> bool:
         return self._ending or any(target in (None, id) for target in self._cancels.values())
@@ -217,6 +219,21 @@ def _event(value: dict[str, Any], line: bytes) -> Event | None:
     except msgspec.ValidationError as error:
         rule = "#events" if name == "done" else f"#{name}"
         raise Violation((rule,), f"a valid {name} event: {error}", line) from None
+
+
+def _joined(answers: Answers) -> dict[str, Any]:
+    """What an answer's pattern can ask for on top of its terminal: the first choice, and all of them."""
+    first, *_ = told = [answer.told() for answer in answers.all]
+    return {
+        **{f"@{name}": value for name, value in first.items()},
+        "@tokens": sum(len(answer.token_ids) for answer in answers.all),
+        "@choices": told,
+    }
+
+
+def _check_count(command: Tokenize, count: int, token_ids: list[int], line: bytes) -> None:
+    if not command.count_only and count != len(token_ids):
+        raise Violation(("#tokenize",), f"as many tokens as were shown, {len(token_ids)}", line)
 
 
 def _is_cancelled(event: Event, value: dict[str, Any]) -> bool:

@@ -27,6 +27,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
 """Every kind of step, and the members that it may have besides `rule`."""
 
 _HEAD: Final = {"transcript", "says"}
+_MAY: Final = {"needs"}
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,14 @@ class Transcript:
         name: the file's, without `.jsonl`.
         about: what it shows, in a sentence.
         says: for each rule that it proves, a sentence of PROTOCOL.md under that rule.
+        needs: features that a worker must list in its reply to `hello`.
         steps: what happens, in order.
     """
 
     name: str
     about: str
     says: dict[str, str]
+    needs: frozenset[str]
     steps: tuple[Step, ...]
 
     @property
@@ -95,14 +98,14 @@ def read(path: Path) -> Transcript:
         for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
         if text.strip()
     ]
-    if not entries or set(entries[0][1]) != _HEAD:
-        raise ValueError(f"{path.name}: the first line must have the members {sorted(_HEAD)}")
+    if not entries or set(entries[0][1]) - _MAY != _HEAD:
+        raise ValueError(f"{path.name}: the first line must have the members {sorted(_HEAD)}, and may have `needs`")
     head = entries[0][1]
     steps = tuple(_step(entry, number, path.name) for number, entry in entries[1:])
     for step in steps:
         if step.rule is not None and step.rule not in head["says"]:
             raise ValueError(f"{path.name}:{step.number}: {step.rule} is not in `says`")
-    return Transcript(path.stem, head["transcript"], head["says"], steps)
+    return Transcript(path.stem, head["transcript"], head["says"], frozenset(head.get("needs", ())), steps)
 
 
 def filled(value: Any, n: int) -> Any:

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from lmwire_protocol import CLIENT_CODES, CODES, Command, Load, RequestError, limits
+from lmwire_protocol import CLIENT_CODES, CODES, Command, Generation, Load, RequestError, Tokenize, limits
 from lmwire_protocol.events import Error
 
+from .answers import Answers
 from .lines import json_bytes
 from .violation import Violation
 
@@ -30,9 +31,11 @@ class Use:
     owed: bool
     """Whether the worker must have answered it by its end."""
     sent_at: float
-    texts: list[str] = field(default_factory=list)
-    token_ids: list[int] = field(default_factory=list)
     progress: int = 0
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.answers = Answers(self.command if isinstance(self.command, Generation | Tokenize) else None)
 
     @property
     def asks(self) -> str:

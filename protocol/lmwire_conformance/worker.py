@@ -3,9 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from . import baseline
+from .peer import Peer
 from .replay import replay
 from .report import Case
 from .transcript import Transcript, read_all
+from .violation import Violation
+
+_HELLO = b'{"id":"features","cmd":"hello"}\n'
 
 
 def check_worker(
@@ -32,11 +36,38 @@ def check_worker(
         OSError: the command cannot be started.
     """
     transcripts = read_all()
+    chosen = _chosen(transcripts, only)
+    served = features(command, seconds) if any(transcript.needs for transcript in chosen) else frozenset()
     cases: list[Case] = []
-    for transcript in _chosen(transcripts, only):
-        cases.append(replay(transcript, command, model, seconds))
+    for transcript in chosen:
+        cases.append(missing(transcript, served) or replay(transcript, command, model, seconds))
         tell(cases[-1])
     return baseline.apply(known or {}, cases, {transcript.name for transcript in transcripts})
+
+
+def features(command: Sequence[str], seconds: float) -> frozenset[str]:
+    """What a worker lists in its reply to `hello`; nothing when it has no reply, of which other transcripts tell.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    peer = Peer(command, seconds)
+    try:
+        peer.write(_HELLO)
+        answers = peer.wait(lambda: peer.session.terminals["features"] or None, ("#hello",), "the reply to hello")
+        return frozenset(answers[0].get("features", ()))
+    except Violation:
+        return frozenset()
+    finally:
+        peer.kill()
+
+
+def missing(transcript: Transcript, served: frozenset[str]) -> Case | None:
+    """The skipped case of a transcript that needs features which are not served; None when it can be played."""
+    if not (lacking := transcript.needs - served):
+        return None
+    needs, lacks = ", ".join(sorted(transcript.needs)), ", ".join(sorted(lacking))
+    return Case(transcript.name, transcript.rules, "skip", f"the features {needs}", f"the worker does not list {lacks}")
 
 
 def _chosen(transcripts: list[Transcript], only: Sequence[str]) -> list[Transcript]:

@@ -33,8 +33,16 @@ def generate(id: str, **fields: Any) -> dict[str, Any]:
     return {"id": id, "cmd": "generate", "prompt": "Once", **fields}
 
 
-def token(id: str, text: str, *token_ids: int) -> dict[str, Any]:
-    return {"event": "token", "id": id, "token": text, "token_ids": list(token_ids)}
+def chat(id: str, **fields: Any) -> dict[str, Any]:
+    return {"id": id, "cmd": "chat", "messages": [{"role": "user", "content": "Hi"}], **fields}
+
+
+def token(id: str, text: str, *token_ids: int, **fields: Any) -> dict[str, Any]:
+    return {"event": "token", "id": id, "token": text, "token_ids": list(token_ids), **fields}
+
+
+def called(id: str, index: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"event": "tool_call", "id": id, "index": index, **fields}
 
 
 def result(id: str, tokens: int, reason: str = "length", **fields: Any) -> dict[str, Any]:
@@ -49,6 +57,37 @@ def error(code: str, id: str | None = None, **fields: Any) -> dict[str, Any]:
 
 def cancelled(session: Session) -> None:
     send(session, generate("g"), {"id": "c", "cmd": "cancel", "all": True})
+
+
+TOOLS = [{"type": "function", "function": {"name": "look"}}]
+BEGUN = called("g", call_id="c", name="look")
+WHOLE = called("g", arguments="{}", complete=True)
+P = {"token_id": 1, "token": "x", "logprob": -1.0}
+END = {"finish_reason": "length", "completion_tokens": 0}
+
+
+def test_answers_of_all_kinds_break_no_rule() -> None:
+    session = Session()
+    send(session, chat("g", n=2, tools=TOOLS, logprobs=True, top_logprobs=1, stop=["!"], include_stop=True))
+    send(session, {"id": "t", "cmd": "tokenize", "prompt": "a b"}, generate("k", timeout_ms=1))
+    thought = token("g", "Hm.", 1, channel="reasoning", logprobs=[{**P, "top": [P]}])
+    see(session, thought, token("t", "a b", 1, 2), token("g", "Hi!", 1, choice=1, logprobs=[{**P, "top": [P]}]))
+    see(session, BEGUN, {"event": "done", "id": "t", "count": 2}, WHOLE, called("g", 1, call_id="d", name="look"))
+    see(session, called("g", 1, arguments="{", complete=False), token("g", "<call>{"), result("k", 0, "timeout"))
+    ends = [{"finish_reason": "tool_calls", "completion_tokens": 2}, {"finish_reason": "stop", "stop": "!"}]
+    ends[1]["completion_tokens"] = 1
+    done = result("g", 3, "tool_calls", choices=ends)
+    done["usage"]["reasoning_tokens"] = 1
+    see(session, done)
+    (answer,) = session.terminals["g"]
+    assert (answer["@reasoning"], answer["@text"], answer["@tokens"]) == ("Hm.", "<call>{", 2)
+    assert answer["@tool_calls"] == [
+        {"call_id": "c", "name": "look", "arguments": {}, "complete": True},
+        {"call_id": "d", "name": "look", "arguments": "{", "complete": False},
+    ]
+    assert [choice["text"] for choice in answer["@choices"]] == ["<call>{", "Hi!"]
+    session.closed()
+    session.ended(0)
 
 
 def test_a_whole_conversation_breaks_no_rule() -> None:
@@ -92,6 +131,115 @@ BROKEN = {
     "two end-of-turn tokens": ([generate("g")], [result("g", 2, "stop")], "K-2"),
     "a stop string in the text": ([generate("g", stop=["b"])], [token("g", "abc", 1), result("g", 1)], "K-3"),
     "a stop string of nobody": ([generate("g")], [result("g", 0, "stop", stop="a")], "#the-result"),
+    "a choice too many": ([generate("g", n=2)], [token("g", "x", 1, choice=2)], "N-3"),
+    "an account without its choices": ([generate("g", n=2)], [result("g", 0)], "N-3"),
+    "an account of choices that nobody asked for": ([generate("g")], [result("g", 0, choices=[END])], "#the-result"),
+    "an account that is not its first choice's": (
+        [generate("g", n=2)],
+        [result("g", 0, "stop", choices=[END, END])],
+        "#the-result",
+    ),
+    "a sum that is none": (
+        [generate("g", n=2)],
+        [token("g", "x", 1, choice=1), result("g", 2, choices=[END, {**END, "completion_tokens": 1}])],
+        "#the-result",
+    ),
+    "a token of another choice": (
+        [generate("g", n=2)],
+        [token("g", "x", 1, choice=1), result("g", 1, choices=[{**END, "completion_tokens": 1}, END])],
+        "K-2",
+    ),
+    "a stop string in another choice's text": (
+        [generate("g", n=2, stop=["b"])],
+        [token("g", "abc", 1, choice=1), result("g", 1, choices=[END, {**END, "completion_tokens": 1}])],
+        "K-3",
+    ),
+    "no stop string in the text": (
+        [generate("g", stop=["b"], include_stop=True)],
+        [token("g", "a", 1), result("g", 1, "stop", stop="b")],
+        "K-3",
+    ),
+    "thoughts in a continued prompt": ([generate("g")], [token("g", "x", 1, channel="reasoning")], "#generate"),
+    "thoughts that do not count": ([chat("g")], [token("g", "x", 1, channel="reasoning"), result("g", 1)], "R-4"),
+    "log-probabilities nobody asked for": ([generate("g")], [token("g", "x", 1, logprobs=[P])], "#token"),
+    "a log-probability too few": ([generate("g", logprobs=True)], [token("g", "x", 1, 2, logprobs=[P])], "#token"),
+    "the log-probability of another token": (
+        [generate("g", logprobs=True)],
+        [token("g", "x", 2, logprobs=[P])],
+        "#token",
+    ),
+    "too few of the most probable": (
+        [generate("g", logprobs=True, top_logprobs=2)],
+        [token("g", "x", 1, logprobs=[{**P, "top": [P]}])],
+        "#token",
+    ),
+    "the most probable not first": (
+        [generate("g", logprobs=True, top_logprobs=2)],
+        [token("g", "x", 1, logprobs=[{**P, "top": [P, {**P, "logprob": -0.5}]}])],
+        "#token",
+    ),
+    "an end in spite of ignore_eos": (
+        [generate("g", ignore_eos=True)],
+        [result("g", 1, "stop")],
+        "#the-generation-fields",
+    ),
+    "an end before min_tokens": ([generate("g", min_tokens=3)], [result("g", 1, "stop")], "#the-generation-fields"),
+    "a time limit nobody set": ([generate("g")], [result("g", 0, "timeout")], "N-5"),
+    "a call in a continued prompt": ([generate("g")], [called("g", call_id="c", name="look")], "#commands"),
+    "a call without tools": ([chat("g")], [called("g", call_id="c", name="look")], "P-2"),
+    "a call that nobody may make": (
+        [chat("g", tools=TOOLS, tool_choice="none")],
+        [called("g", call_id="c", name="look")],
+        "P-2",
+    ),
+    "a call without a name": ([chat("g", tools=TOOLS)], [called("g", call_id="c")], "#tool_call"),
+    "a name in the middle": ([chat("g", tools=TOOLS)], [BEGUN, called("g", name="look")], "#tool_call"),
+    "a second call before the first has ended": (
+        [chat("g", tools=TOOLS)],
+        [BEGUN, called("g", index=1, call_id="d", name="look")],
+        "Q-1",
+    ),
+    "a piece of a call that has ended": ([chat("g", tools=TOOLS)], [BEGUN, WHOLE, called("g", arguments="}")], "Q-1"),
+    "two calls of one id": (
+        [chat("g", tools=TOOLS)],
+        [BEGUN, WHOLE, called("g", index=1, call_id="c", name="look")],
+        "#tool_call",
+    ),
+    "arguments that are no object": (
+        [chat("g", tools=TOOLS)],
+        [BEGUN, called("g", arguments="[1]", complete=True)],
+        "Q-1",
+    ),
+    "a call that never ends": ([chat("g", tools=TOOLS)], [BEGUN, result("g", 1, "stop")], "Q-1"),
+    "calls that were none": ([chat("g", tools=TOOLS)], [result("g", 1, "tool_calls")], "P-4"),
+    "calls that the end does not tell of": ([chat("g", tools=TOOLS)], [BEGUN, WHOLE, result("g", 1, "stop")], "P-4"),
+    "two calls at once": (
+        [chat("g", tools=TOOLS, parallel_tool_calls=False)],
+        [
+            BEGUN,
+            WHOLE,
+            called("g", index=1, call_id="d", name="look"),
+            called("g", index=1, arguments="{}", complete=True),
+            result("g", 1, "tool_calls"),
+        ],
+        "P-4",
+    ),
+    "an answer in place of a call": ([chat("g", tools=TOOLS, tool_choice="required")], [result("g", 1, "stop")], "P-1"),
+    "a call of another function": (
+        [chat("g", tools=TOOLS, tool_choice={"name": "look"})],
+        [called("g", call_id="c", name="run"), WHOLE, result("g", 1, "tool_calls")],
+        "P-1",
+    ),
+    "a count that is wrong": (
+        [{"id": "t", "cmd": "tokenize", "prompt": "a"}],
+        [token("t", "a", 1), {"event": "done", "id": "t", "count": 2}],
+        "#tokenize",
+    ),
+    "tokens that are only to be counted": (
+        [{"id": "t", "cmd": "tokenize", "prompt": "a", "count_only": True}],
+        [token("t", "a", 1)],
+        "#tokenize",
+    ),
     "more tokens than asked for": (
         [generate("g", max_tokens=1)],
         [token("g", "x", 1, 2), result("g", 2)],

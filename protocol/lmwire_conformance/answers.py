@@ -1,0 +1,139 @@
+"""The answers to one request, put together from its events: text by channel, tokens, tool calls."""
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lmwire_protocol import Chat, Generation, Tokenize, limits
+from lmwire_protocol.events import Logprob, Token, ToolCall
+
+from .lines import json_bytes
+from .violation import Violation
+
+RULES: Final = ("F-14", "K-5", "K-7", "N-3", "P-2", "Q-1", "#generate", "#token", "#tool_call", "#tokenize")
+"""The rules that are checked here, on every event of every answer."""
+
+
+@dataclass
+class Call:
+    """A tool call, as far as its events tell of it."""
+
+    call_id: str
+    name: str
+    arguments: str = ""
+    complete: bool | None = None
+
+    def told(self) -> dict[str, Any]:
+        """The call for patterns: its arguments are JSON, or the text that they are where they are none."""
+        told = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments, "complete": self.complete}
+        with contextlib.suppress(json.JSONDecodeError):
+            told["arguments"] = json.loads(self.arguments)
+        return told
+
+
+@dataclass
+class Answer:
+    """One of a request's answers."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """By channel."""
+    token_ids: list[int] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
+
+    def told(self) -> dict[str, Any]:
+        """The answer for patterns."""
+        return {
+            "text": self.texts.get("content", ""),
+            "reasoning": self.texts.get("reasoning", ""),
+            "token_ids": self.token_ids,
+            "tool_calls": [call.told() for call in self.calls],
+        }
+
+
+class Answers:
+    """Those of one request.
+
+    Args:
+        command: what it asks for, when that is answered in tokens.
+    """
+
+    def __init__(self, command: Generation | Tokenize | None) -> None:
+        self._command = command
+        self.all = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
+
+    def add_token(self, event: Token, line: bytes) -> None:
+        """Takes a token event.
+
+        Raises:
+            Violation: the request cannot have it.
+        """
+        if json_bytes(event.token) > limits.TEXT_BYTES:
+            raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of text in one event", line)
+        answer = self._answer(event.choice, line)
+        if event.channel != "content" and not isinstance(self._command, Chat):
+            raise Violation(("#generate", "#tokenize"), "no thoughts: all text is content", line)
+        if isinstance(self._command, Tokenize) and self._command.count_only:
+            raise Violation(("#tokenize",), "no token events with `count_only`", line)
+        self._check_logprobs(event, line)
+        answer.texts[event.channel] = answer.texts.get(event.channel, "") + event.token
+        answer.token_ids += event.token_ids
+        answer.logprobs += event.logprobs or ()
+
+    def add_call(self, event: ToolCall, line: bytes) -> None:
+        """Takes a tool_call event.
+
+        Raises:
+            Violation: the request cannot have it.
+        """
+        if json_bytes(event.arguments) > limits.TEXT_BYTES:
+            raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of arguments in one event", line)
+        if not isinstance(self._command, Chat) or not self._command.tools or self._command.tool_choice == "none":
+            raise Violation(("P-2",), "no calls: the request has no tools to call", line)
+        calls = self._answer(event.choice, line).calls
+        if event.index == len(calls):
+            self._begin(calls, event, line)
+        elif event.index != len(calls) - 1 or calls[-1].complete is not None:
+            raise Violation(("Q-1",), f"a piece of the call that is at hand, or call {len(calls)}", line)
+        elif event.call_id is not None or event.name is not None:
+            raise Violation(("#tool_call",), "`call_id` and `name` in the call's first event alone", line)
+        calls[-1].arguments += event.arguments
+        calls[-1].complete = event.complete
+        if event.complete and not _is_object(calls[-1].arguments):
+            raise Violation(("Q-1",), f"arguments that are a JSON object, not {calls[-1].arguments!r}", line)
+
+    def _answer(self, choice: int, line: bytes) -> Answer:
+        if choice >= len(self.all):
+            raise Violation(("N-3",), f"a choice below {len(self.all)}", line)
+        return self.all[choice]
+
+    def _begin(self, calls: list[Call], event: ToolCall, line: bytes) -> None:
+        if event.call_id is None or event.name is None:
+            raise Violation(("#tool_call",), "`call_id` and `name` in the call's first event", line)
+        if calls and calls[-1].complete is None:
+            raise Violation(("Q-1",), f"the last event of call {len(calls) - 1} first", line)
+        if any(call.call_id == event.call_id for call in calls):
+            raise Violation(("#tool_call",), "a `call_id` that no other call of the answer has", line)
+        calls.append(Call(event.call_id, event.name))
+
+    def _check_logprobs(self, event: Token, line: bytes) -> None:
+        wanted = isinstance(self._command, Generation) and self._command.logprobs
+        if len(event.logprobs or ()) != (len(event.token_ids) if wanted else 0):
+            many = "one log-probability for each of token_ids" if wanted else "no log-probabilities, nobody asked"
+            raise Violation(("#token",), many, line)
+        for token, logprob in zip(event.token_ids, event.logprobs or (), strict=False):
+            values = [top.logprob for top in logprob.top if top.logprob is not None]
+            if logprob.token_id != token:
+                raise Violation(("#token",), f"the log-probability of the token {token}", line)
+            if isinstance(self._command, Generation) and len(logprob.top) != self._command.top_logprobs:
+                raise Violation(("#token",), f"the {self._command.top_logprobs} most probable tokens", line)
+            if values != sorted(values, reverse=True):
+                raise Violation(("#token",), "the most probable tokens first", line)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except json.JSONDecodeError:
+        return False
