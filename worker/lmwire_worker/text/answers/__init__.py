@@ -6,13 +6,15 @@ apart into, joined, is the decoded answer without its markers and the headers of
 
 Where markers stand in one another's way, this is what models mean by them:
 
-- A thought begins at its marker wherever the content stands, so that an answer can think several times.
+- A thought begins at its marker wherever it stands in the content, so that an answer can think several times.
 - In a thought only its end counts, and the start of a call. Other markers there are part of the thought.
-- A whole call in a thought ends the thought: models that call before they close their thought go on with the answer,
-  or close it late, which is then no text. What looks like a call there and is none was only thought about.
+- A whole call in a thought ends the thought. Models that call before they close it go on with the answer, or close it
+  late, which is no text then. What looks like a call there and is none was only thought about: the thought goes on.
 - In a call only its end counts. Markers in its arguments are part of them.
 - An end without a start is text.
-- What begins like a marker and does not become one is text, at the end of an answer too.
+- What begins like a marker and does not become one is text, at the end of an answer too. Only what there is of an end
+  marker goes with the whole calls before it.
+- A section without a whole call is text with its markers, and so is the rest of one that holds whole calls.
 - A call that the prompt began (by a prefix) is text: the host has its beginning.
 """
 

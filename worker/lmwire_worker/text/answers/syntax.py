@@ -20,14 +20,15 @@ class Syntax:
     initial: str
     """The state in which the assistant's turn begins."""
     think_start: str | None
-    """What opens a thought; None for a model that has none."""
+    """What opens a thought; None for a model that has no thoughts."""
     think_end: str | None
+    """What closes it."""
     tools: ToolFormat | None
     """How it writes calls; None for a model that knows no tools."""
 
     @classmethod
     def of(cls, tokenizer: TokenizerWrapper, model_type: str, tools: ToolFormat | None) -> "Syntax":
-        """The syntax of a model."""
+        """The syntax of a model, by the markers in its vocabulary."""
         if model_type == "gpt_oss" and tokenizer.get_vocab().keys() >= harmony.MARKERS:
             return cls(harmony.STATES, HEADER, harmony.THINK_START, harmony.THINK_END, tools)
         thought = find_thought(tokenizer)
@@ -40,7 +41,7 @@ class Syntax:
         return self.think_start is not None
 
     def start_state(self, opening: str) -> str:
-        """The state that an answer starts in.
+        """The state that an answer starts in: `CONTENT`, `REASONING`, or one of a message's header.
 
         Args:
             opening: What the prompt already holds of the assistant's turn: the template's part, and any prefix.
@@ -56,5 +57,5 @@ class Syntax:
             rest = scanner.rest
 
     def without_call(self, name: str) -> str:
-        """The state behind a call's start marker that is taken for text."""
+        """The state behind a call's start marker, where that is text."""
         return CONTENT if self.states[name].kind == "header" else name
