@@ -1,14 +1,18 @@
 """Prompts of small conversations, in the chat templates of `chat_templates`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+from mlx_lm.tokenizer_utils import load
 
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
+from lmwire_worker.text.answers import Syntax, harmony
 from lmwire_worker.text.prompts import Prompt, read_prompt
-from lmwire_worker.text.tools import ToolFormat
+from lmwire_worker.text.tools import FORMATS
 
 VOCABULARY = 2**20
 WEATHER = Tool(
@@ -24,39 +28,9 @@ WEATHER = Tool(
 )
 
 
-@dataclass(frozen=True)
-class Marks:
-    """What prompts need of a model's syntax."""
-
-    think_start: str | None = None
-    think_end: str | None = None
-    tools: ToolFormat | None = None
-
-    @property
-    def thinks(self) -> bool:
-        return self.think_start is not None
-
-
-def _unread(_: object) -> Any:
-    raise AssertionError("prompts read no calls")
-
-
-THINK = Marks("<think>", "</think>")
-HARMONY_THOUGHT = ("<|channel|>analysis<|message|>", "<|end|>")
-JSON_TOOLS = ToolFormat("json_tools", "<tool_call>", "</tool_call>", _unread)
-LLAMA_TOOLS = ToolFormat("llama3_json", "<|python_tag|>", "", _unread, bare=True)
-MISTRAL_TOOLS = ToolFormat("mistral", "[TOOL_CALLS]", "", _unread)
-HARMONY_TOOLS = ToolFormat("harmony", "<|channel|>commentary to=", "<|call|>", _unread)
-GEMMA_TOOLS = ToolFormat("gemma3", "```tool_code", "```", _unread)
-
-
 @cache
 def tokenizer(template: str | None) -> Any:
     """The built-in model's, with another chat template. Its texts come back from its tokens as they are."""
-    from pathlib import Path
-
-    from mlx_lm.tokenizer_utils import load
-
     found: Any = load(Path(lmwire_worker.__file__).parent / "builtin" / "tiny")
     if template is not None:
         found.chat_template = template
@@ -64,16 +38,29 @@ def tokenizer(template: str | None) -> Any:
     return found
 
 
-def prompt(template: str | None, *messages: Message, marks: Marks = THINK, **fields: Any) -> Prompt:
+def _syntax(tools: str | None = None, *, thinks: bool = False) -> Syntax:
+    thought = ("<think>", "</think>") if thinks else (None, None)
+    found = Syntax.of(tokenizer(None), "", FORMATS[tools] if tools else None)
+    return replace(found, think_start=thought[0], think_end=thought[1])
+
+
+PLAIN = _syntax()
+QWEN = _syntax("json_tools", thinks=True)
+LLAMA = _syntax("llama3_json")
+GEMMA = _syntax("gemma3_code")
+MISTRAL_MARKS = _syntax("mistral")
+FOLDED = _syntax("json_tools")
+HARMONY = Syntax(harmony.STATES, "header", harmony.THINK_START, harmony.THINK_END, FORMATS["harmony"])
+
+
+def prompt(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fields: Any) -> Prompt:
     """A chat's prompt. The template None is the built-in model's own."""
     request = Chat(messages=list(messages), **fields)
-    return read_prompt(request, tokenizer(template), VOCABULARY, marks)  # pyright: ignore[reportArgumentType]
+    return read_prompt(request, tokenizer(template), VOCABULARY, syntax)
 
 
 def tokenized(template: str | None, **fields: Any) -> Prompt:
-    request = Tokenize(**fields)
-    marks = Marks(THINK.think_start, THINK.think_end, JSON_TOOLS)
-    return read_prompt(request, tokenizer(template), VOCABULARY, marks)  # pyright: ignore[reportArgumentType]
+    return read_prompt(Tokenize(**fields), tokenizer(template), VOCABULARY, QWEN)
 
 
 def _of(role: Any) -> Callable[..., Message]:

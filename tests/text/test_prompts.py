@@ -5,12 +5,26 @@ from typing import Any
 import pytest
 
 from chat_templates import GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PARTS_ONLY, PHI3, QWEN3
-from lmwire_protocol import AudioPart, Generate, ImagePart, Media, Message, RequestError, TextPart
-from lmwire_worker.text.prompts import read_prompt
-from prompting import THINK, VOCABULARY, Marks, assistant, developer, prompt, system, tokenized, tokenizer, user
+from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart
+from lmwire_worker.text.prompts import Prompt, read_prompt
+from prompting import (
+    HARMONY,
+    PLAIN,
+    QWEN,
+    VOCABULARY,
+    WEATHER,
+    assistant,
+    call,
+    developer,
+    prompt,
+    result,
+    system,
+    tokenized,
+    tokenizer,
+    user,
+)
 
 IMAGE, SOUND = ImagePart(media=Media(path="/a.png")), AudioPart(media=Media(path="/a.wav"))
-PLAIN = Marks()
 
 
 def refusal(*messages: Message, template: str | None = QWEN3, **fields: Any) -> RequestError:
@@ -20,7 +34,7 @@ def refusal(*messages: Message, template: str | None = QWEN3, **fields: Any) -> 
 
 
 def generate(text: str | list[int], found: Any = None, vocabulary: int = VOCABULARY) -> Any:
-    return read_prompt(Generate(prompt=text), found or tokenizer(None), vocabulary, THINK)  # pyright: ignore[reportArgumentType]
+    return read_prompt(Generate(prompt=text), found or tokenizer(None), vocabulary, QWEN)
 
 
 # What the model reads
@@ -68,23 +82,19 @@ def test_no_beginning_of_text_is_doubled() -> None:
     )
     for text in ("Hello", "<|endoftext|>Hello"):
         assert generate(text, found).tokens.count(begin) == 1
-    from lmwire_protocol import Chat
-
     chat = Chat(messages=[user("Hello")])
-    assert read_prompt(chat, found, VOCABULARY, THINK).tokens.count(begin) == 1  # pyright: ignore[reportArgumentType]
+    assert read_prompt(chat, found, VOCABULARY, QWEN).tokens.count(begin) == 1
 
 
 def test_a_model_without_a_template_says_to_use_generate_or_to_give_one() -> None:
     bare = tokenizer.__wrapped__(None)
     bare._tokenizer.chat_template = None
     bare.has_chat_template = False
-    from lmwire_protocol import Chat
-
     with pytest.raises(RequestError) as caught:
-        read_prompt(Chat(messages=[user("Hi")]), bare, VOCABULARY, PLAIN)  # pyright: ignore[reportArgumentType]
+        read_prompt(Chat(messages=[user("Hi")]), bare, VOCABULARY, PLAIN)
     assert caught.value.code == "unsupported" and "generate" in caught.value.message
     given = Chat(messages=[user("Hi")], chat_template="{{ messages[0].content }}")
-    assert read_prompt(given, bare, VOCABULARY, PLAIN).text == "Hi"  # pyright: ignore[reportArgumentType]
+    assert read_prompt(given, bare, VOCABULARY, PLAIN).text == "Hi"
 
 
 # Roles
@@ -95,20 +105,20 @@ def test_developer_is_another_word_for_system() -> None:
 
 
 def test_where_roles_must_alternate_neighbours_are_joined() -> None:
-    found = prompt(GEMMA3, user("One"), user("Two"), assistant("A"), assistant("B"), user("Three"), marks=PLAIN)
+    found = prompt(GEMMA3, user("One"), user("Two"), assistant("A"), assistant("B"), user("Three"), syntax=PLAIN)
     assert "user\nOne\n\nTwo<end_of_turn>" in found.text
     assert "model\nA\n\nB<end_of_turn>" in found.text
 
 
 @pytest.mark.parametrize("template", [QWEN3, LLAMA31, PHI3])
 def test_elsewhere_neighbours_stay_apart(template: str) -> None:
-    assert "One\n\nTwo" not in prompt(template, user("One"), user("Two"), marks=PLAIN).text
+    assert "One\n\nTwo" not in prompt(template, user("One"), user("Two"), syntax=PLAIN).text
 
 
 @pytest.mark.parametrize("template", [GEMMA3, GPT_OSS, MISTRAL])
 def test_a_late_system_message_that_a_template_would_drop_or_refuse_is_said_by_the_user(template: str) -> None:
     late = [system("Front."), user("One"), assistant("A"), system("Late."), user("Two")]
-    text = prompt(template, *late, marks=PLAIN).text
+    text = prompt(template, *late, syntax=PLAIN).text
     assert text.index("A") < text.index("Late.") < text.index("Two")
     assert text.count("Front.") == text.count("Late.") == 1
 
@@ -127,7 +137,7 @@ def test_text_parts_are_joined_as_they_are() -> None:
 
 
 def test_a_template_that_takes_parts_only_gets_parts() -> None:
-    assert prompt(PARTS_ONLY, user("Hello"), marks=PLAIN).text == "<user>Hello<assistant>"
+    assert prompt(PARTS_ONLY, user("Hello"), syntax=PLAIN).text == "<user>Hello<assistant>"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +169,7 @@ def test_the_opening_is_what_the_assistants_turn_has_already() -> None:
 
 @pytest.mark.parametrize(("template", "opening"), [(MISTRAL, "[/INST]"), (PHI3, "<|end|>\n<|assistant|>\n")])
 def test_the_opening_is_found_where_the_closed_conversation_does_not_end_before_it(template: str, opening: str) -> None:
-    assert prompt(template, user("Hi"), marks=PLAIN).opening == opening
+    assert prompt(template, user("Hi"), syntax=PLAIN).opening == opening
 
 
 def test_a_thought_that_the_template_begins_is_in_the_opening_even_where_it_always_begins_one() -> None:
@@ -167,8 +177,22 @@ def test_a_thought_that_the_template_begins_is_in_the_opening_even_where_it_alwa
     assert prompt(always, user("Say <think>")).opening == "<assistant><think>"
 
 
+def test_a_prefix_stands_behind_the_header_of_a_reply() -> None:
+    head = "<|start|>assistant<|channel|>final<|message|>"
+    assert prompt(GPT_OSS, user("Hi"), prefix="Sure", syntax=HARMONY).opening == f"{head}Sure"
+    own = "<|channel|>commentary<|message|>Sure"
+    assert prompt(GPT_OSS, user("Hi"), prefix=own, syntax=HARMONY).opening == f"<|start|>assistant{own}"
+    tools = prompt(GPT_OSS, user("Hi"), prefix="Sure", reasoning="off", tools=[WEATHER], syntax=HARMONY)
+    assert tools.opening.endswith(f"<|message|><|end|>{head}Sure")
+
+
+def test_a_template_may_refuse_to_leave_a_conversation_closed() -> None:
+    strict = "{{ raise_exception('no') if not add_generation_prompt }}<{{ messages[-1].content }}><assistant>"
+    assert prompt(strict, user("Hi"), syntax=PLAIN).opening == "><assistant>"
+
+
 def test_without_generation_prompt_the_last_message_is_continued_as_it_stands() -> None:
-    found = prompt(LLAMA31, user("Hi"), assistant("Hello, I "), add_generation_prompt=False, prefix="am", marks=PLAIN)
+    found = prompt(LLAMA31, user("Hi"), assistant("Hello, I "), add_generation_prompt=False, prefix="am", syntax=PLAIN)
     assert found.text.endswith("assistant<|end_header_id|>\n\nHello, I am")
     assert found.opening == "<|start_header_id|>assistant<|end_header_id|>\n\nHello, I am"
 
@@ -188,7 +212,7 @@ def test_a_last_message_that_the_template_leaves_out_cannot_be_continued() -> No
 
 
 def test_a_given_template_takes_the_place_of_the_models_own() -> None:
-    assert prompt(QWEN3, user("Hi"), chat_template="<{{ messages[0].content }}>", marks=PLAIN).text == "<Hi>"
+    assert prompt(QWEN3, user("Hi"), chat_template="<{{ messages[0].content }}>", syntax=PLAIN).text == "<Hi>"
 
 
 def test_template_args_are_its_variables() -> None:
@@ -241,6 +265,14 @@ def test_a_models_own_template_that_is_no_jinja_is_unsupported() -> None:
     assert error.code == "unsupported" and "chat_template" in error.message
 
 
+def test_a_model_with_several_templates_uses_the_one_for_tools_when_there_are_tools() -> None:
+    found = tokenizer.__wrapped__(None)
+    found.chat_template = {"default": "default {{ messages[0].content }}", "tool_use": QWEN3}
+    asked = Chat(messages=[user("Hi")]), Chat(messages=[user("Hi")], tools=[WEATHER])
+    plain, with_tools = (read_prompt(request, found, VOCABULARY, QWEN).text for request in asked)
+    assert plain == "default Hi" and "get_weather" in with_tools
+
+
 # tokenize
 
 
@@ -251,3 +283,21 @@ def test_tokenize_gives_a_text_prompt_as_generate_takes_it() -> None:
 def test_tokenize_gives_messages_as_chat_takes_them() -> None:
     messages = [system("Be brief."), user([TextPart(text="Look"), IMAGE])]
     assert tokenized(QWEN3, messages=messages, prefix="So") == prompt(QWEN3, *messages, prefix="So")
+
+
+# Templates in Python
+
+
+def test_a_template_in_python_is_used_as_any_other() -> None:
+    from mlx_lm.chat_templates import deepseek_v32
+
+    found = tokenizer.__wrapped__(None)
+    found._chat_template = deepseek_v32.apply_chat_template
+
+    def texts(**fields: Any) -> Prompt:
+        request = Chat(messages=[user("Hi"), assistant("", tool_calls=[call()]), result("sunny")], **fields)
+        return read_prompt(request, found, VOCABULARY, QWEN)
+
+    thinking, silent = texts(tools=[WEATHER]), texts(reasoning="off")
+    assert thinking.text.endswith("<think>") and silent.text.endswith("</think>")
+    assert "sunny" in thinking.text and '"city": "Paris"' in thinking.text

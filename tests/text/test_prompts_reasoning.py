@@ -7,9 +7,9 @@ import pytest
 
 from chat_templates import DEEPSEEK_R1, GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from lmwire_protocol import RequestError
-from prompting import HARMONY_THOUGHT, HARMONY_TOOLS, THINK, WEATHER, Marks, assistant, prompt, user
+from lmwire_worker.text.answers import Syntax
+from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, user
 
-HARMONY = Marks(*HARMONY_THOUGHT, HARMONY_TOOLS)
 FLAG = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>"
 DEEPSEEK_V3 = FLAG + "{{ '<think>' if thinking else '</think>' }}{% endif %}"
 GLM = FLAG + "{{ '<think></think>' if enable_thinking is defined and not enable_thinking }}{% endif %}"
@@ -20,8 +20,8 @@ EFFORT = (
 BUDGET = FLAG + "{{ '<think></think>' if thinking_budget is defined and thinking_budget == 0 }}{% endif %}"
 
 
-def opening(template: str | None, reasoning: str, marks: Marks = THINK, **fields: Any) -> str:
-    return prompt(template, user("Hi"), marks=marks, reasoning=reasoning, **fields).opening
+def opening(template: str | None, reasoning: str, syntax: Syntax = QWEN, **fields: Any) -> str:
+    return prompt(template, user("Hi"), syntax=syntax, reasoning=reasoning, **fields).opening
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_a_prefix_comes_behind_the_thought_that_was_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "marks"),
-    [(LLAMA31, Marks()), (QWEN3, Marks()), (LLAMA31, THINK)],
+    ("template", "syntax"),
+    [(LLAMA31, PLAIN), (QWEN3, PLAIN), (LLAMA31, QWEN)],
     ids=["nothing knows thoughts", "the vocabulary has no marks", "the template has none"],
 )
-def test_a_model_that_cannot_think_refuses_to_be_made_to(template: str, marks: Marks) -> None:
+def test_a_model_that_cannot_think_refuses_to_be_made_to(template: str, syntax: Syntax) -> None:
     with pytest.raises(RequestError) as caught:
-        opening(template, "on", marks)
+        opening(template, "on", syntax)
     assert (caught.value.code, caught.value.field) == ("unsupported", "reasoning")
-    assert opening(template, "off", Marks()) == opening(template, "off", marks)
+    assert opening(template, "off", PLAIN) == opening(template, "off", syntax)
 
 
 def test_reasoning_and_the_templates_switch_cannot_both_be_given() -> None:
@@ -99,6 +99,6 @@ def test_reasoning_and_the_templates_switch_cannot_both_be_given() -> None:
 def test_what_an_assistant_thought_goes_to_templates_that_write_it() -> None:
     turns = [user("Hi"), assistant("Hello", reasoning="A greeting.")]
     assert "<think>\nA greeting.\n</think>\n\nHello" in prompt(QWEN3, *turns, add_generation_prompt=False).text
-    harmony = prompt(GPT_OSS, *turns, add_generation_prompt=False, marks=HARMONY)
+    harmony = prompt(GPT_OSS, *turns, add_generation_prompt=False, syntax=HARMONY)
     assert "<|channel|>analysis<|message|>A greeting.<|end|>" in harmony.text
-    assert "A greeting." not in prompt(LLAMA31, *turns, marks=Marks()).text
+    assert "A greeting." not in prompt(LLAMA31, *turns, syntax=PLAIN).text

@@ -1,20 +1,22 @@
 """Tools, calls and results in the prompt: where the template has a place for them, and where they go into the text."""
 
+import json
 from typing import Any
 
 import pytest
 
 from chat_templates import DEEPSEEK_R1, GEMMA2, GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PHI3, QWEN3
 from lmwire_protocol import CalledTool, Function, Message, RequestError, Tool
+from lmwire_worker.text.answers import Syntax
 from prompting import (
-    GEMMA_TOOLS,
-    HARMONY_THOUGHT,
-    HARMONY_TOOLS,
-    JSON_TOOLS,
-    LLAMA_TOOLS,
-    MISTRAL_TOOLS,
+    FOLDED,
+    GEMMA,
+    HARMONY,
+    LLAMA,
+    MISTRAL_MARKS,
+    PLAIN,
+    QWEN,
     WEATHER,
-    Marks,
     assistant,
     call,
     prompt,
@@ -24,10 +26,6 @@ from prompting import (
     user,
 )
 
-QWEN = Marks("<think>", "</think>", JSON_TOOLS)
-LLAMA, MISTRAL_MARKS, GEMMA = Marks(tools=LLAMA_TOOLS), Marks(tools=MISTRAL_TOOLS), Marks(tools=GEMMA_TOOLS)
-FOLDED = Marks(tools=JSON_TOOLS)
-HARMONY = Marks(*HARMONY_THOUGHT, HARMONY_TOOLS)
 CONVERSATION = [
     system("Be brief."),
     user("Weather in Paris and Rome?"),
@@ -37,8 +35,8 @@ CONVERSATION = [
 ]
 
 
-def text(template: str | None, *messages: Message, marks: Marks = QWEN, **fields: Any) -> str:
-    return prompt(template, *messages, marks=marks, **fields).text
+def text(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fields: Any) -> str:
+    return prompt(template, *messages, syntax=syntax, **fields).text
 
 
 def in_order(found: str, *pieces: str) -> bool:
@@ -75,7 +73,7 @@ def test_calls_and_results_are_written_as_the_family_writes_them() -> None:
 
 def test_no_tools_are_shown_when_none_may_be_called() -> None:
     assert "get_weather" not in text(QWEN3, user("Weather?"), tools=[WEATHER], tool_choice="none")
-    assert "get_weather" not in text(PHI3, user("Weather?"), tools=[WEATHER], tool_choice="none", marks=FOLDED)
+    assert "get_weather" not in text(PHI3, user("Weather?"), tools=[WEATHER], tool_choice="none", syntax=FOLDED)
 
 
 @pytest.mark.parametrize("arguments", ['{"city": "Paris"}', {"city": "Paris"}])
@@ -98,18 +96,18 @@ def test_arguments_that_are_no_object_are_named(arguments: str) -> None:
 
 
 def test_a_template_that_takes_one_call_at_a_time_gets_each_with_its_result() -> None:
-    found = text(LLAMA31, *CONVERSATION, tools=[WEATHER], marks=LLAMA)
+    found = text(LLAMA31, *CONVERSATION, tools=[WEATHER], syntax=LLAMA)
     assert in_order(found, '"Paris", "days": 2}}', '"sunny"', '"Rome"}}', '"rainy"')
 
 
 def test_a_template_that_refuses_a_thought_beside_content_and_call_gets_two_messages() -> None:
     turns = [user("?"), assistant("Let me see.", reasoning="Look it up.", tool_calls=[call()]), result("sunny")]
-    found = text(GPT_OSS, *turns, tools=[WEATHER], marks=HARMONY)
+    found = text(GPT_OSS, *turns, tools=[WEATHER], syntax=HARMONY)
     assert in_order(found, "final<|message|>Let me see.", "analysis<|message|>Look it up.", "to=functions.get_weather")
 
 
 def test_ids_are_short_where_the_template_wants_them_so() -> None:
-    found = text(MISTRAL, *CONVERSATION, tools=[WEATHER], marks=MISTRAL_MARKS)
+    found = text(MISTRAL, *CONVERSATION, tools=[WEATHER], syntax=MISTRAL_MARKS)
     assert in_order(found, '"id": "000000000"', '"id": "000000001"', '"call_id": "000000000"', '"call_id": "000000001"')
 
 
@@ -119,9 +117,8 @@ def test_arguments_are_text_where_the_template_wants_them_so() -> None:
         "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
         "{{ c.function.name + ' ' + c.function.arguments }}{% endfor %}{% endfor %}"
     )
-    marks = Marks(tools=MISTRAL_TOOLS)
     assert 'get_weather {"city": "Zürich"}' in text(
-        template, user("?"), assistant(tool_calls=[call("Zürich")]), marks=marks
+        template, user("?"), assistant(tool_calls=[call("Zürich")]), syntax=MISTRAL_MARKS
     )
 
 
@@ -131,7 +128,7 @@ def test_tools_that_need_a_system_message_get_one() -> None:
         "{% if m.role == 'system' %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% endif %}"
         "{% for c in m.tool_calls or [] %}{{ c.function }}{% endfor %}{% endfor %}"
     )
-    found = text(template, user("Weather?"), tools=[WEATHER], marks=MISTRAL_MARKS)
+    found = text(template, user("Weather?"), tools=[WEATHER], syntax=MISTRAL_MARKS)
     assert found == "<system>get_weather<user>Weather?"
 
 
@@ -140,7 +137,7 @@ def test_tools_that_need_a_system_message_get_one() -> None:
 
 @pytest.mark.parametrize("template", [GEMMA2, GEMMA3])
 def test_gemma_is_shown_python_functions_in_the_first_users_turn(template: str) -> None:
-    found = text(template, *CONVERSATION, user("So?"), tools=[WEATHER], marks=GEMMA)
+    found = text(template, *CONVERSATION, user("So?"), tools=[WEATHER], syntax=GEMMA)
     assert in_order(
         found,
         "<bos><start_of_turn>user\nBe brief.",
@@ -155,7 +152,7 @@ def test_gemma_is_shown_python_functions_in_the_first_users_turn(template: str) 
 
 @pytest.mark.parametrize("template", [PHI3, DEEPSEEK_R1])
 def test_other_models_are_shown_json_in_the_system_text(template: str) -> None:
-    found = text(template, *CONVERSATION, tools=[WEATHER], marks=FOLDED)
+    found = text(template, *CONVERSATION, tools=[WEATHER], syntax=FOLDED)
     assert in_order(
         found,
         "Be brief.",
@@ -168,7 +165,7 @@ def test_other_models_are_shown_json_in_the_system_text(template: str) -> None:
 
 
 def test_calls_of_the_past_are_told_of_even_when_no_tools_are_given() -> None:
-    found = text(PHI3, *CONVERSATION, marks=FOLDED)
+    found = text(PHI3, *CONVERSATION, syntax=FOLDED)
     assert "# Tools" not in found and '"arguments": {"city": "Rome"}' in found
 
 
@@ -177,19 +174,32 @@ def test_a_template_whose_calls_are_not_those_that_are_read_is_taught_them() -> 
         "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"
         "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls }}{% endfor %}"
     )
-    assert "<tool_call>" in text(foreign, user("?"), tools=[WEATHER], marks=FOLDED)
+    assert "<tool_call>" in text(foreign, user("?"), tools=[WEATHER], syntax=FOLDED)
 
 
 @pytest.mark.parametrize(
-    ("marks", "fields", "field"),
-    [(Marks(), {"tools": [WEATHER]}, "tools"), (LLAMA, {"tools": [WEATHER]}, "tools"), (LLAMA, {}, "messages")],
+    ("syntax", "fields", "field"),
+    [(PLAIN, {"tools": [WEATHER]}, "tools"), (LLAMA, {"tools": [WEATHER]}, "tools"), (LLAMA, {}, "messages")],
     ids=["no format is known", "the format cannot be taught", "calls of the past"],
 )
-def test_tools_that_the_model_cannot_be_told_of_are_refused(marks: Marks, fields: Any, field: str) -> None:
+def test_tools_that_the_model_cannot_be_told_of_are_refused(syntax: Syntax, fields: Any, field: str) -> None:
     with pytest.raises(RequestError) as caught:
-        text(PHI3, *CONVERSATION, marks=marks, **fields)
+        text(PHI3, *CONVERSATION, syntax=syntax, **fields)
     assert (caught.value.code, caught.value.field) == ("unsupported", field)
 
 
 def test_tokenize_counts_tools_too() -> None:
     assert "get_weather" in tokenized(None, messages=[user("?")], tools=[WEATHER]).text
+
+
+@pytest.mark.parametrize(("template", "syntax"), [(GEMMA3, GEMMA), (PHI3, FOLDED)])
+def test_a_call_that_went_into_the_text_reads_as_that_call(template: str, syntax: Syntax) -> None:
+    arguments = {"city": 'Zürich "West"\n', "days": [1, -2.5, True, None, {"a": "\\"}]}
+    called = [CalledTool(id="a", name="get_weather", arguments=arguments)]
+    found = text(template, user("?"), assistant(tool_calls=called), tools=[WEATHER], syntax=syntax)
+    assert syntax.tools is not None
+    section = found.rpartition(syntax.tools.start)[2].partition(syntax.tools.end)[0]
+    reader = syntax.tools.reader([WEATHER])
+    pieces = reader.push(section) + reader.end(closed=True)[0]
+    assert pieces[0].name == "get_weather" and pieces[-1].complete
+    assert json.loads("".join(piece.arguments for piece in pieces)) == arguments

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
+from .answers import Syntax
 from .folding import fold_roles, fold_tools, takes_folding
 from .reasoning import Reasoning
-from .shapes import find_traits
+from .shapes import ANSWER, USER, find_traits
 from .templates import Tools, find_template
 from .tools import ToolFormat
 from .turns import Turn, read_turns
-
-if TYPE_CHECKING:
-    from .answers import Syntax
 
 _END: Final = "qvEndOfWhatIsContinued"
 
@@ -34,7 +32,7 @@ class Prompt:
 
 
 def read_prompt(
-    request: Generate | Chat | Tokenize, tokenizer: TokenizerWrapper, vocab_size: int, syntax: "Syntax"
+    request: Generate | Chat | Tokenize, tokenizer: TokenizerWrapper, vocab_size: int, syntax: Syntax
 ) -> Prompt:
     """The prompt of a request.
 
@@ -71,7 +69,7 @@ def _checked(tokens: list[int], vocab_size: int) -> list[int]:
 class _Conversation:
     """A request's messages on their way into its template."""
 
-    def __init__(self, request: Chat | Tokenize, tokenizer: TokenizerWrapper, syntax: "Syntax") -> None:
+    def __init__(self, request: Chat | Tokenize, tokenizer: TokenizerWrapper, syntax: Syntax) -> None:
         callable_tools = isinstance(request, Tokenize) or request.tool_choice != "none"
         self._request = request
         self._syntax = syntax
@@ -83,16 +81,17 @@ class _Conversation:
 
     def render(self) -> tuple[str, str]:
         """The prompt's text, and the part of it that is the assistant's turn."""
-        request = self._request
+        prefix = self._request.prefix
         variables = self._variables()
         turns, tools = self._turns()
-        if request.add_generation_prompt:
-            text, opening = self._opened(turns, tools, variables)
-            start = self._reasoning.start(opening, prefix=request.prefix, calls=bool(self._tools)) + request.prefix
-        else:
+        if not self._request.add_generation_prompt:
             text, opening = self._continued(turns, tools, variables)
-            start = request.prefix
-        return text + start, opening + start
+            return text + prefix, opening + prefix
+        text, opening = self._opened(turns, tools, variables)
+        start = self._reasoning.start(opening, prefix=prefix, calls=bool(self._tools))
+        if prefix and self._in_header(opening + start + prefix):
+            start += self._answer_head(opening)
+        return text + start + prefix, opening + start + prefix
 
     def _variables(self) -> dict[str, Any]:
         given = self._request.template_args
@@ -145,7 +144,7 @@ class _Conversation:
         shape = self._traits.shape
         text = self._template.render(shape.messages(turns), tools, **variables)
         closed = self._template.attempt(shape.messages(turns), tools, add_generation_prompt=False, **variables)
-        if text.startswith(closed) and text != closed:
+        if closed and text.startswith(closed) and text != closed:
             return text, text[len(closed) :]
         # It opens the turn in any case, or ends the conversation otherwise: look behind the last message.
         _, mark, opening = self._template.attempt(shape.messages(_marked(turns)), tools, **variables).rpartition(_END)
@@ -167,6 +166,17 @@ class _Conversation:
             return text, ""
         closed = self._template.attempt(shape.messages(before), tools, add_generation_prompt=False, **variables)
         return text, text.removeprefix(closed)
+
+    def _in_header(self, opening: str) -> bool:
+        """Whether the model's text begins in the header of a message, where a prefix would be no part of the reply."""
+        return self._syntax.states[self._syntax.start_state(opening)].kind == "header"
+
+    def _answer_head(self, opening: str) -> str:
+        """What the template writes between the opening and an assistant's text."""
+        turns = [Turn("user", USER), Turn("assistant", ANSWER)]
+        text = self._template.attempt(self._traits.shape.messages(turns), add_generation_prompt=False)
+        _, found, head = text.partition(ANSWER)[0].rpartition(opening)
+        return head if found else ""
 
 
 def _described(tool: Tool) -> dict[str, Any]:

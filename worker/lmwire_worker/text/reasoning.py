@@ -1,16 +1,14 @@
 """Whether a model thinks before it answers: its template's own switch, or the beginning of the answer."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from lmwire_protocol import RequestError
 
+from .answers import Syntax
 from .shapes import ANSWER, THOUGHT, USER, Shape
 from .templates import ChatTemplate
 from .turns import Turn
-
-if TYPE_CHECKING:
-    from .answers import Syntax
 
 _FLAGS: Final = ("enable_thinking", "thinking")
 _EFFORT: Final = "reasoning_effort"
@@ -32,7 +30,7 @@ class Reasoning:
     wish: Literal["auto", "on", "off"]
     template: ChatTemplate
     shape: Shape
-    syntax: "Syntax"
+    syntax: Syntax
 
     def variables(self) -> dict[str, Any]:
         """What switches the template.

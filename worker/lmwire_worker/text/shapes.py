@@ -4,8 +4,8 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from .templates import ChatTemplate
 from .turns import Call, Turn
@@ -92,9 +92,17 @@ class Traits:
     """Tools are described only where there is a system message."""
 
 
-@lru_cache(maxsize=4)
+_FOUND: Final[WeakKeyDictionary[ChatTemplate, Traits]] = WeakKeyDictionary()
+
+
 def find_traits(template: ChatTemplate) -> Traits:
-    """Tries a template out. Never fails: what raises is not supported."""
+    """Tries a template out, once. Never fails: what raises is not supported."""
+    if template not in _FOUND:
+        _FOUND[template] = _try(template)
+    return _FOUND[template]
+
+
+def _try(template: ChatTemplate) -> Traits:
     shape = Shape(parts=not _writes(template, Shape(), [_ASKED], USER))
     system = Turn("system", SYSTEM)
     late = [system, _ASKED, Turn("assistant", ANSWER), Turn("system", THOUGHT), Turn("user", LATER)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 from jinja2 import Environment, TemplateError, meta
@@ -96,9 +96,9 @@ def find_template(tokenizer: TokenizerWrapper, given: str | None, *, tools: bool
     if not tokenizer.has_chat_template:
         problem = "this model has no chat template, so it cannot chat; use `generate` with a prompt of your own, or"
         raise RequestError("unsupported", f"{problem} give a chat_template")
-    renderer = _python_renderer(tokenizer)
+    renderer = _find_renderer(tokenizer)
     if renderer is not None:
-        return ChatTemplate(partial(_call, renderer))
+        return _python(renderer, own=tokenizer._chat_template is None)
     try:
         source = cast(PreTrainedTokenizerBase, tokenizer).get_chat_template(tools=[{}] if tools else None)
     except ValueError as error:
@@ -141,15 +141,18 @@ def _product(left: Any, right: Any) -> Any:
     return left * right
 
 
-def _python_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
+def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
     """mlx-lm's, or that of the model's own tokenizer class, for models whose template is no Jinja."""
     if tokenizer._chat_template is not None:
         return tokenizer._chat_template
-    own = type(tokenizer._tokenizer).apply_chat_template
-    if own is PreTrainedTokenizerBase.apply_chat_template:
-        return None
-    return partial(tokenizer._tokenizer.apply_chat_template, tokenize=False)
+    inner = tokenizer._tokenizer
+    own = type(inner).apply_chat_template is not PreTrainedTokenizerBase.apply_chat_template
+    return inner.apply_chat_template if own else None
 
 
-def _call(renderer: Callable[..., str], *, messages: Messages, **values: Any) -> list[str]:
-    return [renderer(messages, **values)]
+@lru_cache(maxsize=1)
+def _python(renderer: Callable[..., Any], own: bool) -> ChatTemplate:
+    def write(*, messages: Messages, **values: Any) -> list[str]:
+        return [renderer(messages, **values, **({"tokenize": False} if own else {}))]
+
+    return ChatTemplate(write)
