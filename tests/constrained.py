@@ -48,6 +48,7 @@ class Speaker:
         self.syntax = Syntax.of(tokenizer, model_type, form)
         self.grammars = Grammars(tokenizer, self.size, self.ends)
         texts = [tokenizer.decode([token]) for token in range(self.size)]
+        self._added = [token for token in tokenizer.added_tokens_decoder if token not in self.ends]
         self._closing = [token for token, text in enumerate(texts) if text[:1] in ('"', "}", "]", ")", "<", "\n")]
         self._short = [token for token, text in enumerate(texts) if text.isalnum() and text.isascii()]
 
@@ -84,7 +85,7 @@ class Speaker:
 
     def _choose(self, choice: random.Random, tokens: np.ndarray) -> int:
         """Mostly what ends something, so that answers come to an end."""
-        for wanted in (self.ends, self._closing, self._short) if choice.random() < 0.8 else ():
+        for wanted in (self.ends, self._added, self._closing, self._short) if choice.random() < 0.8 else ():
             found = np.intersect1d(tokens, list(wanted))
             if len(found) and choice.random() < 0.5:
                 return int(choice.choice(found))
@@ -101,5 +102,3 @@ def tool(name: str = "get_weather", *, strict: bool = False, **properties: dict[
     """A function all of whose parameters are required."""
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return Tool(function=Function(name=name, parameters=schema, strict=strict))
-
-

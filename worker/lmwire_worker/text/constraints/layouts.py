@@ -16,6 +16,8 @@ WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 SPACES: Final = {"item_separator": ", ", "key_separator": ": "}
+NUMBER: Final = "\0"
+"""Stands for any number in fixed text."""
 PYTHON_ESCAPES: Final = {"json_allowed_escapes": '"\\bfnrt'}
 """What JSON and Python write alike in a string."""
 
@@ -55,17 +57,13 @@ class _WithJson:
     """What stands behind the object."""
     names: re.Pattern[str] | None = None
     """The names that can be written as they are. None: names are JSON strings."""
-    number: bool = False
-    """A number stands behind the name."""
     spaced: bool = True
     """The object is written as most chat templates write JSON, with a space behind each comma and colon."""
 
     def __call__(self, rules: Rules, name: str, schema: dict[str, Any], path: str) -> str:
         name = quoted(name) if self.names is None else checked_name(name, self.names, f"{path}.name")
         parts = [
-            rules.literal(f"{self.before}{name}{':' if self.number else ''}"),
-            "/[0-9]{1,4}/" if self.number else "",
-            rules.literal(self.middle),
+            _fixed(rules, f"{self.before}{name}{self.middle}"),
             rules.json(schema or NO_PARAMETERS, **(SPACES if self.spaced else {})),
             rules.literal(self.after),
         ]
@@ -79,7 +77,7 @@ class _Tagged:
     head: str
     """What stands before the parameters, with `{}` for the function's name."""
     tag: str
-    """What stands before a value, with `{}` for the parameter's name."""
+    """What stands before a value, with `{}` for the parameter's name and `{kind}` for its type."""
     end: str
     """What stands behind a value."""
     tail: str = ""
@@ -100,7 +98,7 @@ class _Tagged:
             for parameter in parameters(schema, f"{path}.parameters")
         ]
         parts = [
-            rules.literal(self.head.format(name)),
+            _fixed(rules, self.head.format(name)),
             rules.sequence(items, self.separator),
             rules.literal(self.tail),
         ]
@@ -108,12 +106,17 @@ class _Tagged:
 
     def _parameter(self, rules: Rules, parameter: Parameter) -> str:
         name = checked_name(parameter.name, self.parameter_names, parameter.path)
-        tag = rules.literal(self.tag.format(name))
+        kind = parameter.schema["type"] if parameter.is_typed else "object"
+        tag = rules.literal(self.tag.format(name, kind=kind))
         if self.text is not None and parameter.is_string:
             return rules.rule(f"{tag} {self.text.rule(rules, parameter.schema, parameter.path, self.end)}")
         if not self.mixed and not parameter.is_typed:
             raise unsupported(parameter.path, "in this model's tool calls a parameter must have one `type`")
         return rules.rule(f"{tag} {rules.json(parameter.schema, **self.json_options)} {rules.literal(self.end)}")
+
+
+def _fixed(rules: Rules, text: str) -> str:
+    return " /[0-9]{1,4}/ ".join(map(rules.literal, text.split(NUMBER)))
 
 
 def checked_name(name: str, names: re.Pattern[str], path: str) -> str:
@@ -152,19 +155,20 @@ LAYOUTS: Final[dict[str, Layout]] = {
     "kimi_k2": Layout(
         _WithJson(
             "<|tool_call_begin|>functions.",
-            "<|tool_call_argument_begin|>",
+            f":{NUMBER}<|tool_call_argument_begin|>",
             "<|tool_call_end|>",
             names=PATH_NAME,
-            number=True,
         ),
         between="",
     ),
     "kimi_k3": Layout(
-        _WithJson(
-            '<|open|>call tool="',
-            '"<|sep|><|open|>json type="object"<|sep|>',
-            "<|close|>json<|sep|><|close|>call<|sep|>",
-            names=TAG_NAME,
+        _Tagged(
+            f'<|open|>call tool="{{}}" index="{NUMBER}"<|sep|>',
+            '<|open|>argument key="{}" type="{kind}"<|sep|>',
+            "<|close|>argument<|sep|>",
+            "<|close|>call<|sep|>",
+            text=RawText(),
+            mixed=True,
         ),
         between="",
     ),

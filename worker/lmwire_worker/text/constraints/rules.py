@@ -47,13 +47,16 @@ class Rules:
         """A rule for text that ends at a marker, with the marker.
 
         Args:
-            marker: Fixed text that begins with a special token or holds none.
+            marker: Fixed text, which may hold special tokens.
             allowed: A terminal's expression for the text.
         """
-        text, end = self.terminal(allowed), self.literal(marker)
-        if end.startswith("<["):
-            return self.rule(f"{text} {end}")
-        return self.rule(f"{text} {end}", "[lazy]")
+        text, special = self.terminal(allowed), self._vocabulary.special_in(marker)
+        if special is None:
+            return self.rule(f"{text} {quoted(marker)}", "[lazy]")
+        head, _, rest = marker.partition(special)
+        if head:
+            text = self.terminal(f"{text} {quoted(head)}")
+        return self.rule(f"{text} {self.literal(special + rest)}")
 
     def text_without(self, markers: Sequence[str]) -> str:
         """A terminal for text that holds none of the markers."""
