@@ -2,6 +2,8 @@
 
 import math
 import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -11,7 +13,9 @@ import pytest
 from lmwire_protocol import Generate
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
+from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.logprobs import Describe, Logprobs
+from text_lanes import ask, stock
 
 VOCABULARIES = (5, 20, 21, 400, 5003)
 """Below and above the number of alternatives, and such as no block size divides."""
@@ -117,3 +121,28 @@ def test_a_token_shows_its_bytes_where_its_text_is_incomplete(data: bytes, text:
     logprob = Describe(lambda _: data)(handle)
     assert (logprob.token, logprob.bytes) == (text, shown)
     assert (logprob.top[0].token, logprob.top[0].bytes) == (text, shown)
+
+
+def test_an_answer_has_the_models_own_log_probabilities_whatever_is_done_to_its_logits(
+    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+) -> None:
+    changed = Generate(
+        prompt=[9, 8, 7],
+        max_tokens=12,
+        temperature=2,
+        repetition_penalty=1.5,
+        logit_bias={65: 4.0},
+        ignore_eos=True,
+        logprobs=True,
+        top_logprobs=2,
+    )
+    silent = Generate(prompt=[5] * 9, max_tokens=12, ignore_eos=True)
+    model, _ = stock(folder_of("qwen3"))
+    answer, other = ask(lane_of("qwen3"), changed, silent)
+    logits = model(mx.array([[9, 8, 7, *answer.token_ids]]))[0, 2:-1].astype(mx.float32)
+    expected = np.array(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
+    assert other.logprobs == []
+    assert [logprob.token_id for logprob in answer.logprobs] == answer.token_ids
+    for place, logprob in enumerate(answer.logprobs):
+        assert logprob.logprob == pytest.approx(expected[place, logprob.token_id], abs=1e-4)
+        assert [top.token_id for top in logprob.top] == np.argsort(-expected[place])[:2].tolist()

@@ -1,6 +1,8 @@
 """Bias, penalties and the ban on ends: mlx-lm's own numbers, for every row of a batch as if it were alone."""
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -9,7 +11,9 @@ import pytest
 from mlx_lm.sample_utils import make_logits_processors
 
 from lmwire_protocol import Generate, RequestError
+from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.penalties import BANNED, ROOM, EndBan, Penalties, check_logit_bias
+from text_lanes import ask, stock
 
 VOCABULARY = 80
 
@@ -134,3 +138,34 @@ def test_a_bias_on_what_is_no_token_is_refused_with_its_path() -> None:
         check_logit_bias(request(logit_bias={5: 1.0, 80: 1.0}), VOCABULARY)
     assert (refusal.value.code, refusal.value.field) == ("invalid_request", "logit_bias.80")
     assert "vocabulary has 80" in refusal.value.message
+
+
+def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
+    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+) -> None:
+    penalties = {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "penalty_window": 6}
+    requests = [
+        Generate(prompt=[9, 8, 7], max_tokens=15, ignore_eos=True, logit_bias={65: 3.0}, **penalties),
+        Generate(prompt=[5] * 9, max_tokens=15, ignore_eos=True),
+    ]
+    model, tokenizer = stock(folder_of("qwen3"))
+    for fields, answer in zip(requests, ask(lane_of("qwen3"), *requests), strict=True):
+        history: list[Any] = list(fields.prompt)
+        for _ in range(15):
+            logits = by_mlx_lm(fields, history, model(mx.array([history]))[:, -1, :].astype(mx.float32))
+            logits[:, sorted(tokenizer.eos_token_ids)] = -mx.inf
+            history.append(mx.argmax(logits).item())
+        assert answer.token_ids == history[-15:]
+        assert answer.finish_reason == "length"
+
+
+def test_an_answer_has_min_tokens_before_it_ends(
+    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+) -> None:
+    _, tokenizer = stock(folder_of("qwen3"))
+    eager: dict[str, Any] = {"prompt": "hello", "max_tokens": 30, "logit_bias": {tokenizer.eos_token_id: 100.0}}
+    requests = [Generate(**eager), Generate(**eager, min_tokens=7), Generate(**eager, ignore_eos=True)]
+    short, longer, longest = ask(lane_of("qwen3"), *requests)
+    assert (len(short.token_ids), short.finish_reason) == (0, "stop")
+    assert (len(longer.token_ids), longer.finish_reason) == (7, "stop")
+    assert (len(longest.token_ids), longest.finish_reason) == (30, "length")
