@@ -58,6 +58,7 @@ def _key_value(module: ModuleType, prefix: str = "") -> _Reader:
         call=rf"\A\s*(?P<function>[^\s<]+)\s*(?=<{key}>)",
         parameter=rf"<{key}>(?P<parameter>[^<]+)</{key}>(?:\\n|\s)*<{value}>",
         parameter_end=f"</{value}>",
+        untagged=True,
         trims=r"\s*",
     )
     return partial(TaggedCalls, tags)
@@ -94,8 +95,8 @@ _MINICPM: Final = Tags(
 )
 _MUSE: Final = Tags(
     muse_spark.parse_tool_call,
-    call=r'<atem:invoke\b[^>]*?\bname="(?P<function>[^"]+)">',
-    parameter=r'<atem:parameter\b[^>]*?\bname="(?P<parameter>[^"]+)"[^>]*>',
+    call=r'<atem:invoke\b[^>]*?\bname="(?P<function>[^"<>]+)">',
+    parameter=r'<atem:parameter\b[^>]*?\bname="(?P<parameter>[^"<>]+)"[^>]*>',
     parameter_end="</atem:parameter>",
     call_end="</atem:invoke>",
 )
