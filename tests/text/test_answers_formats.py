@@ -1,13 +1,16 @@
 """Answers that call tools in every format: told apart, read, and given back as text when they are no calls."""
 
 import json
+import re
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lmwire_worker.text.answers import Answer, Syntax, Text
 from lmwire_worker.text.tools import FORMATS
-from marked_up import HARMONY, TAGS, joined, syntax_of
+from marked_up import HARMONY, TAGS, cut, joined, syntax_of
 from tool_samples import ONE_CALL, WRITERS, Call, tool
 
 TOOLS = [tool("get_weather"), tool("add")]
@@ -116,3 +119,19 @@ def test_code_that_llama_marks_is_text_as_soon_as_it_can_be_no_call() -> None:
     answer = Answer(syntax, syntax.initial, TOOLS, reads_calls=True)
     assert answer.push("<|python_tag|>pri") == [Text("content", "<|python_tag|>pri")]
     assert answer.push("nt(1)") == [Text("content", "nt(1)")]
+
+
+def fragments(name: str) -> list[str]:
+    """What an answer in this format is made of, in disorder."""
+    words = re.findall(r"\w+|\s+|\W", section(name, WEATHER, SUM))
+    return sorted({*words, FORMATS[name].start, FORMATS[name].end, WRITERS[name]([SUM]), "<think>", "</think>"})
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.data())
+@every_format
+def test_it_does_not_matter_how_any_text_is_cut(name: str, data: st.DataObject) -> None:
+    text = "".join(data.draw(st.lists(st.sampled_from(fragments(name)), max_size=20)))
+    places = data.draw(st.lists(st.integers(0, 500), max_size=10))
+    finished = data.draw(st.booleans())
+    assert told_apart(name, cut(text, places), finished=finished) == told_apart(name, [text], finished=finished)
