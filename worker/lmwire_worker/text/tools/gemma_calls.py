@@ -17,6 +17,8 @@ _SPACE: Final = re.compile(r"\s*")
 class GemmaCalls(Reader):
     """Reads calls whose strings stand between two of the same mark, and whose keys need none."""
 
+    mark = "{"
+
     def __init__(self, quote: str, tools: Sequence[Tool]) -> None:
         self._quote = quote
         super().__init__(tools)

@@ -66,6 +66,7 @@ class JsonCalls(Reader):
     Subclasses add calls whose name stands before the object, which then is the arguments.
     """
 
+    mark = "{"
     head: ClassVar[re.Pattern[str]] = re.compile(r"\{")
     """Where a call begins: at an object that describes it, or with its `name` (and `id`) before its arguments."""
 

@@ -23,6 +23,7 @@ _NEWLINE: Final = re.compile(r"(?<!\\)\n")
 class PythonCalls(Reader):
     """Reads calls, alone, in a list or inside `print`. Their arguments are literals, Python's or JSON's."""
 
+    mark = "("
     separators = re.compile(r"(?:[\s,;`\[\]()]|\bprint\b)*")
 
     def read(self) -> Pieces:

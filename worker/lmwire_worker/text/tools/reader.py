@@ -24,6 +24,9 @@ class Reader(ABC):
     separators: ClassVar[re.Pattern[str]] = re.compile(r"[\s,;\[\]]*")
     """What may stand between whole calls and means nothing."""
 
+    mark: ClassVar[str]
+    """The last character of all that `find` waits for: a search before it has come would find nothing."""
+
     lost = False
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -56,13 +59,14 @@ class Reader(ABC):
     def find(self, pattern: re.Pattern[str], start: int) -> Generator[None, None, re.Match[str] | None]:
         """Waits for a pattern; None when the section is over without it."""
         while (match := pattern.search(self.text, start)) is None and not self.over:
-            yield None
+            yield from self.await_mark(self.mark)
         return match
 
     def await_mark(self, mark: str) -> Generator[None, None, None]:
-        """Waits for new text that holds a mark, or for the section's end."""
+        """Waits for new text that holds a character, or for the section's end."""
         seen = len(self.text)
-        while mark not in self.text[seen:] and not self.over:
+        while self.text.find(mark, seen) < 0 and not self.over:
+            seen = len(self.text)
             yield None
 
     def begin(self, name: str, call_id: str | None = None) -> CallText:

@@ -35,12 +35,16 @@ class Tags:
     """A pattern of what ends a parameter; begins with `<` and is no longer than LONG."""
     call_end: str = ""
     """What ends a call; the end of the section when empty."""
+    untagged: bool = False
+    """Whether the parser knows calls without tags, which are whole sections then."""
     trims: str | None = None
     """A pattern of what the parser strips from the beginning of a string. None: strings are not given as they come."""
 
 
 class TaggedCalls(Reader):
     """Reads calls between tags."""
+
+    mark = ">"
 
     def __init__(self, tags: Tags, tools: Sequence[Tool]) -> None:
         self._tags = tags
@@ -53,7 +57,7 @@ class TaggedCalls(Reader):
     def read(self) -> Pieces:
         """Reads call after call."""
         head = yield from self.find(self._head, 0)
-        if head is None and self.closed and not self._tags.call_end:
+        if head is None and self.closed and self._tags.untagged:
             yield from self._read_untagged()
         while head:
             yield self.begin(head["function"])
