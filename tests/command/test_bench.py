@@ -8,7 +8,7 @@ import pytest
 import random_model
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio
-from lmwire.command.bench.workload import SCHEMAS, greedy, mixed, structured, with_logprobs, without_end
+from lmwire.command.bench.workload import SCHEMAS, mixed, plain, structured, with_logprobs, without_end
 from lmwire_command import lmwire
 
 FIGURES = {
@@ -69,12 +69,12 @@ def test_of_several_turns_the_middle_one_counts() -> None:
 
 
 def test_requests_are_compared_with_the_same_that_ask_for_less() -> None:
-    plain = greedy(32, 8)
-    for requests, asking in ((structured(32, 8), 32), (with_logprobs(plain, 32), 32), (with_logprobs(plain, 1), 1)):
-        assert [(request.prompt, request.max_tokens) for request in requests] == [
-            (request.prompt, request.max_tokens) for request in plain
+    base = plain(32, 8)
+    for requests, asking in ((structured(32, 8), 32), (with_logprobs(base, 32), 32), (with_logprobs(base, 1), 1)):
+        assert [(request.prompt, request.max_tokens, request.ignore_eos) for request in requests] == [
+            (request.prompt, request.max_tokens, request.ignore_eos) for request in base
         ]
-        assert sum(request != other for request, other in zip(requests, plain, strict=True)) == asking
+        assert sum(request != other for request, other in zip(requests, base, strict=True)) == asking
     assert len({str(request.format) for request in structured(32, 8)}) == SCHEMAS
 
 

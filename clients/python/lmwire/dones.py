@@ -5,6 +5,7 @@ from typing import Final, get_args
 import msgspec
 
 from lmwire_protocol import Command, events
+from lmwire_protocol.decoding import without_nulls
 
 _FINISH_REASONS: Final = frozenset(get_args(events.FinishReason))
 
@@ -46,7 +47,11 @@ def read_done(line: bytes, command: type[Command]) -> events.Done:
     Raises:
         msgspec.ValidationError: it is none.
     """
-    return msgspec.json.decode(line, type=_OPEN.get(command.done, command.done))
+    done = _OPEN.get(command.done, command.done)
+    try:
+        return msgspec.json.decode(line, type=done)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(msgspec.json.decode(line)), done)
 
 
 def _known(finish_reason: str) -> str:

@@ -5,11 +5,12 @@ owner makes one call at a time.
 """
 
 from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from lmwire_protocol import Command, Hello, encode_command, events
+from lmwire_protocol.decoding import without_nulls
 from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VERSION
 
 from .dones import read_done
@@ -78,8 +79,8 @@ class Session:
             try:
                 event = _decode(line)
             except _UNREADABLE as error:
-                self._skip(line, error)
-                continue
+                if (event := self._read_again(line, error)) is None:
+                    continue
             id = event.id
             if id not in pending:
                 if id is None:
@@ -126,6 +127,13 @@ class Session:
         del self._pending[id]
         self._greeted = self._greeted or command is Hello
         return terminal
+
+    def _read_again(self, line: bytes, error: Exception) -> Any:
+        """Reads a line that is an event but for members that are null, which count as absent."""
+        try:
+            return msgspec.convert(without_nulls(_decode_any(line)), Event)
+        except _UNREADABLE:
+            return self._skip(line, error)
 
     def _skip(self, line: bytes, error: Exception) -> None:
         """Passes over a line that is no event of protocol 1, where the protocol allows one."""

@@ -1,6 +1,5 @@
 """`lmwire bench generation`: what requests cost that ask for more than plain tokens, against plain ones."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +14,9 @@ _STREAMS = 32
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as copy, Worker() as worker:
-        model = worker.ask(Load(path=str(workload.without_end(folder, Path(copy)))))
-        plain = workload.greedy(_STREAMS, tokens)
+    with Worker() as worker:
+        model = worker.ask(Load(path=str(folder.resolve())))
+        plain = workload.plain(_STREAMS, tokens)
         compared = [
             (f"{_STREAMS} streams of JSON of {workload.SCHEMAS} schemas", workload.structured(_STREAMS, tokens), 0.85),
             (f"{_STREAMS} streams with 5 log-probabilities", workload.with_logprobs(plain, _STREAMS), 0.85),
@@ -26,7 +25,7 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
         for name, requests, target in compared:
             pairs = in_turns(rounds, lambda: worker.rate(plain), lambda requests=requests: worker.rate(requests))
             yield ratio(f"{name}, against plain ones", pairs, target, "tok/s")
-        alone, structured = workload.greedy(1, tokens), workload.structured(1, tokens)
+        alone, structured = workload.plain(1, tokens), workload.structured(1, tokens)
         pairs = in_turns(rounds, lambda: worker.rate(alone), lambda: worker.rate(structured))
         vocabulary = f"{model['vocab_size']:,} tokens of vocabulary"
         yield extra_ms(f"a token of JSON of a schema, over a plain one, {vocabulary}", pairs, 0.3, "a token")

@@ -22,6 +22,11 @@ def greedy(streams: int, tokens: int) -> list[Generate]:
     return [Generate(prompt=prompt(stream), max_tokens=tokens) for stream in range(streams)]
 
 
+def plain(streams: int, tokens: int) -> list[Generate]:
+    """The same for a model that has an end-of-turn token, without which there are no grammars."""
+    return [replace(request, ignore_eos=True) for request in greedy(streams, tokens)]
+
+
 def mixed(streams: int, tokens: int) -> list[Generate]:
     """Requests of which no two have the same sampler or seed."""
     return [
@@ -39,7 +44,7 @@ def mixed(streams: int, tokens: int) -> list[Generate]:
 
 
 def structured(streams: int, tokens: int) -> list[Generate]:
-    """Greedy requests for JSON that goes on for ever: lists of small objects, of one schema out of `SCHEMAS`."""
+    """Such requests for JSON that goes on for ever: lists of small objects, of one schema out of `SCHEMAS`."""
     return [
         replace(request, format=_endless(stream % SCHEMAS)) for stream, request in enumerate(greedy(streams, tokens))
     ]
