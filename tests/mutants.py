@@ -236,7 +236,7 @@ def counts_the_carriage_return() -> None:
 
 @mutant("F-6", "f-6-null")
 def takes_null_for_a_value() -> None:
-    decoding._without_nulls = lambda value: value
+    decoding.without_nulls = lambda value: value
 
 
 @mutant("F-1", "f-1-lines")

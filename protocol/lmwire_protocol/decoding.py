@@ -39,7 +39,7 @@ def decode_object(line: Line) -> dict[str, Any]:
     if line.overlong:
         raise RequestError("line_too_long", f"the line is longer than {LINE_IN_BYTES} bytes and was skipped")
     try:
-        value = _without_nulls(msgspec.json.decode(line.data))
+        value = without_nulls(msgspec.json.decode(line.data))
     except RecursionError:
         raise RequestError("parse_error", "the line is nested too deep; 100 levels always work") from None
     except UnicodeDecodeError as error:
@@ -76,11 +76,12 @@ def decode_command(fields: dict[str, Any]) -> Command:
         raise refusal(error, command, fields) from None
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """A line's value without the members that are null, which count as absent."""
     if isinstance(value, dict):
         return {
-            key: item if key in FREE_FORM and isinstance(item, dict) else _without_nulls(item)
+            key: item if key in FREE_FORM and isinstance(item, dict) else without_nulls(item)
             for key, item in value.items()
             if item is not None
         }
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -8,26 +8,18 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
+from .account import CONTENT, Account, Seen, Stream, tidy
 from .failure import Failure, quote
 
-KINDS: Final = ("started", "start_failed", "text", "done", "failed", "closed")
+KINDS: Final = ("started", "start_failed", "text", "tool_call", "done", "failed", "closed")
 """What a driver may have seen."""
 _STDERR_BYTES: Final = 2000
-
-Seen = dict[str, Any]
-
-
-@dataclass
-class Account:
-    """What the driver has said of one request."""
-
-    text: str = ""
-    end: Seen | None = None
 
 
 @dataclass
@@ -94,21 +86,51 @@ class Driver:
         self._comes_within(seconds, lambda: self._accounts.start)
         return self._accounts.start
 
-    def expect_text(self, name: str, wanted: str) -> None:
+    def expect_text(self, name: str, wanted: str, stream: Stream = CONTENT) -> None:
         """Waits until the texts of a request, joined, are `wanted`."""
         account = self._accounts.requests[name]
-        self._wait(
-            f"the text {quote(wanted)!r} of {name!r}",
-            lambda: len(account.text) >= len(wanted) or account.end or not wanted.startswith(account.text),
-        )
-        self._compare(name, account.text, wanted)
 
-    def expect_done(self, name: str, *, text: str = "", finish_reason: str | None = "stop") -> None:
-        """Waits for a request's success, with this text in all; None for a request that has no finish_reason."""
+        def has_come() -> object:
+            seen = account.text(stream)
+            return len(seen) >= len(wanted) or account.end or not wanted.startswith(seen)
+
+        self._wait(f"the text {quote(wanted)!r} of {name!r}", has_come)
+        self._compare(f"the text of {name!r}", account.text(stream), wanted)
+
+    def expect_done(
+        self,
+        name: str,
+        *,
+        text: str = "",
+        texts: Mapping[Stream, str] = MappingProxyType({}),
+        finish_reason: str | None = "stop",
+        choices: Sequence[str] | None = None,
+        calls: Mapping[int, list[Seen]] = MappingProxyType({}),
+        logprobs: Mapping[int, list[Seen]] = MappingProxyType({}),
+    ) -> None:
+        """Waits for a request's success.
+
+        Args:
+            name: The request.
+            text: The content of its first choice.
+            texts: The text of other choices and channels; those that are not named have none.
+            finish_reason: None for a request that has none.
+            choices: With several choices, how each ended.
+            calls: The whole tool calls of each choice that has any.
+            logprobs: The log-probabilities of each choice, if they were asked for.
+        """
         wanted: Seen = {"saw": "done", "name": name}
         if finish_reason is not None:
             wanted["finish_reason"] = finish_reason
-        self._expect_end(name, wanted, text)
+        if choices is not None:
+            wanted["choices"] = list(choices)
+        account = self._expect_end(name, wanted, {CONTENT: text, **texts}, calls)
+        if logprobs:
+            self._compare(
+                f"the log-probabilities of {name!r}",
+                account.logprobs,
+                {choice: tidy(items) for choice, items in logprobs.items()},
+            )
 
     def expect_failed(self, name: str, code: str | None, *, text: str = "", retryable: bool | None = None) -> None:
         """Waits for a request's failure, with this code (None: any) and the text that came before."""
@@ -117,7 +139,7 @@ class Driver:
             wanted["code"] = code
         if retryable is not None:
             wanted["retryable"] = retryable
-        self._expect_end(name, wanted, text)
+        self._expect_end(name, wanted, {CONTENT: text})
 
     def has_ended(self, name: str, seconds: float) -> bool:
         """Whether a request has ended, in whatever way, or does within some seconds."""
@@ -174,17 +196,28 @@ class Driver:
             with suppress(BrokenPipeError):
                 file.close()
 
-    def _expect_end(self, name: str, wanted: Seen, text: str) -> None:
+    def _expect_end(
+        self,
+        name: str,
+        wanted: Seen,
+        texts: Mapping[Stream, str],
+        calls: Mapping[int, list[Seen]] = MappingProxyType({}),
+    ) -> Account:
         account = self._accounts.requests[name]
         self._wait(json.dumps(wanted), lambda: account.end)
         assert account.end
         if any(account.end.get(key) != value for key, value in wanted.items()):
             raise Failure(json.dumps(wanted), json.dumps(account.end))
-        self._compare(name, account.text, text)
+        for stream in {**texts, **account.texts}:
+            choice, channel = stream
+            where = f"the text of {name!r}" + ("" if stream == CONTENT else f", choice {choice}, {channel}")
+            self._compare(where, account.text(stream), texts.get(stream, ""))
+        self._compare(f"the tool calls of {name!r}", account.calls, dict(calls))
+        return account
 
-    def _compare(self, name: str, seen: str, wanted: str) -> None:
+    def _compare(self, what: str, seen: object, wanted: object) -> None:
         if seen != wanted:
-            raise Failure(f"the text {quote(wanted)!r} of {name!r}", f"{quote(seen)!r}")
+            raise Failure(f"{what}: {quote(_shown(wanted))}", quote(_shown(seen)))
 
     def _wait(self, wanted: str, has_come: Callable[[], object]) -> None:
         if not self._comes_within(self._timeout, has_come):
@@ -218,23 +251,20 @@ class Driver:
         elif kind in ("started", "start_failed"):
             self._accounts.start = kind
         else:
-            self._enter_of_request(kind, seen, line)
+            self._enter_of_request(seen, line)
 
-    def _enter_of_request(self, kind: str, seen: Seen, line: bytes) -> None:
+    def _enter_of_request(self, seen: Seen, line: bytes) -> None:
         account = self._accounts.requests.get(seen.get("name", ""))
         if account is None:
             raise Failure("the names of requests that the driver was given", quote(line))
-        if account.end:
-            raise Failure(f"nothing more of {seen['name']!r} after its end", quote(line))
-        if kind != "text":
-            account.end = seen
-        elif isinstance(text := seen.get("text"), str):
-            account.text += text
-        else:
-            raise Failure("a member `text`, which is a string", quote(line))
+        account.enter(seen, line)
 
     def _read(self) -> None:
         assert self._process.stdout
         for line in self._process.stdout:
             self._output.put(line)
         self._output.put(b"")
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

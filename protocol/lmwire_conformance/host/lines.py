@@ -1,9 +1,10 @@
 """What the kit says in a worker's place: events as dictionaries, since some must hold what no worker sends yet."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from lmwire_protocol import escape_separators
+from lmwire_protocol import FEATURES, escape_separators
 
 Event: TypeAlias = dict[str, Any]
 
@@ -13,8 +14,17 @@ def line(event: Event) -> bytes:
     return escape_separators(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) + b"\n"
 
 
-def token(id: str, text: str, token_ids: list[int] | None = None) -> Event:
-    return {"event": "token", "id": id, "token": text, "token_ids": [1] if token_ids is None else token_ids}
+def token(id: str, text: str, token_ids: list[int] | None = None, **more: Any) -> Event:
+    return {"event": "token", "id": id, "token": text, "token_ids": [1] if token_ids is None else token_ids, **more}
+
+
+def tool_call(id: str, index: int = 0, **more: Any) -> Event:
+    return {"event": "tool_call", "id": id, "index": index, **more}
+
+
+def logprob(token_id: int, text: str, value: float | None, **more: Any) -> dict[str, Any]:
+    """An item of `logprobs`, or of its `top`."""
+    return {"token_id": token_id, "token": text, "logprob": value, **more}
 
 
 def progress(id: str, stage: str = "prefill", unit: str = "tokens") -> Event:
@@ -26,21 +36,17 @@ def error(id: str | None, code: str, *, retryable: bool = False, **more: Any) ->
     return {**head, "error": f"the kit says {code}", "code": code, "retryable": retryable, **more}
 
 
-def result(id: str, finish_reason: str = "stop") -> Event:
-    """The `done` of `generate` and `chat`."""
+def result(id: str, *finish_reasons: str) -> Event:
+    """The `done` of `generate` and `chat`: with one reason, or one for each of several choices."""
+    first, *others = finish_reasons or ("stop",)
     usage = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
     timings = {"queued_ms": 0.1, "prefill_ms": 1.5, "first_token_ms": 1.6, "total_ms": 2.5, "decode_tps": 90.0}
-    return {
-        "event": "done",
-        "id": id,
-        "finish_reason": finish_reason,
-        "seed": 7,
-        "usage": usage,
-        "timings": timings,
-    }
+    done = {"event": "done", "id": id, "finish_reason": first, "seed": 7, "usage": usage, "timings": timings}
+    choices = [{"finish_reason": reason, "completion_tokens": 2} for reason in (first, *others)]
+    return {**done, "choices": choices} if others else done
 
 
-def greeting(id: str) -> Event:
+def greeting(id: str, features: Sequence[str] = FEATURES) -> Event:
     """The `done` of `hello`."""
     return {
         "event": "done",
@@ -49,7 +55,7 @@ def greeting(id: str) -> Event:
         "worker": "lmwire-conformance",
         "pid": 4711,
         "engines": ["played"],
-        "features": [],
+        "features": [*features],
         "limits": {"line_in_bytes": 33554432, "line_out_bytes": 61440, "requests": 1024, "queued_bytes": 268435456},
     }
 
@@ -66,7 +72,7 @@ def model(id: str) -> Event:
         "hidden_size": 64,
         "context_len": 4096,
         "weights_bytes": 1024,
-        "capabilities": ["generate", "chat"],
+        "capabilities": ["generate", "chat", "tokenize"],
     }
 
 

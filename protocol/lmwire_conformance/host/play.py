@@ -99,6 +99,10 @@ class Play:
         self.ask(name, cmd, timeout=timeout, **fields)
         return self.worker.expect(cmd)
 
+    def request_chat(self, name: str, **fields: Any) -> Request:
+        """The same, of a conversation."""
+        return self.request(name, "chat", messages=[{"role": "user", "content": f"the question of {name}"}], **fields)
+
     def ask(self, name: str, cmd: str = "generate", *, timeout: float | None = None, **fields: Any) -> None:
         """Has the host make a request."""
         if cmd == "generate":

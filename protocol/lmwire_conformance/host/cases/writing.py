@@ -17,6 +17,41 @@ _CHAT = [
     {"role": "user", "content": 'Say "\\".'},
 ]
 
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"enum": [1, 2.5, None]}},
+    "required": ["city"],
+}
+_TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "description": "The weather.", "parameters": _SCHEMA, "strict": True},
+}
+_CALLS = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": "The weather?"},
+    {
+        "role": "assistant",
+        "reasoning": "I look.",
+        "tool_calls": [
+            {"id": "c1", "name": "weather", "arguments": {"city": "Rome", "days": None}},
+            {"id": "c2", "name": "weather", "arguments": '{"city": "Oslo"}'},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "name": "weather", "content": "30 degrees"},
+    {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "9 degrees"}]},
+]
+_PARTS = [
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "See: "},
+            {"type": "image", "media": {"path": "/pictures/ä.png"}},
+            {"type": "audio", "media": {"data": "UklGRg=="}},
+        ],
+    },
+    {"role": "assistant", "content": "It is"},
+]
+
 _FIELDS: dict[str, dict[str, Any]] = {
     "text": {"cmd": "generate", "prompt": 'a "quoted" \\ back\nslash\ttab\r\x00\x1f\x7f/'},
     "unicode": {
@@ -38,18 +73,60 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "stop": ["\n", "é", "\U0001f600"],
     },
     "chat": {"cmd": "chat", "messages": _CHAT, "max_tokens": 5},
+    "more-settings": {
+        "cmd": "generate",
+        "prompt": "x",
+        "max_tokens": 9,
+        "min_tokens": 2,
+        "ignore_eos": True,
+        "xtc_probability": 0.5,
+        "xtc_threshold": 0.2,
+        "presence_penalty": -2,
+        "frequency_penalty": 0.5,
+        "logit_bias": {"0": -100, "50256": 1.5},
+        "include_stop": True,
+        "logprobs": True,
+        "top_logprobs": 20,
+        "n": 16,
+        "format": {"type": "regex", "pattern": r"\d+"},
+        "timeout_ms": 1000,
+    },
+    "tools": {
+        "cmd": "chat",
+        "messages": _CALLS,
+        "tools": [_TOOL],
+        "tool_choice": {"name": "weather"},
+        "parallel_tool_calls": False,
+        "reasoning": "on",
+        "reasoning_budget": 0,
+    },
+    "template": {
+        "cmd": "chat",
+        "messages": _PARTS,
+        "chat_template": "{{ messages }}",
+        "template_args": {"enable_thinking": False, "none": None},
+        "add_generation_prompt": False,
+        "prefix": "Sure, ",
+        "strict_media": True,
+        "format": {"type": "json_schema", "schema": _SCHEMA},
+    },
+    "tokenize": {"cmd": "tokenize", "messages": _CALLS, "tools": [_TOOL], "count_only": True},
 }
 
 
-@variants(_FIELDS, "F-1", "F-7", "F-8", "I-1")
+@variants(_FIELDS, "F-1", "F-6", "F-7", "F-8", "I-1")
 def fields_arrive_as_they_were_given(play: Play, fields: dict[str, Any]) -> None:
     """Text, numbers and lists reach the worker unchanged."""
     play.start()
     request = play.request("a", **fields)
     if request.command != decode_command(fields):
         raise Failure(quote(repr(decode_command(fields))), quote(request.line))
-    play.worker.say(lines.result(request.id))
-    play.driver.expect_done("a")
+    if request.name == "tokenize":
+        play.worker.say({"event": "done", "id": request.id, "count": 3})
+        play.driver.expect_done("a", finish_reason=None)
+    else:
+        play.worker.say(lines.result(request.id, *["stop"] * fields.get("n", 1)))
+        play.driver.expect_done("a")
 
 
 @case("F-9")
