@@ -207,7 +207,7 @@ def test_a_model_is_described(tmp_path: Path) -> None:
     assert (model.layers, model.hidden_size, model.context_len) == (2, 64, 777)
     assert model.quantization == Quantization(4, 32)
     assert model.weights_bytes == sum(weight.nbytes for weight in mx.load(str(folder / "model.safetensors")).values())  # type: ignore[union-attr]
-    assert model.capabilities == ["generate", "chat"]
+    assert model.capabilities == ["generate", "chat", "tokenize"]
 
 
 def test_a_nested_config_is_read_too(folder: Path) -> None:

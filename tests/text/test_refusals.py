@@ -85,7 +85,7 @@ def test_a_model_without_a_chat_template_says_to_use_generate(tmp_path: Path) ->
     del settings["chat_template"]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     lane = open_lane(folder)
-    assert lane.model.capabilities == ["generate"]
+    assert lane.model.capabilities == ["generate", "tokenize"]
     with pytest.raises(RequestError) as refusal:
         lane.add(1, chat("hello"), 0)
     assert refusal.value.code == "unsupported" and "generate" in refusal.value.message

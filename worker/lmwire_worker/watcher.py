@@ -28,6 +28,9 @@ _GONE_SECONDS = 1.0
 _POLL_SECONDS = 0.5
 """How often a host is looked at where the system cannot report its end."""
 
+_NAP_SECONDS = 86_400.0
+"""How long a wait may be: a time limit of a request may be longer than any that the system can wait for."""
+
 
 class Watcher:
     """Watches the host, the signals and the clock.
@@ -133,7 +136,9 @@ class Watcher:
         deadlines = [at for at in (self._end_all_at, self._exit_at, self._expires_at) if at is not None]
         if self._polled:
             deadlines.append(time.monotonic() + _POLL_SECONDS)
-        return max(0.0, min(deadlines) - time.monotonic()) * 1000 + 1 if deadlines else None
+        if not deadlines:
+            return None
+        return min(max(0.0, min(deadlines) - time.monotonic()), _NAP_SECONDS) * 1000 + 1
 
     def _nudge(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full: it is awake

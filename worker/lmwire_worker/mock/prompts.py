@@ -35,20 +35,31 @@ def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
 
 
 def prompt_words(request: Generate | Chat) -> list[str]:
-    """The words that the model is told, at least one. The reply's `prefix` is not among them.
+    """The words of the prompt, at least one, and the reply's `prefix` among them.
 
     Raises:
         RequestError: invalid_request, context_overflow.
     """
-    told = words(said(request))
-    if not told and isinstance(request, Generate):
-        raise RequestError("invalid_request", "the prompt is empty", field="prompt")
-    if len(told) >= CONTEXT_LEN:
-        raise RequestError("context_overflow", f"the prompt has {len(told)} tokens, the context {CONTEXT_LEN}")
-    return told or [""]  # an empty message is a token all the same, as a template's markers are
+    prompt = _words_of(request)
+    if not prompt:
+        raise RequestError("invalid_request", "prompt: is empty; give the model something", field="prompt")
+    if len(prompt) >= CONTEXT_LEN:
+        raise RequestError("context_overflow", f"the prompt has {len(prompt)} tokens, the context {CONTEXT_LEN}")
+    return prompt
+
+
+def echo(request: Generate | Chat) -> list[str]:
+    """The words that an answer can repeat, at least one: those of the prompt without `prefix`."""
+    return words(said(request)) or [""]
 
 
 def tokenize(request: Tokenize) -> tuple[list[int], str]:
     """A prompt's tokens, each named by its place, and its text."""
-    text = said(request) + request.prefix
-    return list(range(len(words(text)))), text
+    prompt = _words_of(request)
+    return list(range(len(prompt))), "".join(prompt)
+
+
+def _words_of(request: Generate | Chat | Tokenize) -> list[str]:
+    if isinstance(request, Generate) or (isinstance(request, Tokenize) and request.messages is None):
+        return words(said(request))
+    return words(said(request) + request.prefix) or [""]  # an empty turn is a token, as a template's markers are

@@ -94,7 +94,7 @@ def describe(folder: Path, config: dict[str, Any], network: Any, tokenizer: Toke
         hidden_size=_first(configs, HIDDEN_FIELDS) or 0,
         context_len=context,
         weights_bytes=weights_bytes(network),
-        capabilities=["generate", "chat"] if tokenizer.has_chat_template else ["generate"],
+        capabilities=["generate", *(["chat"] if tokenizer.has_chat_template else []), "tokenize"],
         quantization=_quantization(config),
     )
 

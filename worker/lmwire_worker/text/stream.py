@@ -4,6 +4,7 @@ A token becomes text (detokenizer), the text is told apart into reasoning, conte
 of them ends before a stop string (scanner).
 """
 
+import secrets
 from collections.abc import Callable
 
 from lmwire_protocol import RequestError
@@ -175,9 +176,10 @@ class Stream:
         for part in parts:
             if isinstance(part, CallText):
                 self._flush(outcomes)
-                call = CallPiece(
-                    self.key, part.index, self.choice, part.call_id, part.name, part.arguments, part.complete
-                )
+                call_id = part.call_id
+                if part.name is not None and call_id is None:
+                    call_id = f"call_{secrets.token_hex(8)}"  # most models give their calls none
+                call = CallPiece(self.key, part.index, self.choice, call_id, part.name, part.arguments, part.complete)
                 outcomes.append(call)
                 if part.complete and self._one_call:
                     return "tool_calls", None
