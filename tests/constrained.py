@@ -18,7 +18,10 @@ from lmwire_worker.text.constraints import Constraint, Grammars, Masks
 from lmwire_worker.text.tools import ToolFormat
 from random_model import write_model
 
-END = "<|im_end|>"
+CLOSING = tuple('"}])<\n{`')
+"""What ends something, or begins a call."""
+LIMIT = 2000
+"""Tokens of an answer, at most."""
 
 
 def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] = ()) -> TokenizerWrapper:
@@ -48,26 +51,30 @@ class Speaker:
         self.syntax = Syntax.of(tokenizer, model_type, form)
         self.grammars = Grammars(tokenizer, self.size, self.ends)
         texts = [tokenizer.decode([token]) for token in range(self.size)]
-        self._added = [token for token in tokenizer.added_tokens_decoder if token not in self.ends]
-        self._closing = [token for token, text in enumerate(texts) if text[:1] in ('"', "}", "]", ")", "<", "\n")]
-        self._short = [token for token, text in enumerate(texts) if text.isalnum() and text.isascii()]
+        added = tokenizer.added_tokens_decoder
+        self._ending = np.array([token in self.ends for token in range(self.size)])
+        self._preferred = [
+            np.array([token in added for token in range(self.size)]),
+            np.array([text.startswith(CLOSING) for text in texts]),
+            np.array([text.isalnum() and text.isascii() for text in texts]),
+        ]
 
     def constraint(self, request: Generate | Chat, thinking: bool = False) -> Constraint:
         constraint = self.grammars.constraint(request, self.syntax, thinking)
         assert constraint is not None
         return constraint
 
-    def say(self, request: Generate | Chat, seed: int = 0, *, thinking: bool = False, limit: int = 1000) -> str:
+    def say(self, request: Generate | Chat, seed: int = 0, *, thinking: bool = False) -> str:
         """A whole answer."""
-        return self.follow([self.constraint(request, thinking)], [seed], limit)[0]
+        return self.follow([self.constraint(request, thinking)], [seed])[0]
 
-    def follow(self, constraints: Sequence[Constraint | None], seeds: Sequence[int], limit: int = 1000) -> list[str]:
+    def follow(self, constraints: Sequence[Constraint | None], seeds: Sequence[int]) -> list[str]:
         """Whole answers, given together. A free row says nothing."""
         choices = [random.Random(seed) for seed in seeds]
         answers: list[list[int]] = [[] for _ in constraints]
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
         newest = dict.fromkeys(rows, 0)
-        for _ in range(limit):
+        for _ in range(LIMIT):
             masks = Masks([constraints[row] for row in rows])
             allowed = allowed_tokens(masks, [newest[row] for row in rows], self.size)
             for row, tokens in zip(list(rows), allowed, strict=True):
@@ -81,21 +88,24 @@ class Speaker:
                     answers[row].append(newest[row])
             if not rows:
                 return [self.tokenizer.decode(answer) for answer in answers]
-        raise AssertionError(f"no end after {limit} tokens: {self.tokenizer.decode(answers[rows[0]])[:500]!r}")
+        raise AssertionError(f"no end after {LIMIT} tokens: {self.tokenizer.decode(answers[rows[0]])[:500]!r}")
 
-    def _choose(self, choice: random.Random, tokens: np.ndarray) -> int:
+    def _choose(self, choice: random.Random, allowed: np.ndarray) -> int:
         """Mostly what ends something, so that answers come to an end."""
-        for wanted in (self.ends, self._added, self._closing, self._short) if choice.random() < 0.8 else ():
-            found = np.intersect1d(tokens, list(wanted))
-            if len(found) and choice.random() < 0.5:
-                return int(choice.choice(found))
-        return int(choice.choice(tokens))
+        ending = allowed & self._ending
+        if ending.any() and (not (allowed & ~ending).any() or choice.random() < 0.5):
+            return int(choice.choice(np.flatnonzero(ending)))
+        allowed = allowed & ~ending
+        for preferred in self._preferred if choice.random() < 0.9 else ():
+            if (allowed & preferred).any() and choice.random() < 0.5:
+                return int(choice.choice(np.flatnonzero(allowed & preferred)))
+        return int(choice.choice(np.flatnonzero(allowed)))
 
 
-def allowed_tokens(masks: Masks, newest: Sequence[int], size: int) -> list[np.ndarray]:
-    """What each row may say next."""
+def allowed_tokens(masks: Masks, newest: Sequence[int], size: int) -> np.ndarray:
+    """[B, V], bool: what each row may say next."""
     logits: Any = masks(mx.zeros((len(newest), size)), newest)
-    return [np.flatnonzero(np.isfinite(row)) for row in np.asarray(logits)]
+    return np.isfinite(np.asarray(logits))
 
 
 def tool(name: str = "get_weather", *, strict: bool = False, **properties: dict[str, Any]) -> Tool:

@@ -19,14 +19,14 @@ from lmwire_protocol.formats import (
 )
 from lmwire_protocol.messages import Message
 
-SEEDS = range(12)
+SEEDS = range(6)
 PERSON = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "maxLength": 8},
         "age": {"type": "integer", "minimum": 0, "maximum": 120},
         "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3},
-        "mail": {"type": ["string", "null"], "pattern": "^[a-z]+@[a-z]+$"},
+        "mail": {"type": ["string", "null"], "pattern": "^[a-z]{1,4}@[a-z]{1,4}$"},
         "next": {"$ref": "#/$defs/point"},
     },
     "required": ["name", "age", "tags", "mail"],

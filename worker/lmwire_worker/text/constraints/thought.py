@@ -42,12 +42,13 @@ class Thought:
 
     def push(self, token: int) -> None:
         """Takes the answer's next token."""
-        if self._open and not self._forced:
-            self._left -= 1
-        if self.forced is not None and token == self.forced:
+        if self.forced is not None:
             self._forced += 1
+        elif self._open:
+            self._left -= 1
         self._tail += self._decoder.decode(self._token_bytes(token))
         while (marker := self._markers[self._open]) in self._tail:
+            self._left += self._open and not self._forced  # the marker's own token is no thought
             self._tail = self._tail.partition(marker)[2]
             self._open = not self._open
             self._forced = 0
