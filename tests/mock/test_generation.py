@@ -327,7 +327,7 @@ def test_what_changes_probabilities_changes_nothing_for_one_that_is_certain() ->
 
 def test_a_prefix_is_of_the_prompt_and_not_of_the_answer() -> None:
     request = chat("a b", prefix="Sure, here")
-    assert lane().add(KEY, request, 1) == 4
+    assert lane().add(KEY, request, 1) == 3
     assert answer(Reply(), request).content == "a b"
 
 

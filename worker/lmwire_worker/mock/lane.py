@@ -12,7 +12,7 @@ from lmwire_protocol import Chat, Generate, Tokenize
 from ..lane import Failed, Memory, Model, Outcome, Prefilled
 from .choice import Choice, has_ended
 from .draft import Draft
-from .prompts import CONTEXT_LEN, prompt_words, tokenize, words
+from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
 from .refusals import check, check_fields
 from .replies import Reply
 from .scenario import Rule, Script
@@ -96,12 +96,11 @@ class MockLane:
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
         """Takes the words of the prompt, or of the last message."""
-        told = prompt_words(request)
-        prefix = words(request.prefix) if isinstance(request, Chat) else []
+        total = len(prompt_words(request))
+        again = echo(request)
         rule = self._script.rule_for(request) or _ECHO
         answers = rule.reply.answers(request.n)
         check(request, answers, rule.match.named)
-        total = len(told) + len(prefix)
         choices = [
             Choice(
                 key,
@@ -109,7 +108,7 @@ class MockLane:
                 request,
                 rule.reply,
                 answer,
-                Draft(request, rule.reply, answer, told, room=CONTEXT_LEN - total, raw=raw),
+                Draft(request, rule.reply, answer, again, room=CONTEXT_LEN - total, raw=raw),
             )
             for index, answer in enumerate(answers)
         ]
