@@ -12,7 +12,12 @@ from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, user
 
 FLAG = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>"
 DEEPSEEK_V3 = FLAG + "{{ '<think>' if thinking else '</think>' }}{% endif %}"
-GLM = FLAG + "{{ '<think></think>' if enable_thinking is defined and not enable_thinking }}{% endif %}"
+GLM = (
+    FLAG.replace(
+        "{{ m.content", "{{ '\n<think>' + m.reasoning_content + '</think>\n' if m.reasoning_content }}{{ m.content"
+    )
+    + "{{ '<think></think>' if enable_thinking is defined and not enable_thinking }}{% endif %}"
+)
 EFFORT = (
     "{% if (reasoning_effort or 'none') not in ['none', 'high'] %}{{ raise_exception('none or high') }}{% endif %}"
     "[{{ reasoning_effort or 'none' }}]" + FLAG + "{{ '<think>' if false }}{% endif %}"
@@ -27,14 +32,16 @@ def opening(template: str | None, reasoning: str, syntax: Syntax = QWEN, **field
 @pytest.mark.parametrize(
     ("template", "auto", "on", "off"),
     [
-        (None, "", "", "<think>\n\n</think>\n\n"),
-        (QWEN3, "", "", "<think>\n\n</think>\n\n"),
-        (GLM, "", "", "<think></think>"),
+        (None, "", "<think>\n", "<think>\n\n</think>\n\n"),
+        (QWEN3, "", "<think>\n", "<think>\n\n</think>\n\n"),
+        (GLM, "", "\n<think>", "<think></think>"),
         (DEEPSEEK_V3, "</think>", "<think>", "</think>"),
         (BUDGET, "", "<think>\n", "<think></think>"),
     ],
 )
-def test_a_templates_own_switch_is_used(template: str | None, auto: str, on: str, off: str) -> None:
+def test_a_templates_own_switch_is_used_and_a_thought_is_begun_where_that_leaves_it_to_the_model(
+    template: str | None, auto: str, on: str, off: str
+) -> None:
     head = "<|im_start|>assistant\n" if template in (None, QWEN3) else "<assistant>"
     assert [opening(template, wish) for wish in ("auto", "on", "off")] == [head + auto, head + on, head + off]
 
@@ -60,6 +67,13 @@ def test_without_a_switch_a_model_that_begins_its_thoughts_itself_gets_a_whole_o
     assert opening(PHI4_REASONING, "auto") == head
     assert opening(PHI4_REASONING, "on") == head + "<think>\n"
     assert opening(PHI4_REASONING, "off") == head + "<think>\n\n</think>\n\n"
+
+
+def test_a_thought_is_closed_as_the_template_closes_past_ones() -> None:
+    template = FLAG.replace(
+        "{{ m.c", "{{ '<think>' + m.reasoning_content + '</think>;' if m.reasoning_content }}{{ m.c"
+    )
+    assert opening(template + "<think>{% endif %}", "off") == "<assistant><think></think>;"
 
 
 def test_harmony_begins_with_the_channel_that_is_wished_for() -> None:

@@ -1,6 +1,7 @@
 """Whether a model thinks before it answers: its template's own switch, or the beginning of the answer."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from lmwire_protocol import RequestError
@@ -40,30 +41,30 @@ class Reasoning:
         """
         if self.wish == "auto":
             return {}
-        switch = self._switch()
-        if self.wish == "on" and not (self.syntax.thinks and (switch or self._is_known())):
+        if self.wish == "on" and not (self.syntax.thinks and (self._switch or self._is_known())):
             problem = "reasoning: this model has no reasoning to turn on; leave it at `auto`"
             raise RequestError("unsupported", problem, field="reasoning")
-        return switch
+        return self._switch
 
     def start(self, opening: str, *, prefix: str, calls: bool) -> str:
-        """What to put behind the opening of the assistant's turn, because the template has no switch for it.
+        """What to put behind the opening of the assistant's turn, where the template leaves the wish to the model.
 
         Args:
             opening: What the template wrote.
-            prefix: What the request puts behind it.
+            prefix: What the request puts behind it: with one, the turn has begun already.
             calls: The answer may call tools.
         """
         if self.wish == "auto" or not self.syntax.thinks:
             return ""
-        begins, ends = self._marks(calls=calls)
+        begins, ends = self._marks(opening, calls=calls)
         thinking = self._is_open(opening)
-        if self.wish == "off":
-            if thinking:
-                return ends
-            return begins + ends if self._is_known() and not self._switch() else ""
-        return "" if thinking or prefix or self._switch() else begins
+        if self.wish == "on":
+            return "" if thinking or prefix else begins
+        if thinking:
+            return ends
+        return begins + ends if self._is_known() and not self._switch else ""
 
+    @cached_property
     def _switch(self) -> dict[str, Any]:
         """The variables that turn it on, or off; none when this template has no switch."""
         on = self.wish == "on"
@@ -93,15 +94,15 @@ class Reasoning:
         start, end = self.syntax.think_start, self.syntax.think_end
         return start is not None and opening.rfind(start) > (opening.rfind(end) if end else -1)
 
-    def _marks(self, *, calls: bool) -> tuple[str, str]:
+    def _marks(self, opening: str, *, calls: bool) -> tuple[str, str]:
         """How this family begins a thought and how it ends one: as the template writes a past one, if it does."""
         start, end = self.syntax.think_start or "", self.syntax.think_end or ""
         turns = [Turn("user", USER), Turn("assistant", ANSWER, reasoning=THOUGHT)]
         text = self.template.attempt(self.shape.messages(turns), add_generation_prompt=False)
         before, _, behind = text.partition(THOUGHT)
-        between, _, _ = behind.partition(ANSWER)
-        if start not in before.rpartition(USER)[2] or end not in between:
-            return f"{start}\n", f"\n{end}\n\n"
+        begins = before.rpartition(USER)[2]
+        begins = begins.rpartition(opening)[2] if opening in begins else begins[begins.find(start) :]
+        ends = behind.partition(ANSWER)[0]
         if calls:  # harmony's answers and calls are messages with different heads: leave open which one comes
-            between = between.removesuffix(_HARMONY_ANSWER)
-        return before[before.rindex(start) :], between
+            ends = ends.removesuffix(_HARMONY_ANSWER)
+        return begins if start in begins else f"{start}\n", ends if end in ends else f"\n{end}\n\n"
