@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from lmwire_protocol import Chat, Generation, Tokenize, limits
 from lmwire_protocol.events import Logprob, Token, ToolCall
 
@@ -49,6 +51,7 @@ class Answer:
             "reasoning": self.texts.get("reasoning", ""),
             "token_ids": self.token_ids,
             "tool_calls": [call.told() for call in self.calls],
+            "logprobs": [msgspec.to_builtins(logprob) for logprob in self.logprobs],
         }
 
 

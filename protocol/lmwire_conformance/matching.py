@@ -62,7 +62,8 @@ def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], p
         case "$regex":
             return isinstance(value, str) and re.search(wanted, value) is not None
         case "$same":
-            return value == _at(said[wanted], path)
+            id, *elsewhere = wanted if isinstance(wanted, list) else [wanted]
+            return value == _at(said[id], tuple(elsewhere) or path)
         case "$not":
             return not matches(wanted, value, said, path)
         case "$or":

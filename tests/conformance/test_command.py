@@ -24,6 +24,14 @@ def test_what_passes_is_listed_and_exits_0() -> None:
     assert summary.startswith("2 passed in ")
 
 
+def test_what_is_about_features_that_are_not_there_is_skipped() -> None:
+    ran = lmwire("conformance", "worker", "--only", "f-13-separators", "--only", "j-1-formats", *MOCK)
+    assert ran.returncode == 0, ran.stderr
+    assert "skip   j-1-formats" in ran.stdout
+    assert "the worker does not list chat.format, generate.format" in ran.stdout
+    assert ran.stdout.splitlines()[-1].startswith("1 passed, 1 skipped in ")
+
+
 def test_what_fails_is_shown_with_both_lines_and_exits_1(tmp_path: Path) -> None:
     junit, saved = tmp_path / "report.xml", tmp_path / "report.json"
     ran = lmwire("conformance", "worker", *SEPARATORS, "--junit", str(junit), "--json", str(saved), *BROKEN)

@@ -30,6 +30,16 @@ def test_a_report_fails_with_a_failure_a_stale_entry_or_nothing_at_all() -> None
     assert report.exit_code([]) == 1
 
 
+def test_what_is_skipped_is_told_and_does_not_count() -> None:
+    skipped = Case("c", (), "skip", "the features chat.foo", "the worker does not list chat.foo")
+    assert report.line(skipped).split("\n")[0] == "skip   c  []  0.00 s"
+    assert report.summary([PASSED, skipped]) == "1 passed, 1 skipped in 0.5 s"
+    assert report.exit_code([PASSED, skipped]) == 0
+    assert report.exit_code([skipped]) == 1
+    assert ElementTree.fromstring(report.as_junit([PASSED, skipped], "the kit")).get("skipped") == "1"
+    assert baseline.apply({"c": "we have no foo"}, [skipped], ["c"]) == [skipped]
+
+
 def test_junit_xml_can_be_read_whatever_was_seen() -> None:
     suite = ElementTree.fromstring(report.as_junit([PASSED, FAILED, Case("c", (), "known")], "the kit"))
     assert suite.attrib | {"name": "the kit", "tests": "3", "failures": "1", "skipped": "1"} == suite.attrib

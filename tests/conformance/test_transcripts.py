@@ -7,6 +7,7 @@ import pytest
 
 from lmwire_conformance import matching, replay, transcript
 from lmwire_conformance.transcript import Transcript
+from lmwire_protocol import FEATURES
 from traceability import statements
 
 TRANSCRIPTS = transcript.read_all()
@@ -25,6 +26,11 @@ def test_every_rule_of_a_transcript_is_proved_by_a_step(item: Transcript) -> Non
     proved = {step.rule for step in item.steps}
     assert item.steps
     assert None in proved or proved == set(item.rules)
+
+
+@pytest.mark.parametrize("item", TRANSCRIPTS, ids=lambda item: item.name)
+def test_what_a_transcript_needs_is_a_feature_of_the_protocol(item: Transcript) -> None:
+    assert item.needs <= set(FEATURES)
 
 
 def test_every_step_and_matcher_is_described_and_played() -> None:
