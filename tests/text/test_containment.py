@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_protocol import Generate
+from lmwire_protocol import Generate, RegexFormat
 from lmwire_worker.text.lane import TextLane
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
-from text_lanes import Driver, open_lane
+from text_lanes import Driver, choices, open_lane
 
 TOGETHER = """
         if tokens.shape[0] > 3:
@@ -51,6 +51,18 @@ def test_a_request_fails_with_all_of_its_choices(lane: TextLane) -> None:
     answers = driver.finish()
     assert answers[0].error is not None
     assert answers[1].token_ids == following(65, 40)
+
+
+def test_what_answers_are_held_to_goes_on_where_it_was(lane: TextLane) -> None:
+    held = Generate(prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}"))
+    alone = [answer.token_ids for answer in choices(lane, held, seed=7)]
+    driver = Driver(lane)
+    driver.add(0, held, seed=7)
+    driver.steps(6)
+    driver.add(1, Generate(prompt=[MARK - 4], max_tokens=40))
+    answers = driver.finish()
+    assert answers[1].error is not None
+    assert [answer.token_ids for answer in driver.choices[0]] == alone
 
 
 def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:

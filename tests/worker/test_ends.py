@@ -188,9 +188,9 @@ def test_what_a_lane_raises_over_one_request_ends_that_request_alone(tmp_path: P
         "from lmwire_worker.mock.lane import MockLane\n"
         "from lmwire_worker.__main__ import main\n"
         "add = MockLane.add\n"
-        "def stumble(self, key, request, seed):\n"
+        "def stumble(self, key, request, seed, **rest):\n"
         "    if request.prompt == 'boom': raise ValueError('a tokenizer in trouble')\n"
-        "    return add(self, key, request, seed)\n"
+        "    return add(self, key, request, seed, **rest)\n"
         "MockLane.add = stumble\n"
         "main(['--mock'])\n"
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lmwire_protocol import FEATURES
 from worker_process import WorkerProcess
 
 
@@ -18,7 +19,8 @@ def test_hello_tells_what_the_worker_is(worker: WorkerProcess) -> None:
     assert done["protocol"] == 1
     assert done["pid"] == worker.process.pid
     assert done["engines"] == ["mock"]
-    assert done["features"] == []
+    assert set(done["features"]) <= set(FEATURES)
+    assert {"tokenize", "chat.tools"} <= set(done["features"])
     assert done["limits"] == {
         "line_in_bytes": 33554432,
         "line_out_bytes": 61440,

@@ -5,6 +5,7 @@ of them ends before a stop string (scanner).
 """
 
 import secrets
+import string
 from collections.abc import Callable
 
 from lmwire_protocol import RequestError
@@ -178,7 +179,7 @@ class Stream:
                 self._flush(outcomes)
                 call_id = part.call_id
                 if part.name is not None and call_id is None:
-                    call_id = f"call_{secrets.token_hex(8)}"  # most models give their calls none
+                    call_id = _new_call_id()  # most models give their calls none
                 call = CallPiece(self.key, part.index, self.choice, call_id, part.name, part.arguments, part.complete)
                 outcomes.append(call)
                 if part.complete and self._one_call:
@@ -217,3 +218,8 @@ class Stream:
     def _fail(self, problem: str) -> None:
         self._outcomes = [Failed(self.key, RequestError("engine_error", problem))]
         self.ended = True
+
+
+def _new_call_id() -> str:
+    """Nine letters and digits, which every chat template takes back: Mistral's insist on that."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))

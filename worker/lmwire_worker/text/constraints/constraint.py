@@ -1,5 +1,6 @@
 """What one answer is held to, token by token."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,19 @@ class Constraint:
         self._thought = thought
         self._started = False
 
-    def fork(self) -> "Constraint":
-        """An independent copy, for another choice, of a constraint that has not taken a token yet."""
+    def fork(self, answer: Sequence[int] = ()) -> "Constraint":
+        """An independent copy, for another choice, of a constraint that has not taken a token yet.
+
+        Args:
+            answer: The tokens so far of a choice that starts again. The last one is the newest at the next step.
+        """
         matcher = None if self.matcher is None else self.matcher.deep_copy()
-        return Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
+        copy = Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
+        copy._started = bool(answer)
+        for token in answer[:-1]:
+            if copy.push(token):
+                copy.matcher.consume_token(token)
+        return copy
 
     @property
     def binds(self) -> bool:
