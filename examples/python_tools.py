@@ -6,7 +6,7 @@ from lmwire import MessageDict, ToolDict, Worker
 
 
 def get_weather(city: str) -> str:
-    return f"sunny in {city}, 21 degrees"
+    return "sunny, 21 degrees"
 
 
 WEATHER: ToolDict = {

@@ -46,7 +46,7 @@ def mixed(streams: int, tokens: int) -> list[Generate]:
 def structured(streams: int, tokens: int) -> list[Generate]:
     """Such requests for JSON that goes on for ever: lists of small objects, of one schema out of `SCHEMAS`."""
     return [
-        replace(request, format=_endless(stream % SCHEMAS)) for stream, request in enumerate(greedy(streams, tokens))
+        replace(request, format=_endless(stream % SCHEMAS)) for stream, request in enumerate(plain(streams, tokens))
     ]
 
 
