@@ -220,6 +220,12 @@ def test_template_args_are_its_variables() -> None:
     assert prompt(QWEN3, user("you"), chat_template=template, template_args={"greeting": "Hi"}).text == "Hi you"
 
 
+def test_documents_are_none_unless_they_are_given() -> None:
+    template = "{{ documents | length if documents is not none else 'none' }}"
+    assert prompt(template, user("Hi"), syntax=PLAIN).text == "none"
+    assert prompt(template, user("Hi"), syntax=PLAIN, template_args={"documents": ["a"]}).text == "1"
+
+
 @pytest.mark.parametrize("name", ["gretting", "messages", "tools", "add_generation_prompt"])
 def test_a_template_arg_that_would_go_unheard_is_refused(name: str) -> None:
     template = "{{ greeting }} {{ messages[0].content }}"

@@ -97,10 +97,10 @@ def test_arguments_that_are_no_object_are_named(arguments: str) -> None:
 
 def test_a_template_that_takes_one_call_at_a_time_gets_each_with_its_result() -> None:
     found = text(LLAMA31, *CONVERSATION, tools=[WEATHER], syntax=LLAMA)
-    assert in_order(found, '"Paris", "days": 2}}', '"sunny"', '"Rome"}}', '"rainy"')
+    assert in_order(found, "Let me see.<|eot_id|>", '"Paris", "days": 2}}', '"sunny"', '"Rome"}}', '"rainy"')
 
 
-def test_a_template_that_refuses_a_thought_beside_content_and_call_gets_two_messages() -> None:
+def test_a_template_that_refuses_text_beside_a_call_gets_two_messages() -> None:
     turns = [user("?"), assistant("Let me see.", reasoning="Look it up.", tool_calls=[call()]), result("sunny")]
     found = text(GPT_OSS, *turns, tools=[WEATHER], syntax=HARMONY)
     assert in_order(found, "final<|message|>Let me see.", "analysis<|message|>Look it up.", "to=functions.get_weather")

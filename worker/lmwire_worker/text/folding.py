@@ -75,7 +75,7 @@ def _joined(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _are_neighbours(before: Turn, turn: Turn) -> bool:
-    return turn.role == before.role and turn.role in ("user", "assistant") and not before.calls
+    return turn.role == before.role and turn.role in ("user", "assistant") and not (before.calls or turn.calls)
 
 
 def _say_calls(turn: Turn, tool_format: ToolFormat, *, python: bool) -> Turn:

@@ -40,7 +40,7 @@ class Shape:
     single_calls: bool = False
     """A message has one call at most, and its result follows it."""
     bare_calls: bool = False
-    """A message with calls and a thought has no text."""
+    """A message with calls has no text; what is said before them is a message of its own."""
 
     def messages(self, turns: Sequence[Turn]) -> list[dict[str, Any]]:
         """Turns in OpenAI's shape, with the differences that this template wants."""
@@ -50,7 +50,7 @@ class Shape:
         return [self._message(part, ids) for turn in turns for part in self._split(turn)]
 
     def _split(self, turn: Turn) -> list[Turn]:
-        if self.bare_calls and turn.calls and turn.text and turn.reasoning:
+        if self.bare_calls and turn.calls and turn.text:
             return [replace(turn, calls=(), reasoning=""), replace(turn, text="")]
         return [turn]
 
@@ -130,14 +130,17 @@ def _find_calls(template: ChatTemplate, shape: Shape) -> Shape | None:
 
 
 def _find_limits(template: ChatTemplate, shape: Shape) -> Shape:
+    """Templates refuse or leave out a second call, or the text beside a call."""
     both = Turn("assistant", "", calls=(_CALL, _SECOND))
     results = [_ANSWERED, Turn("tool", ANSWER, call_id=_SECOND.id, name=_SECOND.name)]
-    shape = replace(
-        shape,
-        single_calls=not _writes(template, shape, [_ASKED, both, *results], VALUE, _SECOND.name, ANSWER, tools=True),
-    )
+    if not _writes(template, shape, [_ASKED, both, *results], VALUE, _SECOND.name, ANSWER, tools=True):
+        shape = replace(shape, single_calls=True)
     full = Turn("assistant", ANSWER, reasoning=THOUGHT, calls=(_CALL,))
-    return replace(shape, bare_calls=not _writes(template, shape, [_ASKED, full, _ANSWERED], VALUE, RESULT, tools=True))
+    turns = [_ASKED, full, _ANSWERED, Turn("assistant", LATER)]
+    for candidate in (shape, replace(shape, bare_calls=True)):
+        if _writes(template, candidate, turns, ANSWER, VALUE, LATER, tools=True):
+            return candidate
+    return shape
 
 
 def _writes(template: ChatTemplate, shape: Shape, turns: Sequence[Turn], *words: str, tools: bool = False) -> bool:

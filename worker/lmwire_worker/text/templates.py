@@ -120,7 +120,8 @@ def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> Cha
         raise RequestError("unsupported", f"this model's chat template {problem}; give a chat_template") from None
 
     def write(**values: Any) -> Iterable[str]:
-        return compiled.generate({**dict(tokens), **values})
+        # Templates rely on `documents` being none where there are none, as transformers has it.
+        return compiled.generate({"documents": None, **dict(tokens), **values})
 
     return ChatTemplate(write, source, variables, given)
 
