@@ -1,4 +1,4 @@
-"""Both faces against the worker itself: with the engine that needs no model, and with a tiny model."""
+"""Both faces against the worker itself: with the engine that needs no model, a tiny one, and the one built in."""
 
 import asyncio
 import subprocess
@@ -9,10 +9,18 @@ import pytest
 
 import random_model
 from client_faces import FACES, SECONDS, Make, on_both_faces
-from lmwire import RequestFailed, WorkerExited
+from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
 
 MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
+SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}
+WEATHER: ToolDict = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
 EXAMPLE = Path(__file__).parents[2] / "examples" / "python_chat.py"
 
 
@@ -99,6 +107,41 @@ def test_interleaved_answers_of_a_model_are_those_it_gives_alone(face: Make, tin
             streams = [worker.generate(prompt, max_tokens=12) for prompt in prompts]
             assert [await stream.text() for stream in streams] == alone
             assert all(stream.result.usage.prompt_tokens > 0 for stream in streams)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
+def test_all_of_generation_at_once_on_the_built_in_model(face: Make) -> None:
+    async def run() -> None:
+        async with face() as worker:
+            await worker.load("builtin:tiny")
+            asked: list[MessageDict] = [{"role": "user", "content": "What is the weather in Paris?"}]
+            thinking = worker.chat([SUM], reasoning="on")
+            direct = worker.chat([SUM], reasoning="off", logprobs=True, top_logprobs=2)
+            chosen = worker.chat([SUM], format={"type": "choice", "choices": ["7", "42"]}, n=2, temperature=1)
+            calling = worker.chat(asked, tools=[WEATHER], tool_choice={"name": "get_weather"})
+
+            answer = await thinking.answer()
+            assert ("5 = 12" in answer.reasoning, answer.text.strip()) == (True, "17 + 25 = 42.")
+            assert thinking.result.usage.reasoning_tokens > 0
+
+            answer = await direct.answer()
+            assert (answer.reasoning, answer.text.strip()) == ("", "17 + 25 = 42.")
+            assert [entry.token_id for entry in answer.logprobs] == answer.token_ids
+            assert {len(entry.top) for entry in answer.logprobs} == {2}
+
+            assert {answer.text for answer in await chosen.answers()} <= {"7", "42"}
+
+            answer = await calling.answer()
+            [call] = answer.tool_calls
+            assert (call.name, call.arguments, answer.finish_reason) == ("get_weather", {"city": "Paris"}, "tool_calls")
+            turns = [*asked, answer.message, call.result("sunny")]
+            assert "sunny" in await worker.chat(turns, tools=[WEATHER]).text()
+
+            ids, text = await worker.tokenize([SUM])
+            assert "What is 17 + 25?" in text
+            assert await worker.count_tokens([SUM]) == len(ids) == chosen.result.usage.prompt_tokens
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
