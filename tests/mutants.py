@@ -10,12 +10,17 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from lmwire_protocol import Command, Load, RequestError, commands, decoding, encoding, events, framing, limits
 from lmwire_worker import outbox, process, registry, requests, scheduler, session, watcher
 from lmwire_worker.__main__ import main
 from lmwire_worker.bridge import _Voice as BridgeVoice
+from lmwire_worker.lane import CallPiece, Piece
+from lmwire_worker.mock import draft
 from lmwire_worker.mock.lane import MockLane
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.pipes import Pipes
@@ -36,7 +41,16 @@ class Mutant:
     caught_by: str
     mutate: Callable[[], None]
 
+    @property
+    def calls(self) -> bool:
+        """Whether it is a mock that calls tools."""
+        return self.caught_by in CALLING
 
+
+CALLING = ("p-1-required", "p-2-no-calls")
+"""The transcripts in which it takes calls to catch a mutant."""
+CALLS = ("--scenario", str(Path(__file__).with_name("calling.json")))
+"""The options of a mock that calls a tool."""
 MUTANTS: dict[str, Mutant] = {}
 
 
@@ -48,6 +62,11 @@ def mutant(breaks: str, caught_by: str) -> Callable[[Callable[[], None]], Callab
         return mutate
 
     return enter
+
+
+def replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Puts a function in another's place, whatever that one takes."""
+    setattr(owner, name, function)
 
 
 def every(count: int, function: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +112,7 @@ def says_more_after_the_terminal() -> None:
 @mutant("T-1", "generate")
 def speaks_of_an_unknown_id() -> None:
     put = Outbox.put_tokens
-    Outbox.put_tokens = lambda self, id, *tokens: put(self, id + "?", *tokens)
+    replace(Outbox, "put_tokens", lambda self, id, *tokens: put(self, id + "?", *tokens))
 
 
 @mutant("T-2", "model")
@@ -120,7 +139,7 @@ def merges_tokens_across_ids() -> None:
                 return
         put(self, id, text, token_ids, *more)
 
-    Outbox.put_tokens = merge
+    replace(Outbox, "put_tokens", merge)
 
 
 @mutant("W-2", "w-1-unread")
@@ -138,7 +157,7 @@ def loses_text_when_it_merges() -> None:
         create(self, *arguments)
         self.texts = Silent(self.texts)
 
-    outbox._Tokens.__init__ = create_silent
+    replace(outbox._Tokens, "__init__", create_silent)
     outbox.HIGH_WATER_BYTES = 0
     write = Pipes.write
     Pipes.write = lambda self, data: time.sleep(0.01) or write(self, data)  # so that something waits to be merged
@@ -173,6 +192,233 @@ def floods_with_progress() -> None:
             send(self, [(request, outcome)])
 
     Registry.emit = emit
+
+
+# Choices, channels, log-probabilities.
+
+
+def change_pieces(change: Callable[[Piece], object]) -> None:
+    """Has every piece of text changed on its way out."""
+    show = session._Voice.show
+
+    def show_changed(self: Any, outbox: Outbox, request: Any, outcome: Piece | CallPiece) -> None:
+        if isinstance(outcome, Piece):
+            change(outcome)
+        show(self, outbox, request, outcome)
+
+    session._Voice.show = show_changed
+
+
+@mutant("N-3", "n-3-choices")
+def mixes_the_tokens_of_a_choice() -> None:
+    put, end = Outbox.put_tokens, Outbox.put_terminal
+    held: dict[tuple[str, int], tuple[Any, ...]] = {}
+    calls = itertools.count(1)
+
+    def put_late(self: Outbox, id: str, text: str, token_ids: Sequence[int], choice: int = 0, *more: Any) -> None:
+        late = held.pop((id, choice), None)
+        if late is None and next(calls) % 5 == 0:
+            held[id, choice] = (id, text, token_ids, choice, *more)
+            return
+        put(self, id, text, token_ids, choice, *more)
+        if late:
+            put(self, *late)
+
+    def end_late(self: Outbox, id: str, line: bytes) -> None:
+        for name in [name for name in held if name[0] == id]:
+            put(self, *held.pop(name))
+        end(self, id, line)
+
+    replace(Outbox, "put_tokens", put_late)
+    replace(Outbox, "put_terminal", end_late)
+
+
+@mutant("N-3", "n-3-choices")
+def gives_the_text_of_one_choice_to_another() -> None:
+    pieces = itertools.count(1)
+    change_pieces(lambda piece: setattr(piece, "choice", piece.choice and next(pieces) % 2))
+
+
+@mutant("N-3", "n-3-choices")
+def counts_choices_from_one() -> None:
+    change_pieces(lambda piece: setattr(piece, "choice", piece.choice + 1))
+
+
+@mutant("N-3", "n-3-choices")
+def leaves_out_how_a_choice_ended() -> None:
+    change_results(lambda result: result.choices and result.choices.pop())
+
+
+@mutant("#the-result", "n-3-choices")
+def counts_the_tokens_of_one_choice_alone() -> None:
+    def count_first(result: events.ResultDone) -> None:
+        if result.choices:
+            result.usage.completion_tokens = result.choices[0].completion_tokens
+
+    change_results(count_first)
+
+
+@mutant("K-2", "n-3-choices")
+def counts_a_choice_short() -> None:
+    def shorten(result: events.ResultDone) -> None:
+        if result.choices and result.choices[1].completion_tokens:
+            result.choices[1].completion_tokens -= 1
+            result.usage.completion_tokens -= 1
+
+    change_results(shorten)
+
+
+def change_results(change: Callable[[events.ResultDone], object]) -> None:
+    """Has the `done` of every generation changed."""
+    result = requests.Request.result
+
+    def changed(*arguments: Any) -> events.ResultDone:
+        done = result(*arguments)
+        change(done)
+        return done
+
+    replace(requests.Request, "result", changed)
+
+
+@mutant("C-5", "c-3-choices")
+def ends_one_choice_for_the_cancel_of_all() -> None:
+    def forget(result: events.ResultDone) -> None:
+        if result.choices and result.finish_reason == "cancelled":
+            result.choices[1].finish_reason = "tool_calls"
+
+    change_results(forget)
+
+
+@mutant("#generate", "generate")
+def thinks_where_there_are_no_thoughts() -> None:
+    change_pieces(lambda piece: setattr(piece, "channel", "reasoning"))
+
+
+@mutant("R-4", "r-1-reasoning")
+def counts_no_thoughts() -> None:
+    change_results(lambda result: setattr(result.usage, "reasoning_tokens", 0))
+
+
+@mutant("R-1", "r-1-reasoning")
+def thinks_in_any_case() -> None:
+    write = draft._thought
+
+    def think(request: Any, answer: Any, prompt: Any) -> Any:
+        return prompt if isinstance(request, commands.Chat) else write(request, answer, prompt)
+
+    draft._thought = think
+
+
+@mutant("#token", "k-7-logprobs")
+def loses_a_log_probability() -> None:
+    pieces = itertools.count(1)
+    change_pieces(lambda piece: piece.logprobs and next(pieces) % 5 == 0 and piece.logprobs.pop())
+
+
+@mutant("#token", "k-7-logprobs")
+def names_fewer_tokens_than_asked_for() -> None:
+    change_pieces(lambda piece: [logprob.top and logprob.top.pop() for logprob in piece.logprobs or []])
+
+
+@mutant("#token", "k-7-logprobs")
+def names_the_least_probable_first() -> None:
+    change_pieces(lambda piece: [logprob.top.reverse() for logprob in piece.logprobs or []])
+
+
+@mutant("#token", "k-7-logprobs")
+def sends_log_probabilities_unasked() -> None:
+    def add(piece: Piece) -> None:
+        piece.logprobs = piece.logprobs or [events.Logprob(token_id, "", -1.0) for token_id in piece.token_ids]
+
+    change_pieces(add)
+
+
+@mutant("K-3", "k-3-include-stop")
+def leaves_out_the_stop_string_that_was_to_stay() -> None:
+    change_pieces(lambda piece: piece.stop and setattr(piece, "text", piece.text.removesuffix(piece.stop)))
+
+
+@mutant("#the-generation-fields", "n-4-ends")
+def ends_as_soon_as_it_likes() -> None:
+    plan = draft.Draft.__init__
+
+    def plan_short(self: Any, request: Any, *arguments: Any, **options: Any) -> None:
+        plan(self, msgspec.structs.replace(request, min_tokens=0, ignore_eos=False), *arguments, **options)
+        self.is_cut = False
+        self.count = min(self.count, 4)
+
+    draft.Draft.__init__ = plan_short
+
+
+@mutant("N-5", "n-5-timeout")
+def knows_no_time_limit() -> None:
+    Registry.expire = lambda self: None
+
+
+@mutant("#tokenize", "tokenize")
+def tells_what_was_only_to_be_counted() -> None:
+    tokenize = scheduler.Scheduler._tokenize
+
+    def tell(self: Any, request: Any, command: Any) -> Any:
+        return tokenize(self, request, msgspec.structs.replace(command, count_only=False))
+
+    scheduler.Scheduler._tokenize = tell
+
+
+# Tool calls.
+
+
+def change_calls(change: Callable[[CallPiece], object]) -> None:
+    """Has every piece of a call changed on its way out."""
+    show = session._Voice.show
+
+    def show_changed(self: Any, outbox: Outbox, request: Any, outcome: Piece | CallPiece) -> None:
+        if isinstance(outcome, CallPiece):
+            change(outcome)
+        show(self, outbox, request, outcome)
+
+    session._Voice.show = show_changed
+
+
+@mutant("P-4", "p-1-required")
+def leaves_a_call_without_an_end() -> None:
+    change_calls(lambda piece: setattr(piece, "complete", None))
+
+
+@mutant("P-4", "p-1-required")
+def says_that_it_stopped_when_it_called() -> None:
+    change_results(lambda result: setattr(result, "finish_reason", result.finish_reason.replace("tool_calls", "stop")))
+
+
+@mutant("Q-1", "p-1-required")
+def loses_a_piece_of_the_arguments() -> None:
+    change_calls(lambda piece: setattr(piece, "arguments", piece.arguments.replace("true}", "")))
+
+
+@mutant("Q-1", "p-1-required")
+def counts_calls_from_one() -> None:
+    change_calls(lambda piece: setattr(piece, "index", piece.index + 1))
+
+
+@mutant("#tool_call", "p-1-required")
+def gives_a_call_no_id() -> None:
+    change_calls(lambda piece: setattr(piece, "call_id", None))
+
+
+@mutant("P-1", "p-1-required")
+def calls_what_was_not_named() -> None:
+    change_calls(lambda piece: piece.name and setattr(piece, "name", "listen"))
+
+
+@mutant("P-2", "p-2-no-calls")
+def calls_what_it_may_not_call() -> None:
+    put = Outbox.put_tokens
+
+    def put_and_call(self: Outbox, id: str, *tokens: Any) -> None:
+        put(self, id, *tokens)
+        self.put_stream(encoding.encode_event(events.ToolCall(id=id, index=0, call_id="c", name="look")))
+
+    replace(Outbox, "put_tokens", put_and_call)
 
 
 # Lines.
@@ -490,7 +736,7 @@ def knows_no_bridge() -> None:
 def run(name: str) -> None:
     """Runs a mutant as a worker; does not return."""
     MUTANTS[name].mutate()
-    main(["--mock"])
+    main(["--mock", *(CALLS if MUTANTS[name].calls else ())])
 
 
 if __name__ == "__main__":
