@@ -126,6 +126,12 @@ def test_a_model_without_end_tokens_has_nothing_to_ban() -> None:
     assert banned(EndBan([request(ignore_eos=True)] * 3, [0] * 3, set()), 1) == [[[], [], []]]
 
 
+def test_an_end_that_the_model_has_no_logit_for_needs_no_ban() -> None:
+    everyone = [request(ignore_eos=True)] * 3
+    assert banned(EndBan(everyone, [0] * 3, {5, VOCABULARY, 10**9}), 1) == [[[5], [5], [5]]]
+    assert banned(EndBan(everyone, [0] * 3, {VOCABULARY}), 1) == [[[], [], []]]
+
+
 def test_a_banned_token_is_still_the_best_where_a_grammar_forbids_all_others() -> None:
     logits = EndBan([request(ignore_eos=True)], [0], {5})(logits_of(1, mx.float16))
     masked = mx.where(mx.arange(VOCABULARY) == 5, logits, -mx.inf)

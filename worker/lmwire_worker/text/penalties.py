@@ -56,15 +56,16 @@ class EndBan:
         self._left = {
             row: UNLIMITED if request.ignore_eos else request.min_tokens - count
             for row, (request, count) in enumerate(zip(requests, generated, strict=True))
-            if ends and (request.ignore_eos or request.min_tokens > count)
+            if request.ignore_eos or request.min_tokens > count
         }
 
     def __call__(self, logits: mx.array) -> mx.array:
         """Logits [B, V] of the next step → the same without the banned ends; float32 where a row has a ban."""
-        if not self._left:
+        ends = [end for end in self._ends if end < logits.shape[-1]]  # a tokenizer may have more tokens than its model
+        if not (self._left and ends):
             return logits
         logits = logits.astype(mx.float32)
-        logits[mx.array(list(self._left))[:, None], mx.array(self._ends)] = BANNED
+        logits[mx.array(list(self._left))[:, None], mx.array(ends)] = BANNED
         self._left = {row: left - 1 for row, left in self._left.items() if left > 1}
         return logits
 

@@ -47,7 +47,7 @@ class Xtc:
         self._uniforms = Uniforms([seeds[row] + STREAM for row in rows], [positions[row] for row in rows])
         self._probability = np.array([request.xtc_probability for request in chosen])[:, None]
         self._threshold = column([_log(request.xtc_threshold) for request in chosen], xp)
-        self._special = xp.array(sorted(special), xp.int32) if special else None
+        self._special = sorted(special)
         self._top_k = Filters([replace(request, top_p=1.0, min_p=0.0) for request in chosen], xp)
 
     def __call__(self, below_top: Array, kept: Array) -> Array:
@@ -64,8 +64,9 @@ class Xtc:
         least = xp.where(top_choices, below_top, xp.inf).min(axis=-1, keepdims=True)
         happens = xp.array(self._uniforms.next() < self._probability)
         remaining = kept & (below_top <= xp.where(happens, least, xp.inf))
-        if self._special is not None:
-            remaining[:, self._special] = kept[:, self._special]
+        special = [token for token in self._special if token < kept.shape[-1]]  # a tokenizer may have more tokens
+        if special:
+            remaining[:, xp.array(special)] = kept[:, xp.array(special)]
         if self._top_k.active:
             below_top = xp.where(remaining, below_top, -xp.inf)
             remaining = remaining & (below_top >= self._top_k(below_top))
