@@ -107,6 +107,7 @@ def test_tokens_never_merge_across_a_tool_call_of_their_choice(
 
 def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    written.outbox.put_tokens("a", "text that was held back", [])
     for n in range(3):
         written.outbox.put_tokens("a", str(n), [n], logprobs=[Logprob(n, str(n), -0.5)])
     written.start()

@@ -107,8 +107,9 @@ class Outbox:
             if self._stream_bytes > HIGH_WATER_BYTES and waiting and waiting.channel == channel:
                 waiting.texts.append(text)
                 waiting.token_ids += token_ids
-                if waiting.logprobs is not None:
-                    waiting.logprobs += logprobs or ()
+                if logprobs:
+                    waiting.logprobs = waiting.logprobs or []  # text alone comes without
+                    waiting.logprobs += logprobs
                 waiting.size += size
                 self._stream_bytes += size
             else:
