@@ -2,9 +2,11 @@
 
 import json
 import re
+import sys
 from typing import Any
 
 import jsonschema
+import llguidance
 import pytest
 
 from constrained import Speaker, write_tokenizer
@@ -112,6 +114,7 @@ def test_a_schema_that_cannot_be_enforced_is_refused_by_the_path_of_that_part(
     [
         (RegexFormat("(a"), "format.pattern"),
         (RegexFormat("(?=a)b"), "format.pattern"),
+        (RegexFormat(r"[^\s\S]"), "format.pattern"),
         (LarkFormat("start: unknown_rule"), "format.grammar"),
         (LarkFormat("no grammar at all ("), "format.grammar"),
         (ChoiceFormat(["yes", "<|im_end|>"]), "format.choices[1]"),
@@ -155,3 +158,40 @@ def test_a_prefix_that_cannot_begin_the_format_is_refused(speaker: Speaker) -> N
     with pytest.raises(RequestError) as refusal:
         speaker.constraint(chat(format=JsonSchemaFormat(PERSON), prefix="Sure:"))
     assert refusal.value.field == "prefix"
+
+
+def test_a_chain_of_rules_that_could_end_the_process_is_refused(speaker: Speaker) -> None:
+    rules = "\n".join(f"r{index}: r{index + 1}" for index in range(5000))
+    links = {f"d{index}": {"$ref": f"#/$defs/d{index + 1}"} for index in range(5000)}
+    for format in (
+        LarkFormat(f'start: r0\n{rules}\nr5000: "a"'),
+        JsonSchemaFormat({"$ref": "#/$defs/d0", "$defs": links}),
+    ):
+        with pytest.raises(RequestError, match="at most 1000"):
+            speaker.constraint(generate(format))
+
+
+def test_a_schema_that_is_nested_too_deep_is_refused(speaker: Speaker) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(3000):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(RequestError, match="nested too deep"):
+        speaker.constraint(generate(JsonSchemaFormat(schema)))
+
+
+def test_without_llguidance_a_format_is_unsupported_and_the_extra_is_named(
+    speaker: Speaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance.hf", None)
+    bare = Speaker(speaker.tokenizer)
+    for format in (JsonObjectFormat(), RegexFormat("a"), ChoiceFormat(["a"])):
+        with pytest.raises(RequestError, match=r"lmwire\[worker\]") as refusal:
+            bare.constraint(generate(format))
+        assert refusal.value.code == "unsupported"
+
+
+def test_a_grammar_is_compiled_once(speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = generate(RegexFormat("compiled once"))
+    speaker.constraint(request)
+    monkeypatch.setattr(llguidance, "LLMatcher", None)
+    assert speaker.say(request) == "compiled once"

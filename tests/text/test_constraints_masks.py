@@ -169,6 +169,15 @@ def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -
     assert re.fullmatch(r"[^(]+\(end\)\n[a-z]{3}", answer)
 
 
+def test_a_marker_that_is_begun_when_the_budget_is_spent_is_only_completed(speaker: Speaker) -> None:
+    syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
+    constraint = speaker.grammars.constraint(chat(reasoning_budget=1), syntax, True)
+    assert constraint is not None
+    bracket, following, *_ = tokens(speaker, "(end)")
+    allowed(speaker, constraint)
+    assert allowed(speaker, constraint, bracket) == {following}
+
+
 def test_a_request_of_a_model_that_does_not_think_has_no_use_for_a_budget(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
     assert speaker.grammars.constraint(chat(reasoning_budget=1), syntax, False) is None

@@ -35,7 +35,7 @@ class Constraint:
         copy = Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
         copy._started = bool(answer)
         for token in answer[:-1]:
-            if copy.push(token):
+            if copy.push(token) and copy.matcher is not None:
                 copy.matcher.consume_token(token)
         return copy
 

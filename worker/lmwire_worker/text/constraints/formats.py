@@ -10,6 +10,8 @@ from lmwire_protocol.formats import ChoiceFormat, Format, JsonObjectFormat, Json
 from .vocabulary import Vocabulary
 
 COMPACT: Final = {"whitespace_flexible": False}
+LINKS: Final = 1000
+"""Rules of a grammar, references of a schema."""
 IN_MAPS: Final = ("$defs", "definitions", "properties", "patternProperties")
 IN_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 ALONE: Final = ("items", "additionalProperties", "additionalItems")
@@ -17,7 +19,7 @@ ANNOTATIONS: Final = ("$defs", "definitions", "type", "title", "description", "d
 
 
 def format_grammar(format: Format, vocabulary: Vocabulary) -> str:
-    """The format as a Lark grammar, whose start is `start`.
+    """The format as a Lark grammar, whose start is `start`. That it compiles is not certain; see `check_format`.
 
     Raises:
         RequestError: invalid_request, with the path of what is wrong; unsupported.
@@ -26,21 +28,30 @@ def format_grammar(format: Format, vocabulary: Vocabulary) -> str:
         case JsonObjectFormat():
             return f"start: {json_rule({'type': 'object'})}"
         case JsonSchemaFormat():
-            check_schema(format.schema, "format.schema", vocabulary)
+            _refuse_excess(json.dumps(format.schema).count('"$ref"'), "references", "format.schema")
+            _refuse_specials(format.schema, "format.schema", vocabulary)
             return f"start: {json_rule(format.schema)}"
         case RegexFormat():
+            _ = vocabulary.view  # says what to do where llguidance is missing
             from llguidance import regex_to_lark
 
-            grammar, path = f"start: /{regex_to_lark(format.pattern, '')}/", "format.pattern"
+            return f"start: /{regex_to_lark(format.pattern, '')}/"
         case LarkFormat():
-            grammar, path = format.grammar, "format.grammar"
+            rules = sum(":" in line for line in format.grammar.splitlines()) + format.grammar.count('"$ref"')
+            _refuse_excess(rules, "rules", "format.grammar")
+            return format.grammar
         case ChoiceFormat():
             for index, text in enumerate(format.choices):
                 _refuse_special(text, f"format.choices[{index}]", vocabulary)
             return f"start: {' | '.join(json.dumps(text, ensure_ascii=False) for text in format.choices)}"
-    if fault := vocabulary.fault(grammar):
-        raise invalid(path, fault)
-    return grammar
+
+
+def check_format(format: Format, vocabulary: Vocabulary) -> None:
+    """Raises invalid_request when the format's grammar does not compile, with the path of what is wrong."""
+    if isinstance(format, JsonSchemaFormat):
+        check_schema(format.schema, "format.schema", vocabulary)
+    elif fault := vocabulary.fault(format_grammar(format, vocabulary)):
+        raise invalid("format.pattern" if isinstance(format, RegexFormat) else "format.grammar", fault)
 
 
 def json_rule(schema: dict[str, Any], **options: Any) -> str:
@@ -55,6 +66,7 @@ def json_rule(schema: dict[str, Any], **options: Any) -> str:
 
 def check_schema(schema: dict[str, Any], path: str, vocabulary: Vocabulary) -> None:
     """Raises invalid_request when a schema is none, or asks for what cannot be enforced; with the path of that part."""
+    _refuse_excess(json.dumps(schema).count('"$ref"'), "references", path)
     _refuse_specials(schema, path, vocabulary)
     definitions = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
 
@@ -104,6 +116,12 @@ def _refuse_specials(schema: dict[str, Any], path: str, vocabulary: Vocabulary) 
         _refuse_special(name, f"{path}.properties", vocabulary)
     for step, part in _subschemas(schema):
         _refuse_specials(part, path + step, vocabulary)
+
+
+def _refuse_excess(count: int, what: str, path: str) -> None:
+    """The compiler follows one rule to the next on its stack, whose end is the end of the process."""
+    if count > LINKS:
+        raise invalid(path, f"has {count} {what}, where at most {LINKS} are allowed")
 
 
 def _refuse_special(text: str, path: str, vocabulary: Vocabulary) -> None:

@@ -11,7 +11,7 @@ from ..answers import Syntax
 from ..detokenizer import make_detokenizers
 from .answer import answer_grammar
 from .constraint import Constraint
-from .formats import invalid
+from .formats import check_format, invalid
 from .thought import Thought
 from .vocabulary import GrammarFault, Vocabulary
 
@@ -50,7 +50,11 @@ class Grammars:
             RequestError: invalid_request, with the path of what is wrong in a schema, an expression or a grammar, or
                 cannot be enforced; unsupported, when this model or this installation cannot enforce it.
         """
-        matcher = self._matcher(request, syntax, thinking)
+        try:
+            matcher = self._matcher(request, syntax, thinking)
+        except RecursionError:
+            problem = "a schema is nested too deep; 100 levels always work"
+            raise RequestError("invalid_request", problem) from None
         thought = self._thought(request, syntax, thinking)
         if matcher is None and thought is None:
             return None
@@ -62,7 +66,9 @@ class Grammars:
             return None
         try:
             matcher = self._vocabulary.matcher(grammar)
-        except GrammarFault as fault:  # each part compiles, but not all together
+        except GrammarFault as fault:
+            if request.format is not None:
+                check_format(request.format, self._vocabulary)
             raise RequestError("invalid_request", f"what the answer must be does not compile: {fault}") from None
         begun = "" if thinking or isinstance(request, Generate) else request.prefix
         if syntax.think_end is not None:

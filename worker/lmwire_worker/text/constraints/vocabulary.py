@@ -124,6 +124,8 @@ class Vocabulary:
 
 def _sentence(error: str) -> str:
     """An error of llguidance without its picture of the grammar."""
+    if error.startswith("NoExtension"):
+        return "there is no text that satisfies it"
     text = error.partition("\n   1 |")[0].partition("\n<state>")[0]
     text = " ".join(text.rpartition("failed to compile JSON schema: ")[2].split())
     return text if len(text) <= FAULT_CHARACTERS else f"{text[:FAULT_CHARACTERS]} …"
