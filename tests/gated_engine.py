@@ -146,7 +146,7 @@ class GatedEngine:
     """Loads as ordered: report, replace, fail; whatever else ends the load well."""
 
     names = ["gated"]
-    features: Sequence[str] = ()
+    features: list[str] = []
 
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate

@@ -80,8 +80,8 @@ def test_a_template_tells_the_format(model_type: str, template: str, name: str, 
     assert format_of(template, model_type) == name
 
 
-def test_a_model_without_a_template_has_no_format(tmp_path: Path) -> None:
+def test_a_model_without_a_template_can_be_given_one(tmp_path: Path) -> None:
     write_model(tmp_path, "llama")
     tokenizer = load(tmp_path)
     tokenizer.has_chat_template = False
-    assert find_format(tokenizer, "llama") is None
+    assert find_format(tokenizer, "llama").name == "json_tools"

@@ -172,7 +172,7 @@ class Engine(Protocol):
     names: list[str]
     """The libraries that this installation has, for `hello`. Found without importing them."""
 
-    features: Sequence[str]
+    features: list[str]
     """What its lanes serve that protocol 1.0 had not; see `lmwire_protocol.FEATURES`."""
 
     def prepare(self) -> None:

@@ -196,7 +196,8 @@ class Scheduler:
 
     def _lane_for(self, command: Command) -> Lane:
         lane = self._require_lane()
-        if command.name not in lane.model.capabilities:
+        brings_template = isinstance(command, Chat) and command.chat_template is not None
+        if command.name not in lane.model.capabilities and not brings_template:
             able = ", ".join(lane.model.capabilities)
             raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
         return lane

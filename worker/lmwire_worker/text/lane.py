@@ -11,20 +11,13 @@ import mlx.core as mx
 from mlx import nn
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
+from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 
 from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
-from .answers import Answer, Syntax
 from .batching import Generator, batches, prefill, takes_padding
-from .constraints import Grammars
-from .detokenizer import make_detokenizers
-from .logprobs import Describe
+from .intake import Intake
 from .pace import Pace
-from .penalties import check_logit_bias
-from .prompts import Prompt, read_prompt
-from .scanner import Strings
 from .stream import Stream
-from .tools import find_format
 
 ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 8
@@ -44,12 +37,7 @@ class TextLane:
         self.rows = ROWS if batches(network) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
-        self._tokenizer: TokenizerWrapper | None = tokenizer
-        self._ends = set(tokenizer.eos_token_ids)
-        self._detokenizer, token_bytes = make_detokenizers(tokenizer)
-        self._describe = Describe(token_bytes)
-        self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
-        self._grammars = Grammars(tokenizer, model.vocab_size, self._ends)
+        self._intake: Intake | None = Intake(tokenizer, model)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
@@ -61,18 +49,14 @@ class TextLane:
         self._generator: Generator | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
-        prompt = self._read(request)
-        check_logit_bias(request, self.model.vocab_size)
-        length = len(prompt.tokens)
-        if length > self.model.context_len:
-            problem = f"the prompt has {length} tokens, and this model's context holds {self.model.context_len}"
-            raise RequestError("context_overflow", problem)
-        streams = self._streams(key, request, seed, prompt, raw=raw)
+        assert self._intake is not None
+        streams = self._intake.streams(key, request, seed, raw=raw)
         self._requests[key] = streams
-        shared = length > 1  # the other choices wait for the first one's cache
+        prompt = streams[0].prompt
+        shared = len(prompt) > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
-            self._enter(stream, self._batch().add(stream, prompt.tokens))
-        return length
+            self._enter(stream, self._batch().add(stream, prompt))
+        return len(prompt)
 
     def step(self) -> list[Outcome]:
         if self._broken:
@@ -105,7 +89,8 @@ class TextLane:
         return [outcome for stream in streams for outcome in stream.end(None)]
 
     def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
-        prompt = self._read(request)
+        assert self._intake is not None
+        prompt = self._intake.read(request)
         return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
@@ -114,53 +99,21 @@ class TextLane:
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
-        self._network = self._tokenizer = None
+        self._network = self._intake = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
+
+    def prepare(self) -> None:
+        """Does what the first request of a kind would otherwise wait for. No request is held."""
+        assert self._intake is not None
+        self._intake.prepare()
 
     def try_padding(self) -> None:
         """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
         assert self._network is not None
         self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
         self._reset()
-
-    # Requests.
-
-    def _read(self, request: Generate | Chat | Tokenize) -> Prompt:
-        assert self._tokenizer is not None
-        return read_prompt(request, self._tokenizer, self.model.vocab_size, self._syntax)
-
-    def _streams(self, key: int, request: Generate | Chat, seed: int, prompt: Prompt, *, raw: bool) -> list[Stream]:
-        """One for each choice."""
-        room = self.model.context_len - len(prompt.tokens)
-        chats = isinstance(request, Chat)
-        continues = not chats or request.prefix or not request.add_generation_prompt
-        answers = [self._answer(request, prompt) if chats and not raw else None for _ in range(request.n)]
-        thinking = answers[0] is not None and answers[0].channel == "reasoning"
-        constraint = self._grammars.constraint(request, self._syntax, thinking)
-        stops = Strings(request.stop) if request.stop else None
-        return [
-            Stream(
-                key,
-                choice,
-                request,
-                (seed + choice) % (limits.MAX_INT + 1),
-                prompt=prompt.tokens,
-                max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
-                ends=self._ends,
-                detokenizer=self._detokenizer(prompt.tokens if continues else None),
-                answer=answer,
-                stops=stops,
-                constraint=constraint,
-                describe=self._describe,
-            )
-            for choice, answer in enumerate(answers)
-        ]
-
-    def _answer(self, request: Chat, prompt: Prompt) -> Answer:
-        reads_calls = bool(request.tools) and request.tool_choice != "none"
-        return Answer(self._syntax, self._syntax.start_state(prompt.opening), request.tools, reads_calls)
 
     # What a step gave.
 
@@ -223,8 +176,8 @@ class TextLane:
 
     def _batch(self) -> Generator:
         if self._generator is None:
-            assert self._network is not None
-            self._generator = Generator(self._network, self.rows, self._prompts_together, self._ends)
+            assert self._network is not None and self._intake is not None
+            self._generator = Generator(self._network, self.rows, self._prompts_together, self._intake.ends)
         return self._generator
 
     def _reset(self) -> None:

@@ -140,14 +140,16 @@ _SIGNS: Final = {
 """What tells the format in a template that mlx-lm knows no parser for."""
 
 
-def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat | None:
+def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
     """How a model writes its tool calls: as mlx-lm infers it, or in one of the formats that it does not know.
 
     A model whose own way is unknown, or that has none, can be told in the prompt how to write them: in Python, which
-    Gemma is used to, or in JSON. None: it has no chat template, and no conversation to be told in.
+    Gemma is used to, or in JSON.
     """
     if tokenizer.tool_parser is not None:
-        return FORMATS.get(tokenizer.tool_parser.__module__.rpartition(".")[2])
+        name = tokenizer.tool_parser.__module__.rpartition(".")[2]
+        if name in FORMATS:
+            return FORMATS[name]
     if model_type == "gpt_oss":
         return FORMATS["harmony"]
     templates = tokenizer.chat_template or ""
@@ -155,6 +157,4 @@ def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat | No
     for sign, name in _SIGNS.items():
         if sign in template:
             return FORMATS[name]
-    if not tokenizer.has_chat_template:
-        return None
     return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]

@@ -1,0 +1,14 @@
+"""Continuous batching on top of mlx-lm's generator, and the one package that touches that library's internals.
+
+mlx-lm (0.32) samples row by row when rows have different samplers, and computes, splits and evaluates full
+log-probabilities for every row of every step. The subclasses here sample all rows in one pass and compute nothing
+that nobody asked for, which makes them faster than the generator that they build on. Its prompt queue, its caches
+and its one-step-ahead evaluation are used as they are.
+"""
+
+from .caches import batches, prefill
+from .generator import Generator
+from .padding import takes_padding
+from .rows import Row
+
+__all__ = ["Generator", "Row", "batches", "prefill", "takes_padding"]

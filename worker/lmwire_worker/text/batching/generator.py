@@ -1,0 +1,82 @@
+"""The batch as a whole: its queue of prompts, and the rows that run."""
+
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+from mlx_lm.generate import BatchGenerator, PromptProcessingBatch
+from mlx_lm.models.cache import make_prompt_cache
+
+from .caches import LONGEST_SLICE, merge_rows, row_of
+from .rows import PromptRows, Row, RunningRows, Table
+
+
+class Generator(BatchGenerator):
+    """A batch of rows. Each `advance()` is one token for every running row and one slice for every prompt in work.
+
+    Args:
+        model: What mlx-lm loaded.
+        rows: Decoded together, at most.
+        prompts: Processed together, at most.
+        ends: The model's end-of-turn tokens.
+    """
+
+    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int]) -> None:
+        table = Table(ends)
+        super().__init__(
+            model,
+            sampler=table,
+            completion_batch_size=rows,
+            prefill_batch_size=prompts,
+            prefill_step_size=LONGEST_SLICE,
+        )
+        self._rows = table.rows
+        self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
+        self._generation_batch = RunningRows.empty(model, table)
+
+    def add(self, row: Row, prompt: list[int]) -> int:
+        """Queues a row and returns its uid."""
+        return self._insert(row, prompt, make_prompt_cache(self.model), [])
+
+    def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+        """Puts a row first in the queue whose cache holds all of its tokens but the last, and returns its uid.
+
+        The cache is the row's own from now on.
+        """
+        uid = self._insert(row, tokens[-1:], cache, tokens[:-1])
+        self._unprocessed_sequences.rotate(1)
+        return uid
+
+    def cache_of(self, uid: int) -> list[Any]:
+        """A copy of what a row's cache holds; the row's prompt is done but for its last token."""
+        batch = self._prompt_batch
+        index = batch.uids.index(uid)
+        cache = [row_of(layer, index) for layer in batch.prompt_cache]
+        mx.eval([layer.state for layer in cache])  # it would hold the whole batch otherwise
+        return cache
+
+    def _insert(self, row: Row, tokens: list[int], cache: list[Any], held: list[int]) -> int:
+        for layer in cache:
+            layer.merge = merge_rows
+        (uid,) = self.insert([tokens], caches=[cache], all_tokens=[held])
+        self._rows[uid] = row
+        return uid
+
+    def drop(self, uid: int) -> None:
+        """Forgets a row, wherever it stands."""
+        self.remove([uid])
+        del self._rows[uid]
+
+    def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
+        """One step: how far prompts came, and the rows that got a token."""
+        return self.next()
+
+    @property
+    def running(self) -> int:
+        """Rows whose prompt is done."""
+        return len(self._generation_batch)
+
+    @property
+    def prompts_in_work(self) -> int:
+        """Prompts that the next step processes a slice of."""
+        return min(self.prefill_batch_size, len(self._currently_processing) + len(self._unprocessed_sequences))

@@ -1,0 +1,149 @@
+"""The rows of a batch: prompts in work, and those that run, whose next tokens are sampled in one pass."""
+
+import copy
+from typing import Any, Protocol
+
+import mlx.core as mx
+from mlx_lm.generate import GenerationBatch, PromptProcessingBatch
+
+from lmwire_protocol.commands import Generation
+
+from ..constraints import Constraint, Masks
+from ..logprobs import Handle, Logprobs
+from ..penalties import EndBan, Penalties
+from ..sampling import BatchSampler
+from .caches import joinable, single
+
+
+class Row(Protocol):
+    """A request as the batch sees it."""
+
+    request: Generation
+    seed: int
+    prompt: list[int]
+    constraint: Constraint | None
+
+    def push(self, token: int, logprob: Handle | None) -> bool:
+        """Takes the row's next token. False: that was its last, and the row leaves the batch."""
+        ...
+
+
+class Table:
+    """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
+
+    def __init__(self, ends: set[int]) -> None:
+        self.rows: dict[int, Row] = {}
+        self.ends = ends
+
+    def __call__(self, logprobs: mx.array) -> mx.array:
+        raise RuntimeError(
+            "mlx-lm sampled by itself: its batch internals differ from those this module was written for"
+        )
+
+
+class _Batch:
+    """Rows that keep their caches' single form while there is one: it is faster, and as exact as alone."""
+
+    fallback_sampler: Any
+    """The table of rows."""
+    uids: list[int]
+    prompt_cache: list[Any]
+
+    def extend(self, batch: "_Batch") -> None:
+        for part in (self, batch) if self.uids else ():
+            part.prompt_cache = [joinable(cache) for cache in part.prompt_cache]
+        super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def filter(self, keep: list[int]) -> None:
+        super().filter(keep)  # pyright: ignore[reportAttributeAccessIssue]
+        if len(keep) == 1:
+            self.prompt_cache = [single(cache) for cache in self.prompt_cache]
+
+
+class RunningRows(_Batch, GenerationBatch):
+    """The running rows."""
+
+    _planned: list[int] | None = None
+
+    def _plan(self) -> None:
+        """Prepares the sampling of this composition of rows."""
+        self._planned = list(self.uids)
+        table: Table = self.fallback_sampler
+        self._rows = rows = [table.rows[uid] for uid in self.uids]
+        requests = [row.request for row in rows]
+        sampled = [len(history) + 1 - len(row.prompt) for row, history in zip(rows, self.tokens, strict=True)]
+        self._penalise = Penalties(requests, self.tokens)
+        self._ban = EndBan(requests, sampled, table.ends)
+        self._masks = Masks([row.constraint for row in rows])
+        self._sample = BatchSampler(requests, [row.seed for row in rows], [len(t) for t in self.tokens], table.ends)
+        self._look = Logprobs(requests)
+
+    def _step(self) -> tuple[list[int], list[Any]]:
+        """Starts the next token's evaluation and returns the token before it, of each row, and its handle."""
+        if self._planned != self.uids:
+            self._plan()
+        inputs = self._current_tokens = self._next_tokens
+        handles = self._next_logprobs  # mlx-lm filters and joins them with the rows
+        raw = self.model(inputs[:, None], cache=self.prompt_cache)[:, -1, :]
+        logits = self._ban(self._penalise(raw, inputs))
+        if not self._masks.idle:
+            mx.async_eval(logits)  # runs while the masks are made
+            logits = self._masks(logits, inputs.tolist())  # pyright: ignore[reportArgumentType]
+        self._next_tokens = self._sample(logits)
+        self._next_logprobs = self._look(raw, self._next_tokens)
+        mx.async_eval(self._next_tokens, self._look.pending)
+        tokens: Any = inputs.tolist()
+        for history, token in zip(self.tokens, tokens, strict=True):
+            history.append(token)
+        return tokens, handles
+
+    def next(self) -> list[Any]:
+        """One token for each row; returns the rows (`Row`), of which those that ended have left the batch."""
+        if not self.uids:
+            return []
+        before, handles = self._next_tokens, self._next_logprobs
+        try:
+            tokens, handles = self._step()
+        except Exception:
+            if self._planned == self.uids:
+                self._push(before.tolist(), handles)  # they were there before the failure, which may come of them
+            raise
+        rows = self._rows
+        keep = self._push(tokens, handles)
+        if len(keep) < len(rows):
+            for uid in set(self.uids).difference(self.uids[index] for index in keep):
+                del self.fallback_sampler.rows[uid]
+            self.filter(keep)
+        return rows
+
+    def _push(self, tokens: Any, handles: list[Any]) -> list[int]:
+        """Gives each row its token; which ones go on."""
+        together = zip(self._rows, tokens, handles, strict=True)
+        return [index for index, (row, token, handle) in enumerate(together) if row.push(token, handle)]
+
+
+class PromptRows(_Batch, PromptProcessingBatch):
+    """The prompts in work."""
+
+    def split(self, indices: list[int]) -> "PromptRows":
+        """Parts with some prompts. mlx-lm copies all caches for that, which needs no copy when all leave."""
+        if len(indices) < len(self.uids):
+            return super().split(indices)
+        leaving = copy.copy(self)
+        self.__dict__.update(self.empty(self.model, self.fallback_sampler, self.prefill_step_size).__dict__)
+        return leaving
+
+    def generate(self, tokens: list[list[int]]) -> RunningRows:
+        """Makes running rows of prompts that miss their last token only."""
+        return RunningRows(
+            self.model,
+            self.uids,
+            mx.array([last for (last,) in tokens]),
+            self.prompt_cache,
+            self.tokens,
+            self.samplers,
+            self.fallback_sampler,
+            self.logits_processors,
+            self.stop_sequences,
+            self.max_tokens,
+        )

@@ -1,0 +1,94 @@
+"""From a request to the streams that answer it, on one model's tokenizer."""
+
+import contextlib
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
+
+from ..lane import Model
+from .answers import REASONING, Answer, Syntax
+from .constraints import Grammars
+from .detokenizer import make_detokenizers
+from .logprobs import Describe
+from .penalties import check_logit_bias
+from .prompts import Prompt, read_prompt
+from .scanner import Strings
+from .stream import Stream
+from .tools import find_format
+
+
+class Intake:
+    """Reads requests.
+
+    Args:
+        tokenizer: The model's own.
+        model: What is reported of it.
+    """
+
+    def __init__(self, tokenizer: TokenizerWrapper, model: Model) -> None:
+        self.ends = set(tokenizer.eos_token_ids)
+        """The model's end-of-turn tokens."""
+        self._model = model
+        self._tokenizer = tokenizer
+        self._detokenizer, token_bytes = make_detokenizers(tokenizer)
+        self._describe = Describe(token_bytes)
+        self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
+        self._grammars = Grammars(tokenizer, model.vocab_size, self.ends)
+
+    def prepare(self) -> None:
+        """Does now what the first structured answer would hold all others up for: about a second with 150k tokens."""
+        with contextlib.suppress(RequestError):  # the requests that need it are told
+            self._grammars.prepare()
+
+    def read(self, request: Generate | Chat | Tokenize) -> Prompt:
+        """A request's prompt.
+
+        Raises:
+            RequestError: invalid_request, unsupported.
+        """
+        return read_prompt(request, self._tokenizer, self._model.vocab_size, self._syntax)
+
+    def streams(self, key: int, request: Generate | Chat, seed: int, *, raw: bool) -> list[Stream]:
+        """A stream for each choice; see `Lane.add`.
+
+        Raises:
+            RequestError: invalid_request, unsupported, context_overflow.
+        """
+        prompt = self.read(request)
+        check_logit_bias(request, self._model.vocab_size)
+        room = self._model.context_len - len(prompt.tokens)
+        if room < 0:
+            context = self._model.context_len
+            problem = f"the prompt has {len(prompt.tokens)} tokens, and this model's context holds {context}"
+            raise RequestError("context_overflow", problem)
+        state = None if raw or isinstance(request, Generate) else self._syntax.start_state(prompt.opening)
+        constraint = self._grammars.constraint(request, self._syntax, state == REASONING)
+        stops = Strings(request.stop) if request.stop else None
+        return [
+            Stream(
+                key,
+                choice,
+                request,
+                (seed + choice) % (limits.MAX_INT + 1),
+                prompt=prompt.tokens,
+                max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
+                ends=self.ends,
+                detokenizer=self._detokenizer(prompt.tokens if _continues(request) else None),
+                answer=None if state is None else self._answer(request, state),
+                stops=stops,
+                constraint=constraint,
+                describe=self._describe,
+            )
+            for choice in range(request.n)
+        ]
+
+    def _answer(self, request: Generate | Chat, state: str) -> Answer:
+        assert isinstance(request, Chat), "a text that is continued has no channels"
+        reads_calls = bool(request.tools) and request.tool_choice != "none"
+        return Answer(self._syntax, state, request.tools, reads_calls)
+
+
+def _continues(request: Generate | Chat) -> bool:
+    """Whether the answer goes on with a text of the prompt, and so may begin with a space."""
+    return isinstance(request, Generate) or bool(request.prefix) or not request.add_generation_prompt
