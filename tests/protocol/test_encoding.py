@@ -137,3 +137,7 @@ def test_a_number_that_json_cannot_carry_is_refused_and_not_left_out() -> None:
     for value in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="temperature"):
             encode_command("1", Generate(prompt="x", temperature=value))
+        with pytest.raises(ValueError, match=r"logit_bias\.7: "):
+            encode_command("1", Generate(prompt="x", logit_bias={7: value}))
+        with pytest.raises(ValueError, match=r"template_args\.list\[1\]: "):
+            encode_command("1", Chat(messages=[Message("user", "x")], template_args={"list": [None, value]}))
