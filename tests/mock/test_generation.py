@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import FEATURES, Chat, Generate, Load, RequestError, Tokenize, decode_command
-from lmwire_worker.lane import CallPiece, Outcome, Piece
+from lmwire_worker.lane import CallPiece, Failed, Outcome, Piece
 from lmwire_worker.mock import MockEngine, MockLane
-from lmwire_worker.mock.replies import Answer, Call, Reply
+from lmwire_worker.mock.replies import Answer, Call, Failure, Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
 
 Json = dict[str, Any]
@@ -114,6 +114,15 @@ def test_the_lane_has_room_again_when_the_last_choice_has_ended() -> None:
     mock = lane()
     for _ in range(2):
         play(mock, Generate(prompt="a b", n=2))
+
+
+def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
+    mock = lane(Rule(Reply(choices=[Answer(text="a"), Answer(text="a b c")], error=Failure("engine_error"))))
+    mock.add(KEY, Generate(prompt="x", n=2), 1)
+    outcomes: list[Outcome] = []
+    while not (outcomes and isinstance(outcomes[-1], Failed)):
+        outcomes += mock.step()
+    assert [gather(outcomes, choice).content for choice in range(2)] == ["a", "a b c"]
 
 
 # Channels.
