@@ -27,8 +27,10 @@ class Intake:
     """
 
     def __init__(self, tokenizer: TokenizerWrapper, model: Model) -> None:
-        self.ends = set(tokenizer.eos_token_ids)
+        self.ends = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
         """The model's end-of-turn tokens."""
+        self.structural = self.ends.union(tokenizer.encode("\n", add_special_tokens=False))
+        """What XTC leaves alone: an answer would never end, and never begin a line, as soon as it is sure to."""
         self._model = model
         self._tokenizer = tokenizer
         self._detokenizer, token_bytes = make_detokenizers(tokenizer)

@@ -177,7 +177,10 @@ class TextLane:
     def _batch(self) -> Generator:
         if self._generator is None:
             assert self._network is not None and self._intake is not None
-            self._generator = Generator(self._network, self.rows, self._prompts_together, self._intake.ends)
+            tokens = self._intake
+            self._generator = Generator(
+                self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural
+            )
         return self._generator
 
     def _reset(self) -> None:

@@ -19,10 +19,11 @@ class Generator(BatchGenerator):
         rows: Decoded together, at most.
         prompts: Processed together, at most.
         ends: The model's end-of-turn tokens.
+        structural: Tokens that XTC leaves alone.
     """
 
-    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int]) -> None:
-        table = Table(ends)
+    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int]) -> None:
+        table = Table(ends, structural)
         super().__init__(
             model,
             sampler=table,

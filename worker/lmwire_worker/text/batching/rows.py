@@ -31,9 +31,10 @@ class Row(Protocol):
 class Table:
     """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
 
-    def __init__(self, ends: set[int]) -> None:
+    def __init__(self, ends: set[int], structural: set[int]) -> None:
         self.rows: dict[int, Row] = {}
         self.ends = ends
+        self.structural = structural
 
     def __call__(self, logprobs: mx.array) -> mx.array:
         raise RuntimeError(
@@ -75,7 +76,9 @@ class RunningRows(_Batch, GenerationBatch):
         self._penalise = Penalties(requests, self.tokens)
         self._ban = EndBan(requests, sampled, table.ends)
         self._masks = Masks([row.constraint for row in rows])
-        self._sample = BatchSampler(requests, [row.seed for row in rows], [len(t) for t in self.tokens], table.ends)
+        self._sample = BatchSampler(
+            requests, [row.seed for row in rows], [len(t) for t in self.tokens], table.structural
+        )
         self._look = Logprobs(requests)
 
     def _step(self) -> tuple[list[int], list[Any]]:
