@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from . import events
 from .formats import Format
+from .framing import json_bytes
 from .limits import (
     CLIENT_BYTES,
     LOGIT_BIASES,
@@ -17,6 +18,7 @@ from .limits import (
     PROTOCOL_VERSION,
     STOP_BYTES,
     STOP_STRINGS,
+    STOP_TOLD_BYTES,
     TOOLS,
     TOP_LOGPROBS,
 )
@@ -126,7 +128,8 @@ class Generation(Command, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
         Meta(max_length=STOP_STRINGS),
     ] = []
-    """End before the first of these strings, in the content or in the reasoning; at most 1,024 bytes each."""
+    """End before the first of these strings, in the content or in the reasoning; at most 1,024 bytes each, and with n
+    above 1 at most 3,072 bytes in their JSON form."""
     include_stop: bool = False
     """Show the stop string that ended it."""
     logprobs: bool = False
@@ -144,6 +147,8 @@ class Generation(Command, frozen=True, kw_only=True):
         for index, text in enumerate(self.stop):
             if len(text.encode()) > STOP_BYTES:
                 raise ValueError(f"stop[{index}]: must be a string of 1 to {STOP_BYTES:,} bytes")
+            if self.n > 1 and json_bytes(text) > STOP_TOLD_BYTES:
+                raise ValueError(f"stop[{index}]: must be up to {STOP_TOLD_BYTES:,} bytes in JSON when `n` is above 1")
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: must be 0 to max_tokens, which is {self.max_tokens}")
         if self.top_logprobs and not self.logprobs:

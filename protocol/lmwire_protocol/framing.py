@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 PREFIX_BYTES = 1024
 """How much of an over-long line is kept: enough to recover an id that stands first."""
 
@@ -75,3 +77,8 @@ def escape_separators(line: bytes) -> bytes:
     if b"\xc2\x85" in line:
         line = line.replace(b"\xc2\x85", b"\\u0085")
     return line
+
+
+def json_bytes(text: str) -> int:
+    """The length of a text as JSON on the wire, quotes included."""
+    return len(escape_separators(msgspec.json.encode(text)))

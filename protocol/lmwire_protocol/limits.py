@@ -46,6 +46,9 @@ STOP_STRINGS = 16
 STOP_BYTES = 1024
 """One stop string, at least 1 byte."""
 
+STOP_TOLD_BYTES = 3 * 1024
+"""The JSON form of one stop string where there are several choices, each of whose ends names one in the same line."""
+
 LOGIT_BIASES = 1024
 """Tokens with a bias of one request, a count."""
 

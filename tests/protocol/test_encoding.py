@@ -98,6 +98,29 @@ def test_a_sentence_is_cut_only_when_it_is_too_long_and_then_says_so(text: str) 
     assert cut == text or cut.endswith("…")
 
 
+def test_the_account_of_the_most_choices_with_the_longest_stop_strings_is_a_line() -> None:
+    longest = "\x01" * 511
+    chosen = Generate(prompt="a", n=16, stop=[longest]).stop[0]
+    choice = events.Choice(finish_reason="tool_calls", completion_tokens=limits.MAX_INT, stop=chosen)
+    done = events.ResultDone(
+        id="\x01" * 128,
+        finish_reason="tool_calls",
+        stop=chosen,
+        seed=limits.MAX_INT,
+        usage=events.Usage(limits.MAX_INT, limits.MAX_INT, limits.MAX_INT, limits.MAX_INT),
+        timings=events.Timings(**dict.fromkeys(events.Timings.__struct_fields__, 1e15 / 7)),
+        choices=[choice] * 16,
+    )
+    assert len(encode_event(done)) < limits.LINE_OUT_BYTES
+
+
+@pytest.mark.parametrize("text", ["\x01" * 512, "\u2028" * 200 + "\x01" * 400])
+def test_a_stop_string_that_many_choices_could_not_all_name_in_a_line_is_refused(text: str) -> None:
+    assert Generate(prompt="a", stop=[text]).stop == [text]
+    with pytest.raises(ValueError, match=r"stop\[0\]: .* 3,072 bytes in JSON"):
+        Generate(prompt="a", n=2, stop=[text])
+
+
 def test_a_sentence_with_lone_surrogates_is_still_written() -> None:
     assert clip("no such file: \udcff") == "no such file: ?"
 
