@@ -21,6 +21,7 @@ from lmwire_protocol import (
     clip,
     decode_command,
     decode_object,
+    encode_calls,
     encode_command,
     encode_event,
     encode_tokens,
@@ -77,6 +78,39 @@ def test_no_piece_exceeds_its_own_limits(id: str, text: str, token_ids: list[int
     for piece in tokens(id, text, token_ids):
         assert len(msgspec.json.encode(piece.token)) <= limits.TEXT_BYTES
         assert len(piece.token_ids) <= limits.TOKEN_IDS
+
+
+ENTRIES = st.builds(
+    lambda unit, tops: events.Logprob(1, unit * 256, -0.5, top=[events.TopLogprob(2, unit * 256, -1.0)] * tops),
+    HEAVY,
+    st.integers(0, 20),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS, st.lists(ENTRIES, max_size=40))
+def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
+    text: str, logprobs: list[events.Logprob]
+) -> None:
+    lines = list(encode_tokens("\x01" * 128, text, list(range(len(logprobs))), 15, "reasoning", logprobs))
+    pieces = [msgspec.json.decode(line, type=events.Token) for line in lines]
+    assert max(map(len, lines)) < limits.LINE_OUT_BYTES
+    assert all(len(piece.token_ids) == len(piece.logprobs or ()) for piece in pieces)
+    assert "".join(piece.token for piece in pieces) == text
+    assert [entry for piece in pieces for entry in piece.logprobs or ()] == logprobs
+    assert {(piece.choice, piece.channel) for piece in pieces} == {(15, "reasoning")}
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments: str) -> None:
+    call = events.ToolCall(id="1", index=2, call_id="c", name="look", arguments=arguments, complete=True)
+    lines = encode_calls(call).splitlines(keepends=True)
+    pieces = [msgspec.json.decode(line, type=events.ToolCall) for line in lines]
+    assert max(map(len, lines)) < limits.LINE_OUT_BYTES
+    assert "".join(piece.arguments for piece in pieces) == arguments
+    assert [piece.complete for piece in pieces] == [*[None] * (len(pieces) - 1), True]
+    assert [(piece.call_id, piece.name) for piece in pieces] == [("c", "look"), *[(None, None)] * (len(pieces) - 1)]
 
 
 def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:
