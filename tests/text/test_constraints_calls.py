@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from constrained import Speaker, tool, write_tokenizer
 from lmwire_protocol import Chat, RequestError, Tool
@@ -31,6 +32,7 @@ SPECIAL = {
     "gemma4": ["<|tool_call>", "<tool_call|>", '<|"|>'],
     "function_gemma": ["<start_function_call>", "<end_function_call>", "<escape>"],
     "llama3_json": ["<|python_tag|>"],
+    "muse_spark": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"],
 }
 """Markers that are special tokens in models of that format."""
 PLAIN = ["<tool_call>", "</tool_call>", "</parameter>", "</param>", "</arg_value>", "</longcat_arg_value>"]
@@ -217,11 +219,50 @@ def test_a_model_without_a_way_to_call_tools_cannot_be_made_to(speaker_of: Speak
     assert (refusal.value.code, refusal.value.field) == ("unsupported", "tool_choice")
 
 
+def test_messages_of_muse_spark_go_to_the_function_or_the_user(speaker_of: SpeakerOf) -> None:
+    tokenizer = speaker_of("muse_spark").tokenizer
+    tokenizer._response_format = RESPONSE_FORMAT
+    speaker = Speaker(tokenizer, FORMATS["muse_spark"])
+    for request in (
+        chat(tool_choice="required", parallel_tool_calls=False),
+        chat(format=RegexFormat("[a-z]{3}"), tool_choice="none"),
+    ):
+        answers = [read(speaker, speaker.say(request, seed)) for seed in range(12)]
+        assert {bool(answer.reasoning) for answer in answers} == {True, False}
+        assert all(answer.calls or re.fullmatch("[a-z]{3}", answer.content) for answer in answers)
+
+
+def test_a_family_of_messages_that_is_not_known_cannot_be_held_to_a_format(speaker_of: SpeakerOf) -> None:
+    speaker = speaker_of("harmony")
+    speaker = Speaker(speaker.tokenizer, None, "gpt_oss")
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(chat(format=RegexFormat("a"), tool_choice="none"))
+    assert refusal.value.code == "unsupported"
+
+
+def test_a_format_beside_a_required_call_must_be_right_all_the_same(speaker_of: SpeakerOf) -> None:
+    with pytest.raises(RequestError) as refusal:
+        speaker_of("json_tools").constraint(chat(tool_choice="required", format=RegexFormat("(")))
+    assert refusal.value.field == "format.pattern"
+
+
+@pytest.mark.parametrize("name", ("json_tools", "qwen3_coder"))
+def test_arguments_are_an_object_even_if_their_schema_does_not_say_so(speaker_of: SpeakerOf, name: str) -> None:
+    tools = [
+        Tool(function=Function(name="f", parameters={"properties": {"x": {"type": "boolean"}}, "required": ["x"]}))
+    ]
+    (call,) = read(
+        speaker_of(name), speaker_of(name).say(chat(tools=tools, tool_choice=NamedTool(name="f"))), tools
+    ).calls
+    assert call[1]["x"] in (True, False)
+
+
 @pytest.mark.parametrize(
     ("name", "schema", "path"),
     [
         ("json_tools", {"properties": {"x": {"not": {}}}}, "parameters.properties.x.not"),
         ("qwen3_coder", {"properties": {"x": {"type": "string", "pattern": "a"}}}, "parameters.properties.x.pattern"),
+        ("json_tools", {"type": "string"}, "parameters.type"),
         ("qwen3_coder", {"properties": {"x": {"anyOf": [{"type": "null"}]}}}, "parameters.properties.x"),
         ("minimax_m2", {"minProperties": 1}, "parameters.minProperties"),
         ("glm47", {"properties": {"<x>": {"type": "string"}}}, "parameters.properties.<x>"),

@@ -1,21 +1,16 @@
 """The grammar of a whole answer: its thought, then what it says or what it calls."""
 
 import json
-from typing import Final
 
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.messages import NamedTool
 
 from ..answers import Syntax
 from .calls import Calls, check_form, enforced, offered
-from .formats import format_grammar
+from .formats import check_format, format_grammar
+from .frames import frame_of
 from .rules import Rules
 from .vocabulary import Vocabulary
-
-CONTENT_MARKERS: Final = {"harmony": "<|channel|>final<|message|>", "kimi_k3": "<|open|>response<|sep|>"}
-"""What stands before the content, in families of models that mark it; by the name of their format of tool calls."""
-TURN_MARKERS: Final = {"harmony": "<|start|>assistant"}
-"""Likewise, what stands behind the thought."""
 
 
 def answer_grammar(request: Generate | Chat, syntax: Syntax, thinking: bool, vocabulary: Vocabulary) -> str | None:
@@ -34,13 +29,15 @@ def answer_grammar(request: Generate | Chat, syntax: Syntax, thinking: bool, voc
     calls, alone = _calls(request, syntax, vocabulary) if isinstance(request, Chat) else (None, False)
     if content is None and calls is None:
         return None
-    rules = Rules(vocabulary)
-    family = syntax.tools.name if syntax.tools else ""
-    said = "" if content is None or alone else f"{rules.literal(CONTENT_MARKERS.get(family, ''))} @content"
-    called = "" if calls is None else "@calls"
-    thought = _thought(rules, request, syntax, thinking, rules.literal(TURN_MARKERS.get(family, "")))
+    if request.format is not None and alone:  # it says nothing about calls, but must be right
+        check_format(request.format, vocabulary)
+        content = None
+    rules, frame = Rules(vocabulary), frame_of(syntax)
+    said = None if content is None else f"{rules.literal(frame.content)} @content"
+    called = None if calls is None else "@calls"
+    thought = _thought(rules, request, syntax, thinking, rules.literal(frame.behind_thought))
     main = rules.grammar(f"{thought} ({' | '.join(filter(None, (called, said)))})")
-    parts = {"answer": main, "calls": calls, "content": content if said else None}
+    parts = {"answer": main, "calls": calls, "content": content}
     return json.dumps({"grammars": [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]})
 
 
@@ -56,7 +53,7 @@ def _calls(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[str |
     named = choice.name if isinstance(choice, NamedTool) else None
     schemas = enforced(tools, named, vocabulary) if alone else offered(tools, form, vocabulary)
     many = request.parallel_tool_calls and named is None
-    calls = Calls(tools, schemas, form, many, vocabulary)
+    calls = Calls(tools, schemas, form, frame_of(syntax), many, vocabulary)
     return calls.alone() if alone or request.format else calls.among_text(), alone
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .parameters import NOTES, RawText, parameters, unsupported
+from .parameters import NOTES, RawText, checked_name, parameters, unsupported
 from .rules import Rules, quoted
 
 NAME: Final = re.compile(r"[^\s,:{}\[\]<>\"']+")
@@ -20,11 +20,11 @@ class GemmaCall:
     """What stands at both ends of a string."""
 
     def __call__(self, rules: Rules, name: str, schema: dict[str, Any], path: str) -> str:
-        self._check(name, f"{path}.name")
+        checked_name(name, NAME, f"{path}.name")
         return f"{quoted(f'call:{name}')} {self._object(rules, schema, f'{path}.parameters')}"
 
-    def _value(self, rules: Rules, schema: dict[str, Any], path: str) -> str:
-        kind = schema.get("type")
+    def _value(self, rules: Rules, schema: Any, path: str) -> str:
+        kind = schema.get("type") if isinstance(schema, dict) else None
         if kind == "string":
             return f"{rules.literal(self.quote)} {RawText().rule(rules, schema, path, self.quote)}"
         if kind == "array":
@@ -49,11 +49,7 @@ class GemmaCall:
     def _object(self, rules: Rules, schema: dict[str, Any], path: str) -> str:
         items = []
         for parameter in parameters(schema, path):
-            self._check(parameter.name, parameter.path)
+            checked_name(parameter.name, NAME, parameter.path)
             value = self._value(rules, parameter.schema, parameter.path)
             items.append((rules.rule(f"{quoted(f'{parameter.name}:')} {value}"), parameter.required))
         return rules.rule(f'"{{" {rules.sequence(items, ",")} "}}"')
-
-    def _check(self, name: str, path: str) -> None:
-        if not NAME.fullmatch(name):
-            raise unsupported(path, f"{name!r} cannot be written in this model's tool calls")

@@ -3,18 +3,17 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from keyword import iskeyword
+from keyword import kwlist
 from typing import Any, Final
 
 from .gemma import GemmaCall
-from .parameters import Parameter, RawText, loosened, parameters, unsupported
+from .parameters import Parameter, RawText, checked_name, loosened, parameters, unsupported
 from .rules import Rules, quoted
 
 TAG_NAME: Final = re.compile(r"[^\s<>\"'=:/]+")
 PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
-WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 SPACES: Final = {"item_separator": ", ", "key_separator": ": "}
 NUMBER: Final = "\0"
 """Stands for any number in fixed text."""
@@ -64,7 +63,7 @@ class _WithJson:
         name = quoted(name) if self.names is None else checked_name(name, self.names, f"{path}.name")
         parts = [
             _fixed(rules, f"{self.before}{name}{self.middle}"),
-            rules.json(schema or NO_PARAMETERS, **(SPACES if self.spaced else {})),
+            rules.json(schema, **(SPACES if self.spaced else {})),
             rules.literal(self.after),
         ]
         return " ".join(filter(None, parts))
@@ -116,13 +115,8 @@ class _Tagged:
 
 
 def _fixed(rules: Rules, text: str) -> str:
+    """An expression for fixed text with numbers in it."""
     return " /[0-9]{1,4}/ ".join(map(rules.literal, text.split(NUMBER)))
-
-
-def checked_name(name: str, names: re.Pattern[str], path: str) -> str:
-    if not names.fullmatch(name) or iskeyword(name):
-        raise unsupported(path, f"{name!r} cannot be written in this model's tool calls")
-    return name
 
 
 def _key_value(prefix: str = "", line: str = "") -> Layout:
@@ -132,24 +126,20 @@ def _key_value(prefix: str = "", line: str = "") -> Layout:
     return Layout(tagged, again="\n" if line else "")
 
 
-def _python(separator: str) -> _Tagged:
-    return _Tagged(
-        "{}(",
-        "{}=",
-        "",
-        ")",
-        mixed=True,
-        separator=separator,
-        names=DOTTED_WORD,
-        parameter_names=WORD,
-        json_options=SPACES | PYTHON_ESCAPES,
-    )
-
-
-_JSON: Final = _WithJson('{"name": ', ', "arguments": ', "}")
+_PYTHON: Final = _Tagged(
+    "{}(",
+    "{}=",
+    "",
+    ")",
+    mixed=True,
+    separator=", ",
+    names=DOTTED_WORD,
+    parameter_names=PYTHON_NAME,
+    json_options=SPACES | PYTHON_ESCAPES,
+)
 
 LAYOUTS: Final[dict[str, Layout]] = {
-    "json_tools": Layout(_JSON, before="\n", after="\n", again="\n"),
+    "json_tools": Layout(_WithJson('{"name": ', ', "arguments": ', "}"), before="\n", after="\n", again="\n"),
     "llama3_json": Layout(_WithJson('{"name": ', ', "parameters": ', "}")),
     "mistral": Layout(_WithJson("", "[ARGS]", names=PATH_NAME), again=""),
     "kimi_k2": Layout(
@@ -219,8 +209,8 @@ LAYOUTS: Final[dict[str, Layout]] = {
         before="\n",
         between="",
     ),
-    "pythonic": Layout(_python(", "), before="[", between=", ", after="]"),
-    "gemma3_code": Layout(_python(", "), before="\n", between="\n"),
+    "pythonic": Layout(_PYTHON, before="[", between=", ", after="]"),
+    "gemma3_code": Layout(_PYTHON, before="\n", between="\n"),
     "gemma4": Layout(GemmaCall('<|"|>'), again=""),
     "function_gemma": Layout(GemmaCall("<escape>"), again=""),
 }

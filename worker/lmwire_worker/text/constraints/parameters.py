@@ -1,5 +1,6 @@
 """A tool's parameters one by one, for formats that write each between marks of its own."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -117,6 +118,17 @@ class RawText:
         trimmed = self.trimmed and text != text.strip()
         null = self.null and text.lower() == "null"
         return not trimmed and not null and not any(mark in text for mark in banned)
+
+
+def checked_name(name: str, names: re.Pattern[str], path: str) -> str:
+    """The name, if it is one of `names`.
+
+    Raises:
+        RequestError: unsupported.
+    """
+    if not names.fullmatch(name):
+        raise unsupported(path, f"{name!r} cannot be written in this model's tool calls")
+    return name
 
 
 def unsupported(path: str, problem: str) -> RequestError:
