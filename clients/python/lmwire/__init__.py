@@ -9,6 +9,8 @@
                 print(piece.text, end="", flush=True)
         print(stream.result.finish_reason)
 
+A piece's `text` is the answer's, its `reasoning` the thought's before it. `stream.answer()` is the whole answer, with
+`tool_calls`, `logprobs` and `message`, which continues the conversation; `answers()` are all that `n` asked for.
 `AsyncWorker` is the same for asyncio. `Supervisor` and `AsyncSupervisor` start a worker again when it has died.
 Importing the package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
 """
