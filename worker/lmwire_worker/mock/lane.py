@@ -49,6 +49,13 @@ class _Row:
 
     def advance(self, now: float) -> list[Outcome]:
         """What is due by now, of each choice one thing."""
+        outcomes = self._play(now)
+        while not self.players and self.open:
+            self.players = next(self._scenes)
+            outcomes = outcomes or self._play(now)
+        return outcomes
+
+    def _play(self, now: float) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for player in self.players.copy():
             if player.due > now:
@@ -63,8 +70,6 @@ class _Row:
                 if has_ended(act):
                     self.players.remove(player)
                     self.open -= 1
-        if not self.players and self.open:
-            self.players = next(self._scenes)
         return outcomes
 
 
