@@ -33,10 +33,9 @@ class Masks:
         free from then on.
 
         Args:
-            logits: Need not be evaluated: the masks are made meanwhile.
+            logits: May be under evaluation: the masks are made meanwhile.
             newest: Each row's newest token; at a constraint's first call the prompt's last one.
         """
-        mx.async_eval(logits)
         _consume([(c.matcher, newest[row]) for row, c in self._constrained if c.push(newest[row])])
         bound = [(row, constraint) for row, constraint in self._constrained if constraint.binds]
         if not bound:
