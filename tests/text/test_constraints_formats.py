@@ -126,6 +126,15 @@ def test_a_wrong_format_is_refused_by_its_path(speaker: Speaker, format: Format,
     assert (refusal.value.code, refusal.value.field) == ("invalid_request", path)
 
 
+def test_a_refusal_says_what_is_wrong(speaker: Speaker) -> None:
+    with pytest.raises(RequestError, match=r"^`format.pattern`: regex parse error: unclosed group$"):
+        speaker.constraint(generate(RegexFormat("(a")))
+    with pytest.raises(RequestError, match=r"^`format.schema.pattern`: regex parse error: look-around, "):
+        speaker.constraint(generate(JsonSchemaFormat({"type": "string", "pattern": "(?!a)"})))
+    with pytest.raises(RequestError, match=r"^`format.schema.*there is no text that satisfies it$"):
+        speaker.constraint(generate(JsonSchemaFormat({"$ref": "#"})))
+
+
 def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
     assert speaker.grammars.constraint(Generate(prompt="x"), speaker.syntax, False) is None
 

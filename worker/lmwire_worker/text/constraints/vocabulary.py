@@ -126,6 +126,8 @@ def _sentence(error: str) -> str:
     """An error of llguidance without its picture of the grammar."""
     if error.startswith("NoExtension"):
         return "there is no text that satisfies it"
+    if "regex parse error:" in error:  # its picture may be long, and does not survive on one line
+        return f"regex parse error: {error.rpartition('error: ')[2].partition(chr(10))[0]}"
     text = error.partition("\n   1 |")[0].partition("\n<state>")[0]
     text = " ".join(text.rpartition("failed to compile JSON schema: ")[2].split())
     return text if len(text) <= FAULT_CHARACTERS else f"{text[:FAULT_CHARACTERS]} …"
