@@ -73,9 +73,7 @@ def test_a_prompt_that_brings_its_beginning_of_text_token_gets_no_second_one(tmp
 
 
 def test_a_message_in_parts_is_their_text(lane_of: LaneOf) -> None:
-    parts = Chat(
-        messages=[Message(role="user", content=[TextPart("one "), TextPart("two")])], max_tokens=8
-    )
+    parts = Chat(messages=[Message(role="user", content=[TextPart("one "), TextPart("two")])], max_tokens=8)
     in_parts, whole = ask(lane_of("qwen3"), parts, chat("one two", max_tokens=8))
     assert in_parts == whole
 
