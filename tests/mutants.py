@@ -199,14 +199,13 @@ def floods_with_progress() -> None:
 
 def change_pieces(change: Callable[[Piece], object]) -> None:
     """Has every piece of text changed on its way out."""
-    show = session._Voice.show
+    show = session._Voice.tokens
 
-    def show_changed(self: Any, outbox: Outbox, request: Any, outcome: Piece | CallPiece) -> None:
-        if isinstance(outcome, Piece):
-            change(outcome)
-        show(self, outbox, request, outcome)
+    def show_changed(self: Any, outbox: Outbox, request: Any, piece: Piece) -> None:
+        change(piece)
+        show(self, outbox, request, piece)
 
-    session._Voice.show = show_changed
+    session._Voice.tokens = show_changed
 
 
 @mutant("N-3", "n-3-choices")
@@ -370,14 +369,13 @@ def tells_what_was_only_to_be_counted() -> None:
 
 def change_calls(change: Callable[[CallPiece], object]) -> None:
     """Has every piece of a call changed on its way out."""
-    show = session._Voice.show
+    show = session._Voice.call
 
-    def show_changed(self: Any, outbox: Outbox, request: Any, outcome: Piece | CallPiece) -> None:
-        if isinstance(outcome, CallPiece):
-            change(outcome)
-        show(self, outbox, request, outcome)
+    def show_changed(self: Any, outbox: Outbox, request: Any, piece: CallPiece) -> None:
+        change(piece)
+        show(self, outbox, request, piece)
 
-    session._Voice.show = show_changed
+    session._Voice.call = show_changed
 
 
 @mutant("P-4", "p-1-required")

@@ -1,7 +1,7 @@
 """Commands and events to lines. Every event line stays under `LINE_OUT_BYTES`, whatever it carries."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -54,30 +54,29 @@ def encode_event(event: Event) -> bytes:
 def encode_tokens(
     id: str,
     text: str,
-    token_ids: Sequence[int],
+    token_ids: list[int],
     choice: int = 0,
     channel: Channel = "content",
-    logprobs: Sequence[Logprob] | None = None,
-) -> Iterator[bytes]:
+    logprobs: list[Logprob] | None = None,
+) -> bytes:
     """Token events as lines: one, or as many as the limits make of it."""
-    while True:
-        characters, count = _TEXT_CHARACTERS, TOKEN_IDS
-        if logprobs is not None:
-            characters, count = _fit(logprobs)
-        yield encode_event(
-            Token(
-                id=id,
-                token=text[:characters],
-                token_ids=list(token_ids[:count]),
-                choice=choice,
-                channel=channel,
-                logprobs=None if logprobs is None else list(logprobs[:count]),
-            )
+    if logprobs is None and len(text) <= _TEXT_CHARACTERS and len(token_ids) <= TOKEN_IDS:
+        return encode_event(Token(id=id, token=text, token_ids=token_ids, choice=choice, channel=channel))
+    lines: list[bytes] = []
+    while text or token_ids or not lines:
+        characters, count = (_TEXT_CHARACTERS, TOKEN_IDS) if logprobs is None else _fit(logprobs)
+        token = Token(
+            id=id,
+            token=text[:characters],
+            token_ids=token_ids[:count],
+            choice=choice,
+            channel=channel,
+            logprobs=None if logprobs is None else logprobs[:count],
         )
+        lines.append(encode_event(token))
         text, token_ids = text[characters:], token_ids[count:]
         logprobs = None if logprobs is None else logprobs[count:]
-        if not text and not token_ids:
-            return
+    return b"".join(lines)
 
 
 def encode_calls(call: ToolCall) -> bytes:

@@ -51,7 +51,7 @@ class Logprob(TopLogprob, omit_defaults=True):
 Channel = Literal["content", "reasoning"]
 
 
-class Token(Event, tag="token", kw_only=True):
+class Token(Event, tag="token", kw_only=True, gc=False):
     """Generated tokens, with the text that became certain with them (which can be empty)."""
 
     id: str

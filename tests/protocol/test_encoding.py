@@ -51,13 +51,13 @@ COMMANDS = st.sampled_from(
 
 
 def tokens(id: str, text: str, token_ids: list[int]) -> list[events.Token]:
-    return [msgspec.json.decode(line, type=events.Token) for line in encode_tokens(id, text, token_ids)]
+    return [msgspec.json.decode(line, type=events.Token) for line in encode_tokens(id, text, token_ids).splitlines()]
 
 
 @settings(max_examples=150, deadline=None)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_ids: list[int]) -> None:
-    for line in encode_tokens(id, text, token_ids):
+    for line in encode_tokens(id, text, token_ids).splitlines(keepends=True):
         assert len(line) < limits.LINE_OUT_BYTES
         assert line.endswith(b"\n")
         assert len(line.decode().splitlines()) == 1
@@ -92,7 +92,7 @@ ENTRIES = st.builds(
 def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     text: str, logprobs: list[events.Logprob]
 ) -> None:
-    lines = list(encode_tokens("\x01" * 128, text, list(range(len(logprobs))), 15, "reasoning", logprobs))
+    lines = encode_tokens("\x01" * 128, text, list(range(len(logprobs))), 15, "reasoning", logprobs).splitlines(True)
     pieces = [msgspec.json.decode(line, type=events.Token) for line in lines]
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
     assert all(len(piece.token_ids) == len(piece.logprobs or ()) for piece in pieces)
@@ -114,7 +114,7 @@ def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments:
 
 
 def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:
-    lines = list(encode_tokens("\x01" * 128, "\u2028" * 10_000, [9_999_999] * 10_000))
+    lines = encode_tokens("\x01" * 128, "\u2028" * 10_000, [9_999_999] * 10_000).splitlines(keepends=True)
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
 
 

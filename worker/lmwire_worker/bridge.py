@@ -57,11 +57,13 @@ class _Voice:
     def __init__(self) -> None:
         self._token_id = 0
 
-    def show(self, outbox: Outbox, request: Request, outcome: Piece | CallPiece) -> None:
-        assert isinstance(outcome, Piece), "raw text has no calls"
+    def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
         # Text that became certain only with the end has no token of its own and goes by the last one's id.
-        self._token_id = outcome.token_ids[-1] if outcome.token_ids else self._token_id
-        outbox.put_stream(_line({"token": outcome.text, "token_id": self._token_id}))
+        self._token_id = piece.token_ids[-1] if piece.token_ids else self._token_id
+        outbox.put_stream(_line({"token": piece.text, "token_id": self._token_id}))
+
+    def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
+        raise AssertionError("raw text has no calls")
 
     def progress(self, event: Progress) -> bytes:
         return b""

@@ -9,8 +9,10 @@ called from any. Why each rule is there stands beside it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
 from lmwire_protocol.events import Channel, Logprob, Quantization
@@ -59,8 +61,7 @@ class Prefilled:
     total: int
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct, gc=False):
     """What a step gave one choice of a request: its newest tokens, and the text that became certain with them.
 
     Text never ends inside a character and never holds part of a stop string or of a marker; what may become one is
@@ -69,7 +70,7 @@ class Piece:
 
     key: int
     text: str = ""
-    token_ids: list[int] = field(default_factory=list)
+    token_ids: list[int] = []
     generated: int = 0
     """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
     finish_reason: str | None = None
@@ -86,8 +87,7 @@ class Piece:
     """Of each of `token_ids`, when the request asks."""
 
 
-@dataclass(slots=True)
-class CallPiece:
+class CallPiece(Struct, gc=False):
     """A tool call of a choice, or a piece of one; see `lmwire_protocol.events.ToolCall`."""
 
     key: int

@@ -6,7 +6,10 @@ without loss when the host reads slowly, and past the hard mark the engine makes
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import ClassVar
+
+from msgspec import Struct
 
 from lmwire_protocol import encode_tokens, limits
 from lmwire_protocol.events import Channel, Logprob
@@ -23,33 +26,35 @@ _LINE_BYTES = 64
 _LOGPROB_BYTES = 64
 
 
-class _Tokens:
+class _Tokens(Struct, gc=False):
     """Tokens of one choice and channel that wait to be written as one event."""
 
-    __slots__ = ("channel", "choice", "id", "logprobs", "size", "texts", "token_ids")
-    reply = 0
+    reply: ClassVar[int] = 0
 
-    def __init__(
-        self,
-        id: str,
-        text: str,
-        token_ids: Sequence[int],
-        choice: int,
-        channel: Channel,
-        logprobs: Sequence[Logprob] | None,
-        size: int,
-    ) -> None:
-        self.id = id
-        self.texts = [text]
-        self.token_ids = list(token_ids)
-        self.choice = choice
-        self.channel: Channel = channel
-        self.logprobs = None if logprobs is None else list(logprobs)
-        self.size = size
+    id: str
+    text: str | list[str]
+    token_ids: list[int]
+    choice: int
+    channel: Channel
+    logprobs: list[Logprob] | None
+    size: int
+
+    def add(self, text: str, token_ids: list[int], logprobs: list[Logprob] | None, size: int) -> None:
+        """Merges what comes next. Only now lists are copied: hardly any tokens merge."""
+        if isinstance(self.text, str):
+            self.text = [self.text]
+            self.token_ids = self.token_ids.copy()
+            self.logprobs = self.logprobs and self.logprobs.copy()
+        self.text.append(text)
+        self.token_ids += token_ids
+        if logprobs:
+            self.logprobs = self.logprobs or []  # text alone comes without
+            self.logprobs += logprobs
+        self.size += size
 
     def lines(self) -> bytes:
-        text = "".join(self.texts)
-        return b"".join(encode_tokens(self.id, text, self.token_ids, self.choice, self.channel, self.logprobs))
+        text = self.text if isinstance(self.text, str) else "".join(self.text)
+        return encode_tokens(self.id, text, self.token_ids, self.choice, self.channel, self.logprobs)
 
 
 class _Line:
@@ -91,30 +96,27 @@ class Outbox:
         self,
         id: str,
         text: str,
-        token_ids: Sequence[int],
+        token_ids: list[int],
         choice: int = 0,
         channel: Channel = "content",
-        logprobs: Sequence[Logprob] | None = None,
+        logprobs: list[Logprob] | None = None,
     ) -> None:
         """Queues generated tokens, merged with waiting ones of the same choice and channel when the host is slow."""
         size = len(text) + _TOKEN_BYTES * len(token_ids)
         if logprobs:
             size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in logprobs)
         with self._lock:
-            if (slots := self._open.get(id)) is None:
+            slots = self._open.get(id)
+            if slots is None:
                 slots = self._open[id] = {}
-            waiting = slots.get(choice)
-            if self._stream_bytes > HIGH_WATER_BYTES and waiting and waiting.channel == channel:
-                waiting.texts.append(text)
-                waiting.token_ids += token_ids
-                if logprobs:
-                    waiting.logprobs = waiting.logprobs or []  # text alone comes without
-                    waiting.logprobs += logprobs
-                waiting.size += size
-                self._stream_bytes += size
-            else:
-                slots[choice] = tokens = _Tokens(id, text, token_ids, choice, channel, logprobs, size + _LINE_BYTES)
-                self._append(tokens)
+            elif self._stream_bytes > HIGH_WATER_BYTES:
+                waiting = slots.get(choice)
+                if waiting is not None and waiting.channel == channel:
+                    waiting.add(text, token_ids, logprobs, size)
+                    self._stream_bytes += size
+                    return
+            slots[choice] = tokens = _Tokens(id, text, token_ids, choice, channel, logprobs, size + _LINE_BYTES)
+            self._append(tokens)
 
     def put_call(self, id: str, choice: int, line: bytes) -> None:
         """Queues a tool call's event, which tokens before it and tokens behind it do not merge across."""

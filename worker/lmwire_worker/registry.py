@@ -193,18 +193,23 @@ class Registry:
 
         Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
         """
+        live, outbox = self._live, self._outbox
         with self._lock:
             for request, outcome in outcomes:
-                if self._live.get(request.id) is not request:
+                if live.get(request.id) is not request:
                     continue
                 if isinstance(outcome, CallPiece):
-                    request.voice.show(self._outbox, request, outcome)
+                    request.voice.call(outbox, request, outcome)
                     continue
-                request.answers[outcome.choice].add(outcome)
+                answer = request.answers[outcome.choice]
+                answer.completion_tokens += outcome.generated
+                answer.thought_tokens += outcome.thought
                 if outcome.text or outcome.token_ids:
-                    request.voice.show(self._outbox, request, outcome)
-                if outcome.finish_reason is not None and request.over:
-                    self._end(request, request.result())
+                    request.voice.tokens(outbox, request, outcome)
+                if outcome.finish_reason is not None:
+                    answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
+                    if request.over:
+                        self._end(request, request.result())
 
     def progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""

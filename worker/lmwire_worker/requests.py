@@ -20,8 +20,12 @@ class Voice(Protocol):
     raw: bool
     """All generated text is content: the bridge knows neither reasoning nor calls."""
 
-    def show(self, outbox: Outbox, request: "Request", outcome: Piece | CallPiece) -> None:
-        """Sends what was generated."""
+    def tokens(self, outbox: Outbox, request: "Request", piece: Piece) -> None:
+        """Sends generated tokens."""
+        ...
+
+    def call(self, outbox: Outbox, request: "Request", piece: CallPiece) -> None:
+        """Sends a piece of a tool call. Where all text is raw there is none."""
         ...
 
     def progress(self, event: Progress) -> bytes:
@@ -43,12 +47,6 @@ class Answer:
         self.thought_tokens = 0
         self.finish_reason: str | None = None
         self.stop: str | None = None
-
-    def add(self, piece: Piece) -> None:
-        """Takes a piece that is sent."""
-        self.completion_tokens += piece.generated
-        self.thought_tokens += piece.thought
-        self.finish_reason, self.stop = piece.finish_reason, piece.stop
 
 
 class Request:

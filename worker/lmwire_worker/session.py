@@ -41,22 +41,20 @@ class _Voice:
     serial = False
     raw = False
 
-    def show(self, outbox: Outbox, request: Request, outcome: Piece | CallPiece) -> None:
-        if isinstance(outcome, CallPiece):
-            call = ToolCall(
-                id=request.id,
-                choice=outcome.choice,
-                index=outcome.index,
-                call_id=outcome.call_id,
-                name=outcome.name,
-                arguments=outcome.arguments,
-                complete=outcome.complete,
-            )
-            outbox.put_call(request.id, outcome.choice, encode_calls(call))
-        else:
-            outbox.put_tokens(
-                request.id, outcome.text, outcome.token_ids, outcome.choice, outcome.channel, outcome.logprobs
-            )
+    def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
+        outbox.put_tokens(request.id, piece.text, piece.token_ids, piece.choice, piece.channel, piece.logprobs)
+
+    def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
+        call = ToolCall(
+            id=request.id,
+            choice=piece.choice,
+            index=piece.index,
+            call_id=piece.call_id,
+            name=piece.name,
+            arguments=piece.arguments,
+            complete=piece.complete,
+        )
+        outbox.put_call(request.id, piece.choice, encode_calls(call))
 
     def progress(self, event: Progress) -> bytes:
         return encode_event(event)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from lmwire_protocol import events
 
 
-class Piece(events.Token, tag="token", kw_only=True):
+class Piece(events.Token, tag="token", kw_only=True, gc=False):
     """A piece of generated text: one `token` event, with the fields `choice`, `token_ids` and `logprobs`."""
 
     channel: str = "content"  # pyright: ignore[reportIncompatibleVariableOverride] (a later version may have more)
@@ -26,7 +26,7 @@ class Piece(events.Token, tag="token", kw_only=True):
         return self.token if self.channel == "reasoning" else ""
 
 
-class CallPiece(events.ToolCall, tag="tool_call", kw_only=True):
+class CallPiece(events.ToolCall, tag="tool_call", kw_only=True, gc=False):
     """A piece of a tool call: one `tool_call` event. It has no text, so a loop over text need not know of calls.
 
     The last piece of a call has `complete`. Where that is False the call is void: its text follows as pieces.

@@ -40,6 +40,8 @@ class Choice:
         self._draft = draft
         self._has_no_end = bool(reply.error) or reply.then in ("wait", "hang")
         self._stops = _scanner(request.stop) if request.stop else None
+        self._plain = self._stops is None and not request.logprobs
+        """A token is its text and nothing else: what the speed of all around the mock is measured with."""
         self._channel: Channel = "content"
         self._call_index = 0
         self._call: list[str] = []
@@ -53,7 +55,10 @@ class Choice:
         for number, token in enumerate(self._draft.tokens(), 1):
             if token.seconds:
                 yield token.seconds
-            outcomes = self._show(token)
+            if self._plain and token.channel == "content" and not token.call:
+                outcomes: list[Outcome] = [Piece(self._key, token.text, [token.id], 1, None, None, self._index)]
+            else:
+                outcomes = self._show(token)
             yield self._end(outcomes) if number == self._draft.count else outcomes
 
     def cancel(self) -> list[Outcome]:

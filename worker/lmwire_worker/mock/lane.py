@@ -49,28 +49,26 @@ class _Row:
 
     def advance(self, now: float) -> list[Outcome]:
         """What is due by now, of each choice one thing."""
-        outcomes = self._play(now)
-        while not self.players and self.open:
-            self.players = next(self._scenes)
-            outcomes = outcomes or self._play(now)
-        return outcomes
-
-    def _play(self, now: float) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        for player in self.players.copy():
-            if player.due > now:
-                continue
-            act = next(player.acts, None)
-            if isinstance(act, int | float):
-                player.due = now + act
-            elif act is None:
-                self.players.remove(player)
-            else:
-                outcomes += act
-                if has_ended(act):
+        while True:
+            for player in self.players.copy():
+                if player.due > now:
+                    continue
+                act = next(player.acts, None)
+                if isinstance(act, list):
+                    outcomes += act
+                    if has_ended(act):
+                        self.players.remove(player)
+                        self.open -= 1
+                elif act is None:
                     self.players.remove(player)
-                    self.open -= 1
-        return outcomes
+                else:
+                    player.due = now + act
+            if self.players or not self.open:
+                return outcomes
+            self.players = next(self._scenes)
+            if outcomes:
+                return outcomes
 
 
 class MockLane:
