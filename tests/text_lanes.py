@@ -35,6 +35,8 @@ class Answer:
     """The content."""
     reasoning: str = ""
     thought: int = 0
+    parts: list[str] = field(default_factory=list)
+    """All text of both channels, in the order of its coming."""
     calls: list[Call] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
@@ -99,6 +101,7 @@ class Driver:
         else:
             answer = choices[outcome.choice]
             assert answer.finish_reason is None, "a piece after the choice's end"
+            answer.parts.append(outcome.text)
             if outcome.channel == "reasoning":
                 answer.reasoning += outcome.text
             else:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_protocol import Generate, RegexFormat
+from lmwire_protocol import Generate, LarkFormat, RegexFormat
 from lmwire_worker.text.lane import TextLane
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
-from text_lanes import Driver, choices, open_lane
+from text_lanes import Driver, chat, choices, open_lane
 
 TOGETHER = """
         if tokens.shape[0] > 3:
@@ -20,6 +20,11 @@ TOGETHER = """
 @pytest.fixture(scope="module")
 def lane(tmp_path_factory: pytest.TempPathFactory) -> TextLane:
     return open_lane(write_misbehaving_model(tmp_path_factory.mktemp("m") / "raises", RAISES), trust_remote_code=True)
+
+
+@pytest.fixture(scope="module")
+def built_in() -> TextLane:
+    return open_lane(Path("builtin:tiny"))
 
 
 def following(token: int, count: int) -> list[int]:
@@ -63,6 +68,19 @@ def test_what_answers_are_held_to_goes_on_where_it_was(lane: TextLane) -> None:
     answers = driver.finish()
     assert answers[1].error is not None
     assert [answer.token_ids for answer in driver.choices[0]] == alone
+
+
+def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: TextLane) -> None:
+    failing = chat("Hello!", max_tokens=20, reasoning="off", format=LarkFormat(grammar='start: "<tool_call>" /[a-z]+/'))
+    neighbours = [chat("Hello!", max_tokens=20), chat("What is 2 + 3?", max_tokens=20, temperature=1.0, n=2)]
+    alone = [[answer.token_ids for answer in choices(built_in, neighbour)] for neighbour in neighbours]
+    driver = Driver(built_in)
+    for key, request in enumerate([neighbours[0], failing, neighbours[1]]):
+        driver.add(key, request)
+    answers = driver.finish()
+    assert answers[1].error is not None
+    assert "could not be held to its grammar" in answers[1].error.message
+    assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 2)] == alone
 
 
 def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:

@@ -102,7 +102,7 @@ class Stream:
         except Exception as error:  # its neighbours go on
             self._fail(f"token {token} cannot be turned into text: {type(error).__name__}: {error}")
         if self.constraint is not None and self.constraint.error is not None and not self.ended:
-            self._fail(f"the answer cannot be held to its format: {self.constraint.error}")
+            self._fail(self.constraint.error)
         return not self.ended
 
     def take(self) -> list[Outcome]:

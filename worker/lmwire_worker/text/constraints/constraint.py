@@ -56,7 +56,8 @@ class Constraint:
     def restrict(self, bits: np.ndarray) -> None:
         """Completes the row's bit mask [words], int32, which the matcher has filled."""
         if self.matcher is not None and self.matcher.is_error():
-            self._fail(f"the answer could not be held to its grammar: {self.matcher.get_error()}")
+            reason, *_ = self.matcher.get_error().splitlines()  # the rest is the state of a parser
+            self._fail(f"the answer could not be held to its grammar: {reason}")
         forced = self._forced
         if forced is not None:
             bits[:] = 0

@@ -1,0 +1,60 @@
+"""What channels and calls are told apart into, joined, is what the model wrote, markers aside."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmwire_protocol import Chat, Generate
+from lmwire_worker.text.lane import TextLane
+from text_lanes import Answer, Driver, chat, open_lane, stock
+
+LaneOf = Callable[[str], TextLane]
+TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
+MARKERS = ("<think>", "</think>")
+SEEDS = st.integers(0, 10**6)
+STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
+
+
+@pytest.fixture(scope="module")
+def built_in() -> TextLane:
+    return open_lane(Path("builtin:tiny"))
+
+
+def answered(lane: TextLane, request: Generate | Chat, seed: int) -> Answer:
+    driver = Driver(lane)
+    driver.add(0, request, seed)
+    return driver.finish()[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
+def test_thought_and_content_are_the_whole_answer(
+    built_in: TextLane, seed: int, temperature: float, reasoning: str
+) -> None:
+    request = chat("Hi", max_tokens=60, temperature=temperature, reasoning=reasoning)
+    answer = answered(built_in, request, seed)
+    whole = stock(TINY)[1].decode(answer.token_ids)
+    for marker in MARKERS:
+        whole = whole.replace(marker, "")
+    assert "".join(answer.parts) == whole.removeprefix(" ")  # an answer's first space is its tokenizer's
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
+def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
+    lane_of: LaneOf, seed: int, stops: list[str], include: bool
+) -> None:
+    free = Generate(prompt="ka", max_tokens=120, temperature=3.0, ignore_eos=True)
+    text = answered(lane_of("qwen3"), free, seed).text
+    ends = [(text.index(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
+    held = Generate(prompt="ka", max_tokens=120, temperature=3.0, ignore_eos=True, stop=stops, include_stop=include)
+    answer = answered(lane_of("qwen3"), held, seed)
+    if not ends:
+        assert (answer.text, answer.finish_reason) == (text, "length")
+        return
+    end, _, stop = min(ends)
+    assert (answer.finish_reason, answer.stop) == ("stop", stop)
+    assert answer.text == text[: end if include else end - len(stop)]
