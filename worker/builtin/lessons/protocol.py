@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "unload": "unload drops the model and gives its memory back. Its done carries freed_bytes.",
     "generate": "generate continues a prompt as it stands, without a chat template.",
     "chat": "chat answers a conversation, written into the model's chat template.",
+    "tokenize": "tokenize tells what a prompt comes to in tokens, without generating. Its done carries count.",
     "info": "info tells what model is loaded, or fails with not_loaded.",
     "cancel": "cancel ends one request by its target, or all that can be cancelled. Its done carries matched.",
     "ping": "ping asks whether the worker lives and makes progress. It is answered at once, with the worker's state.",
@@ -22,6 +23,8 @@ COMMANDS: Final = {
 EVENTS: Final = {
     "progress": "progress tells how far a long step has come: stage, current, total and unit.",
     "token": "token carries generated token ids and the text that became certain with them.",
+    "tool_call": "tool_call carries a tool call, or a piece of one: call_id and name first, then arguments, then "
+    "complete.",
     "done": "done ends a request that succeeded. It is a terminal, and carries the result.",
     "error": "error tells of a failure: a sentence, a code, and whether a retry can help. With an id it ends that "
     "request.",
@@ -95,7 +98,7 @@ _RETRY: Final = (
 )  # fmt: skip
 
 _MORE: Final = (
-    ("The commands are hello, load, unload, generate, chat, info, cancel, ping, stats and quit.",
+    ("The commands are hello, load, unload, generate, chat, tokenize, info, cancel, ping, stats and quit.",
      ("Which commands are there?", "What commands are there?", "List the commands.", "Name all commands.",
       "What are the commands?", "Which commands does lmwire have?", "Tell me the commands.", "Show me all commands.",
       "What commands can I send?", "Give me a list of the commands.")),
