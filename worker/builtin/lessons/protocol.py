@@ -102,7 +102,7 @@ _MORE: Final = (
      ("Which commands are there?", "What commands are there?", "List the commands.", "Name all commands.",
       "What are the commands?", "Which commands does lmwire have?", "Tell me the commands.", "Show me all commands.",
       "What commands can I send?", "Give me a list of the commands.")),
-    ("There are four events: progress, token, done and error.",
+    ("There are five events: progress, token, tool_call, done and error.",
      ("Which events are there?", "What events are there?", "List the events.", "Name all events.",
       "What are the events?", "Which events does the worker send?", "Tell me the events.", "Show me all events.",
       "What events can I get?", "Give me a list of the events.")),
