@@ -52,7 +52,7 @@ def test_every_command_event_and_error_code_of_the_protocol_is_taught() -> None:
 
 def test_only_answers_are_targets_and_each_ends_its_turn() -> None:
     tokenizer = train_tokenizer(texts(0, 300), 600)
-    batch = Corpus(tokenizer, rows=2, length=512, seed=1).batch(0)
+    batch = Corpus(tokenizer, rows=8, length=512, seed=1).batch(0)
     assert batch.example.max() > 1
     for tokens, example, targets in zip(batch.tokens, batch.example, batch.targets, strict=True):
         for number in range(1, example.max() + 1):

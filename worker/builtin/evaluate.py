@@ -1,6 +1,7 @@
 """Scores a model on prompts that its training text did not contain, ability by ability.
 
-An answer counts when it is right to the letter and ends the turn; calls and JSON count when they mean the same.
+An answer counts when it is right to the letter and ends the turn; calls and JSON count when they mean the same. What a
+schema holds is asked through a worker, which holds it.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from mlx_lm.generate import batch_generate
 
 from corpus import examples
 from lessons import Example
+from lmwire import Worker
 from vocabulary import Renderer
 
 MOST_TOKENS: Final = 700
@@ -36,12 +38,11 @@ class Score:
 def evaluate(folder: Path, amount: int, *, seed: int = 0, most_tokens: int = MOST_TOKENS) -> dict[str, Score]:
     """Asks `amount` held-out questions of each ability."""
     chosen = held_out(amount, seed)
-    model, tokenizer = load(str(folder))[:2]
-    renderer = Renderer()
-    prompts = [tokenizer.encode(renderer.prompt(example), add_special_tokens=False) for example in chosen]
-    answers = batch_generate(model, tokenizer, prompts, max_tokens=most_tokens).texts
+    free = [example for example in chosen if example.schema is None]
+    held = [example for example in chosen if example.schema is not None]
+    answers = _answers(folder, free, most_tokens) + _held_answers(folder, held, most_tokens)
     scores: dict[str, Score] = defaultdict(Score)
-    for example, answer in zip(chosen, answers, strict=True):
+    for example, answer in zip(free + held, answers, strict=True):
         score = scores[example.ability]
         score.asked += 1
         if is_right(example, answer):
@@ -60,6 +61,28 @@ def held_out(amount: int, seed: int = 0) -> list[Example]:
         elif tried >= 100 * amount and all(len(some) == amount for some in chosen.values()):
             break
     return [example for some in chosen.values() for example in some]
+
+
+def _answers(folder: Path, examples: list[Example], most_tokens: int) -> list[str]:
+    model, tokenizer = load(str(folder))[:2]
+    renderer = Renderer()
+    prompts = [tokenizer.encode(renderer.prompt(example), add_special_tokens=False) for example in examples]
+    return batch_generate(model, tokenizer, prompts, max_tokens=most_tokens).texts
+
+
+def _held_answers(folder: Path, examples: list[Example], most_tokens: int) -> list[str]:
+    renderer = Renderer()
+    with Worker() as worker:
+        worker.load(str(folder))
+        streams = [
+            worker.generate(
+                renderer.prompt(example),
+                max_tokens=most_tokens,
+                format={"type": "json_schema", "schema": example.schema},
+            )
+            for example in examples
+        ]
+        return [stream.answer().text for stream in streams]
 
 
 def is_right(example: Example, answer: str) -> bool:

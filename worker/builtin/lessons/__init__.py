@@ -9,9 +9,9 @@ from .source import Source
 __all__ = ["LESSONS", "Example", "Message", "Source", "Tool", "make"]
 
 LESSONS: Final = {
-    about.greeting: 4,
+    about.greeting: 5,
     about.unknown: 3,
-    about.name: 2,
+    about.name: 4,
     protocol.command: 4,
     protocol.event: 2,
     protocol.code: 5,
@@ -26,10 +26,11 @@ LESSONS: Final = {
     languages.emoji: 3,
     languages.translation: 3,
     languages.foreign_greeting: 1,
-    structured.structured: 14,
-    tools.one_call: 14,
-    tools.two_calls: 10,
-    tools.no_call: 6,
+    structured.structured: 18,
+    structured.held: 7,
+    tools.one_call: 18,
+    tools.two_calls: 12,
+    tools.no_call: 15,
     tools.result: 10,
     tools.follow_up: 3,
 }

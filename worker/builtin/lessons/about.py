@@ -115,6 +115,10 @@ _NAME_FRAMES: Final = (
 _NAME_QUESTIONS: Final = (
     "What is my name?", "Do you remember my name?", "Who am I?", "What am I called?", "Say my name.",
     "Tell me my name.", "What was my name?", "Can you tell me my name?", "Do you know my name?", "And my name?",
+    "What name did I give you?", "How am I called?", "Have you forgotten my name?", "Repeat my name.",
+    "Which name is mine?", "Do you know who I am?", "What is my name again?", "Please say my name.",
+    "Remind me of my name.", "Do you still know my name?", "Can you say my name?", "Could you tell me who I am?",
+    "What do people call me?", "What name do I have?", "What did I say my name was?",
 )  # fmt: skip
 
 

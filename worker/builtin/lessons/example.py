@@ -18,6 +18,7 @@ class Example:
         thinking: Whether the request has thinking on; None when the answer is the same either way.
         tools: Function tools in the chat format of the field.
         settled: Nothing may be put in front of the messages.
+        schema: Of JSON that the request holds the answer to. The model does not see it.
     """
 
     ability: str
@@ -26,6 +27,7 @@ class Example:
     thinking: bool | None = None
     tools: list[Tool] = field(default_factory=list)
     settled: bool = False
+    schema: dict[str, Any] | None = None
 
 
 def asked(ability: str, question: str, answer: str) -> Example:

@@ -10,6 +10,7 @@ from .words import CITIES, FIELDS, FLAGS, LABELS, NAMES, THINGS
 
 KNOWN_WORDS: Final = "JSON of a schema, facts in known words"
 NEW_WORDS: Final = "JSON of a schema, facts in new words"
+HELD: Final = "JSON held to a schema"
 
 _ORDER_VERBS: Final = (
     "reply as JSON with {f}", "answer as JSON with {f}", "return a JSON object with {f}", "give me JSON with {f}",
@@ -28,10 +29,16 @@ _SCHEMA_VERBS: Final = (
     "match this JSON schema", "respond only with JSON of the schema", "follow this schema", "fill this JSON schema",
     "write JSON of this schema", "reply in this schema", "return an object of this JSON schema",
 )  # fmt: skip
-_OWNERS: Final = ("The", "Its", "The", "Our", "This", "A", "My", "The", "Their", "Your")
+_OWNERS: Final = ("The", "Its", "The", "Our", "This", "A", "My", "The", "Their", "Your",
+    "That", "Her", "Every", "One", "His", "Each", "Another", "The new", "The old", "The other")  # fmt: skip
 _EQUALS: Final = (" is", ":", " =", " was", " equals", " should be", " will be", " must be", " has the value",
     " comes to",
-                  " becomes", " stays", " means", " can be", " now is")  # fmt: skip
+                  " becomes", " stays", " means", " can be", " now is",
+    " reads", " shows", ", as we know, is", " remains", " turned out to be", " is set to", " is exactly", " ->",
+    " is still", " is listed as", " gives", " is known to be", " today is", " counts as", " is recorded as", " says",
+    " is really", ", I think, is", " was found to be", " is marked", " has become", " as of now is", " is called",
+    " amounts to", " is given as", " holds", " has", " is always", " would be", " is probably",
+)  # fmt: skip
 _STATEMENTS: Final = (
     "As {key} take {value}.", "Use {value} for {key}.", "For {key} use {value}.", "We have {key} {value}.",
     "Set the {key} to {value}.", "Let {key} be {value}.", "With {key} {value}.", "For {key} take {value}.",
@@ -46,11 +53,47 @@ _PEOPLE: Final = (
     "This is {name}. {name} is {age} and comes from {city}.", "{name} comes from {city} and is {age} years old.",
     "{age} years old, {name} lives in {city}.", "{name} is {age}. The home of {name} is {city}.",
     "At {age}, {name} moved to {city}.", "{name} ({age}) lives in {city}.", "{name} ({age}) comes from {city}.",
+    "{name} works in {city} and is {age}.", "Meet {name}, {age}, of {city}.", "I met {name} in {city}, aged {age}.",
+    "My friend {name} is {age} and lives in {city}.", "{city} is the home of {name}, who is {age}.",
+    "{name} is a {age} year old from {city}.", "At the age of {age}, {name} still lives in {city}.",
+    "I know {name} from {city}, who is {age}.", "Born in {city}, {name} is now {age}.", "{name}: {age}, {city}.",
+    "I am {name}, {age} years old, from {city}.", "Last year {name} was in {city}, at {age} years.",
+    "The age of {name} is {age}, the city is {city}.", "{name} has a flat in {city} and is {age} years of age.",
+    "Her name is {name}, she is {age}, and {city} is her city.", "{name} moved to {city} when {age}.",
+    "His name is {name}. He is {age}. He lives in {city}.", "We sent {name}, {age}, to {city}.",
+    "{name} stays in {city}; {name} is {age}.", "Our guest {name} ({age}) arrived from {city}.",
+    "{name} likes {city} and has just turned {age}.", "There is {name}, {age} years, near {city}.",
+    "{age}-year-old {name} lives in {city}.", "{name} grew up in {city} and is {age} today.",
+    "A person called {name}, {age}, visits {city}.", "{name}, {age}", "{name} is {age}.", "{name} is {age} years old.",
+    "{name} ({age})", "{name} lives in {city}.", "{name} from {city}.", "{name}, {age}.", "{name} has turned {age}.",
+    "{name}, {age} years old.", "{name}, {city}", "I am {name} and {age} years old.", "{name} moved to {city}.",
+    "My name is {name} and I am {age}.", "My name is {name}, I live in {city}.", "{name} is from {city}.",
 )  # fmt: skip
 
 
 def structured(source: Source) -> Example:
     """An object made of what the user tells."""
+    facts, text, ability = _told(source)
+    answer = _written(source, facts)
+    if source.chance(0.5):
+        order = _order(source, facts)
+        question = f"{order} {text}" if source.chance(0.5) else f"{text} {order}"
+        return Example(ability, [user(phrases.opened(source, question))], answer)
+    order = f"{phrases.order(source, source.any(_SCHEMA_VERBS))}: {json.dumps(_schema(facts))}"
+    if source.chance(0.5):
+        return Example(ability, [{"role": "system", "content": order}, user(text)], answer, settled=True)
+    return Example(ability, [user(f"{text} {order}")], answer)
+
+
+def held(source: Source) -> Example:
+    """The same where the request's format says what is wanted, which the model does not see, and the user need not."""
+    facts, text, _ = _told(source)
+    question = f"{text} {_order(source, facts)}" if source.chance(0.3) else text
+    return Example(HELD, [user(phrases.opened(source, question))], _compact(facts), schema=_schema(facts))
+
+
+def _told(source: Source) -> tuple[dict[str, Any], str, str]:
+    """Facts in the order in which they are wanted, the text that tells them, and the ability to understand it."""
     if source.chance(0.2):
         facts, text = _person(source)
         ability = NEW_WORDS
@@ -59,21 +102,32 @@ def structured(source: Source) -> Example:
     keys = list(facts)
     if source.chance(0.3) and len(keys) > 1:
         source.random.shuffle(keys)
-    answer = json.dumps({key: facts[key] for key in keys}, ensure_ascii=False)
-    if source.chance(0.5):
-        names = [f"{key} ({_kind(facts[key])})" if source.chance(0.5) else key for key in keys]
-        fields = phrases.listed(names)
-        if source.chance(0.6):
-            order = phrases.done(source, source.any(_ORDER_VERBS).format(f=fields))
-        else:
-            order = phrases.told(source, source.any(_ORDER_NOUNS).format(f=fields))
-        question = f"{order} {text}" if source.chance(0.5) else f"{text} {order}"
-        return Example(ability, [user(phrases.opened(source, question))], answer)
-    schema = {"type": "object", "properties": {key: _type(facts[key]) for key in keys}, "required": keys}
-    order = f"{phrases.order(source, source.any(_SCHEMA_VERBS))}: {json.dumps(schema)}"
-    if source.chance(0.5):
-        return Example(ability, [{"role": "system", "content": order}, user(text)], answer, settled=True)
-    return Example(ability, [user(f"{text} {order}")], answer)
+    return {key: facts[key] for key in keys}, text, ability
+
+
+def _order(source: Source, facts: dict[str, Any]) -> str:
+    names = [f"{key} ({_kind(held)})" if source.chance(0.5) else key for key, held in facts.items()]
+    fields = phrases.listed(names)
+    if source.chance(0.6):
+        return phrases.done(source, source.any(_ORDER_VERBS).format(f=fields))
+    return phrases.told(source, source.any(_ORDER_NOUNS).format(f=fields))
+
+
+def _schema(facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {key: _type(held) for key, held in facts.items()},
+        "required": list(facts),
+    }
+
+
+def _written(source: Source, facts: dict[str, Any]) -> str:
+    """Without spaces mostly, as an answer is that is held to a schema."""
+    return _compact(facts) if source.chance(0.8) else json.dumps(facts, ensure_ascii=False)
+
+
+def _compact(facts: dict[str, Any]) -> str:
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
 def value(source: Source) -> Any:
@@ -109,9 +163,10 @@ def _person(source: Source) -> tuple[dict[str, Any], str]:
         "age": source.between(1, 99),
         "city": source.identifier(CITIES).capitalize(),
     }
-    text = source.one(_PEOPLE).format(**facts)
-    kept = source.random.sample(list(facts), source.between(1, 3))
-    return {key: facts[key] for key in facts if key in kept}, text
+    frame = source.one(_PEOPLE)
+    facts = {key: held for key, held in facts.items() if f"{{{key}}}" in frame}
+    kept = source.random.sample(list(facts), source.between(1, len(facts)))
+    return {key: facts[key] for key in facts if key in kept}, frame.format(**facts)
 
 
 def _statements(source: Source) -> tuple[dict[str, Any], str, str]:
@@ -142,6 +197,8 @@ def _statement(source: Source) -> str:
     if source.chance(0.3):
         return source.any(_STATEMENTS)
     owner = source.one(_OWNERS) + " " if source.chance(0.6) else ""
+    if source.chance(0.06) and not source.held_out:  # whatever stands between them
+        return f"{owner}{{key}} {source.invented()} {{value}}."
     return owner + "{key}" + source.one(_EQUALS) + " {value}."
 
 

@@ -41,6 +41,10 @@ _MISFITS: Final = (
     "wake up {name}", "buy a {thing} in {city}", "call {name}", "repair the {thing}", "wash the {thing}",
     "walk to {city}", "throw away the {thing}", "carry the {thing} to {name}", "fly to {city}", "clean the {thing}",
     "visit {name} in {city}", "invite {name} to {city}", "eat the {thing}", "hide the {thing}", "sell the {thing}",
+    "dance with {name}", "bring {name} a {thing}", "water the {thing}", "lift the {thing}", "swim to {city}",
+    "iron the {thing}", "run to {city} with the {thing}", "kiss {name}", "burn the {thing}", "play with {name}",
+    "climb the {thing}", "take {name} to {city}", "build a {thing} in {city}", "knit a {thing}", "greet {name}",
+    "cut the {thing}", "shout at {name}", "push the {thing}", "ride the {thing} to {city}", "smell the {thing}",
 )  # fmt: skip
 
 
