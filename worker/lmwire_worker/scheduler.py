@@ -9,8 +9,10 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
-from lmwire_protocol import Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
+from lmwire_protocol import Cache, Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
 from lmwire_protocol.events import (
+    CacheDone,
+    CacheStats,
     Done,
     MemoryStats,
     ModelDone,
@@ -90,6 +92,11 @@ class Scheduler:
         memory = lane.memory() if lane else Memory()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
+    def cache(self) -> CacheStats | None:
+        """What is cached."""
+        lane = self._lane
+        return lane.cache_stats() if lane else None
+
     # Requests.
 
     def _apply_cancels(self) -> None:
@@ -143,6 +150,8 @@ class Scheduler:
                     return self._add(request, command)
                 case Tokenize() as command:
                     return self._tokenize(request, command)
+                case Cache():
+                    return CacheDone(request.id, self._require_lane().clear_cache())
                 case _:
                     return self._describe(request)
         except RequestError as error:
@@ -155,7 +164,8 @@ class Scheduler:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        request.prompt_tokens = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        request.prompt_tokens, request.cached_tokens = admitted.prompt_tokens, admitted.cached_tokens
         self.tokens.prompt += request.prompt_tokens
         self._active[request.key] = request
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from lmwire_protocol import Chat, Generate, Tokenize
 
-from ..lane import Failed, Memory, Model, Outcome, Prefilled
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Prefilled
 from .choice import Choice, has_ended
 from .draft import Draft
 from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
@@ -97,7 +97,7 @@ class MockLane:
         self._script = script
         self._held: dict[int, _Row] = {}
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         """Takes the words of the prompt, or of the last message."""
         total = len(prompt_words(request))
         again = echo(request)
@@ -116,7 +116,7 @@ class MockLane:
             for index, answer in enumerate(answers)
         ]
         self._held[key] = _Row(_open(key, rule.reply, total), choices, _close(key, rule.reply))
-        return total
+        return Admitted(total)
 
     def step(self) -> list[Outcome]:
         """What is due by now, of each choice one thing; waits a little when nothing is."""
@@ -145,6 +145,14 @@ class MockLane:
     def memory(self) -> Memory:
         """None is used."""
         return Memory()
+
+    def cache_stats(self) -> None:
+        """Nothing is."""
+        return
+
+    def clear_cache(self) -> int:
+        """Frees nothing."""
+        return 0
 
     def close(self) -> int:
         """Frees nothing."""

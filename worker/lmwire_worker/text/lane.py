@@ -12,8 +12,9 @@ from mlx import nn
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
+from lmwire_protocol.events import CacheStats
 
-from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
 from .batching import Generator, batches, prefill, takes_padding
 from .intake import Intake
 from .pace import Pace
@@ -48,7 +49,7 @@ class TextLane:
         """Since the last step that went well."""
         self._generator: Generator | None = None
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         assert self._intake is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
         self._requests[key] = streams
@@ -56,7 +57,7 @@ class TextLane:
         shared = len(prompt) > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
             self._enter(stream, self._batch().add(stream, prompt))
-        return len(prompt)
+        return Admitted(len(prompt))
 
     def step(self) -> list[Outcome]:
         if self._broken:
@@ -95,6 +96,12 @@ class TextLane:
 
     def memory(self) -> Memory:
         return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+
+    def cache_stats(self) -> CacheStats | None:
+        return None
+
+    def clear_cache(self) -> int:
+        return 0
 
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
