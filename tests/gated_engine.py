@@ -82,7 +82,7 @@ class Events(Outbox):
     def full(self) -> bool:
         return not self.host_reads
 
-    def put_tokens(self, id: str, text: str, token_ids: Sequence[int], *rest: Any) -> None:
+    def put_tokens(self, id: str, text: str, token_ids: list[int], *rest: Any, **more: Any) -> None:
         self._events.append({"event": "token", "id": id, "token_ids": list(token_ids)})
 
     def put_stream(self, line: bytes) -> None:

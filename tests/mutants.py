@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,12 +130,11 @@ def ends_a_request_with_an_error_without_id() -> None:
 def merges_tokens_across_ids() -> None:
     put = Outbox.put_tokens
 
-    def merge(self: Outbox, id: str, text: str, token_ids: Sequence[int], *more: Any) -> None:
+    def merge(self: Outbox, id: str, text: str, token_ids: list[int], *more: Any) -> None:
         with self._lock:
             last = self._queue[-1] if self._queue else None
             if isinstance(last, outbox._Tokens):
-                last.texts.append(text)
-                last.token_ids += token_ids
+                last.add(text, token_ids, None, len(text))
                 return
         put(self, id, text, token_ids, *more)
 
@@ -214,7 +213,7 @@ def mixes_the_tokens_of_a_choice() -> None:
     held: dict[tuple[str, int], tuple[Any, ...]] = {}
     calls = itertools.count(1)
 
-    def put_late(self: Outbox, id: str, text: str, token_ids: Sequence[int], choice: int = 0, *more: Any) -> None:
+    def put_late(self: Outbox, id: str, text: str, token_ids: list[int], choice: int = 0, *more: Any) -> None:
         late = held.pop((id, choice), None)
         if late is None and next(calls) % 5 == 0:
             held[id, choice] = (id, text, token_ids, choice, *more)

@@ -52,9 +52,7 @@ ANYWHERE: list[Generate | Chat] = [
     Generate(prompt="four", **SAMPLED, logit_bias={65: 5.0, 66: -100.0}, penalty_window=0, frequency_penalty=0.5),
     Generate(prompt="five", **SAMPLED, min_tokens=30, stop=["a", "\n"], include_stop=True),
     Generate(prompt="six", **SAMPLED, ignore_eos=True, top_k=20, min_p=0.01),
-    Generate(
-        prompt="seven", max_tokens=40, format=RegexFormat(pattern="[a-f]{4,8}(-[0-9]{3}){2}"), **{"temperature": 1.0}
-    ),
+    Generate(prompt="seven", **SAMPLED, format=RegexFormat(pattern="[a-f]{4,8}(-[0-9]{3}){2}")),
     Generate(prompt="eight", **SAMPLED, format=JsonSchemaFormat(schema=SCHEMA), n=2),
     Generate(prompt="nine", max_tokens=40, format=ChoiceFormat(choices=["yes", "no", "no idea"]), logprobs=True),
     Generate(prompt="ten", **SAMPLED, format=LarkFormat(grammar='start: "(" WORD ")"\nWORD: /[a-z]{2,9}/')),

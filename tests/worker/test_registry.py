@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ class Recorder(Outbox):
         super().__init__(lambda data: None)
         self.lines: list[dict[str, object]] = []
 
-    def put_tokens(self, id: str, text: str, token_ids: object, *rest: object) -> None:
+    def put_tokens(self, id: str, text: str, token_ids: list[int], *rest: Any, **more: Any) -> None:
         self.lines.append({"event": "token", "id": id, "token": text})
 
     def put_call(self, id: str, choice: int, line: bytes) -> None:

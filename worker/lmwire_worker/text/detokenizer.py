@@ -26,24 +26,31 @@ class Detokenizer(Protocol):
         ...
 
 
-def make_detokenizers(
-    tokenizer: TokenizerWrapper,
-) -> tuple[Callable[[Sequence[int] | None], Detokenizer], Callable[[int], bytes]]:
-    """What makes a detokenizer for each row of a model, and what tells a single token's own bytes.
+def make_detokenizers(tokenizer: TokenizerWrapper) -> Callable[[Sequence[int] | None], Detokenizer]:
+    """What makes a detokenizer for each row of a model.
 
-    The former is called with the prompt's tokens when the text continues the prompt, and with None when it is an
-    answer of its own, whose first space is the tokenizer's and not the model's.
+    It is called with the prompt's tokens when the text continues the prompt, and with None when it is an answer of
+    its own, whose first space is the tokenizer's and not the model's.
     """
+    stock: Any = tokenizer.detokenizer
+    to_bytes = token_bytes(tokenizer)
+    if isinstance(stock, BPEStreamingDetokenizer):
+        return lambda prompt: _Bytes(to_bytes, trims=prompt is None, trims_again=False)
+    if isinstance(stock, SPMStreamingDetokenizer):
+        return lambda prompt: _Bytes(to_bytes, trims=prompt is None and stock.trim_space, trims_again=True)
+    return lambda prompt: _Decoded(tokenizer.decode, prompt or ())
+
+
+def token_bytes(tokenizer: TokenizerWrapper) -> Callable[[int], bytes]:
+    """What tells a token's own bytes; of some tokenizers, whose tokens' text depends on others, those it has alone."""
     stock: Any = tokenizer.detokenizer
     if isinstance(stock, BPEStreamingDetokenizer):
         added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
-        to_bytes = _Memo(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None, trims_again=False), to_bytes.__getitem__
+        memo = _Memo(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
+        return memo.__getitem__
     if isinstance(stock, SPMStreamingDetokenizer):
-        to_bytes = _Memo(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" "))
-        trims = stock.trim_space
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None and trims, trims_again=True), to_bytes.__getitem__
-    return lambda prompt: _Decoded(tokenizer.decode, prompt or ()), lambda token: tokenizer.decode([token]).encode()
+        return _Memo(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" ")).__getitem__
+    return lambda token: tokenizer.decode([token]).encode()
 
 
 class _Memo(dict[int, bytes]):
@@ -80,14 +87,14 @@ def _from_byte_level(text: str) -> bytes:
 class _Bytes:
     """For vocabularies whose tokens are bytes, joined as they are."""
 
-    def __init__(self, to_bytes: dict[int, bytes], *, trims: bool, trims_again: bool) -> None:
+    def __init__(self, to_bytes: Callable[[int], bytes], *, trims: bool, trims_again: bool) -> None:
         self._to_bytes = to_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._trims = trims
         self._trims_again = trims_again  # SentencePiece: as long as nothing but spaces came
 
     def add(self, token: int) -> str:
-        text = self._decoder.decode(self._to_bytes[token])
+        text = self._decoder.decode(self._to_bytes(token))
         return self._trim(text) if self._trims else text
 
     def flush(self) -> str:

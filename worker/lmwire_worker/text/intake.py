@@ -9,7 +9,7 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 from ..lane import Model
 from .answers import REASONING, Answer, Syntax
 from .constraints import Grammars
-from .detokenizer import make_detokenizers
+from .detokenizer import make_detokenizers, token_bytes
 from .logprobs import Describe
 from .penalties import check_logit_bias
 from .prompts import Prompt, read_prompt
@@ -33,8 +33,8 @@ class Intake:
         """What XTC leaves alone: an answer would never end, and never begin a line, as soon as it is sure to."""
         self._model = model
         self._tokenizer = tokenizer
-        self._detokenizer, token_bytes = make_detokenizers(tokenizer)
-        self._describe = Describe(token_bytes)
+        self._detokenizer = make_detokenizers(tokenizer)
+        self._describe = Describe(token_bytes(tokenizer))
         self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
         self._grammars = Grammars(tokenizer, model.vocab_size, self.ends)
 

@@ -8,7 +8,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError
 
 from ..answers import Syntax
-from ..detokenizer import make_detokenizers
+from ..detokenizer import token_bytes
 from .answer import answer_grammar
 from .constraint import Constraint
 from .formats import check_format, invalid
@@ -86,4 +86,4 @@ class Grammars:
 
     @cached_property
     def _token_bytes(self) -> Any:
-        return make_detokenizers(self._tokenizer)[1]
+        return token_bytes(self._tokenizer)
