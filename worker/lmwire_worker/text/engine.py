@@ -54,7 +54,7 @@ class TextEngine:
 def _open(request: Load, report: Report, replace: Callable[[], None]) -> Lane:
     from .checks import check_folder
     from .lane import TextLane
-    from .loading import check_architecture, describe, load_tokenizer, read
+    from .loading import check_architecture, describe, load_tokenizer, open_network, read_weights
     from .resolve import find_folder
     from .warm_up import warm_up
 
@@ -63,8 +63,9 @@ def _open(request: Load, report: Report, replace: Callable[[], None]) -> Lane:
     config = check_folder(folder, trust_remote_code=request.trust_remote_code)
     check_architecture(config)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
+    network, config = open_network(folder, trust_remote_code=request.trust_remote_code)
     replace()
-    network, config = read(folder, report, trust_remote_code=request.trust_remote_code)
+    read_weights(network, folder, report)
     lane = TextLane(network, tokenizer, describe(folder, config, network, tokenizer))
     warm_up(lane, report)
     return lane

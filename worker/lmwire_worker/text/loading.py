@@ -49,17 +49,26 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
         raise RequestError("bad_model", f"the tokenizer of {folder} does not load: {_sentence(error)}") from None
 
 
-def read(folder: Path, report: Report, *, trust_remote_code: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """Reads the weights and returns the model with its config as mlx-lm completed it.
+def open_network(folder: Path, *, trust_remote_code: bool) -> tuple[nn.Module, dict[str, Any]]:
+    """Returns the model with its config as mlx-lm completed it. Its weights have sizes, and are not read yet.
 
     Raises:
         RequestError: bad_model.
-        LoadCancelled: from `report`.
     """
     try:
         network, config = utils.load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
     except Exception as error:  # mlx-lm's models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {_sentence(error)}") from None
+    return network, config
+
+
+def read_weights(network: nn.Module, folder: Path, report: Report) -> None:
+    """Reads a model's weights into memory.
+
+    Raises:
+        RequestError: bad_model.
+        LoadCancelled: from `report`.
+    """
     total = weights_bytes(network)
     done = 0
     report("read", done, total, "bytes")
@@ -70,7 +79,6 @@ def read(folder: Path, report: Report, *, trust_remote_code: bool) -> tuple[nn.M
             raise RequestError("bad_model", f"the weights of {folder} cannot be read: {_sentence(error)}") from None
         done += sum(weight.nbytes for weight in group)
         report("read", done, total, "bytes")
-    return network, config
 
 
 def weights_bytes(network: nn.Module) -> int:
