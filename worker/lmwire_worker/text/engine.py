@@ -5,8 +5,10 @@ import gc
 import importlib.util
 import resource
 import sys
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
@@ -25,6 +27,8 @@ class TextEngine:
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
         ]
         self._missing: str | None = None
+        self._base: Callable[[], Any] = lambda: None
+        """The `Base` that was read last, or None: it goes with the last lane on it."""
 
     def prepare(self) -> None:
         if not self.names:
@@ -40,7 +44,7 @@ class TextEngine:
         if self._missing is not None:
             raise RequestError("unsupported", f"{self._missing}; {_installation()}")
         try:
-            return _open(request, report, replace)
+            return self._open(request, report, replace)
         except (RequestError, LoadCancelled) as error:
             failure = error
         except Exception as error:  # a model's code may fail at anything, and the worker outlives it
@@ -50,25 +54,40 @@ class TextEngine:
         _release()
         raise failure
 
+    def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+        from .adapters import attach, find_adapter
+        from .checks import check_folder
+        from .kv_settings import limit_context, quantize_cache
+        from .lane import TextLane
+        from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
+        from .resolve import find_folder
+        from .warm_up import warm_up
 
-def _open(request: Load, report: Report, replace: Callable[[], None]) -> Lane:
-    from .checks import check_folder
-    from .lane import TextLane
-    from .loading import check_architecture, describe, load_tokenizer, open_network, read_weights
-    from .resolve import find_folder
-    from .warm_up import warm_up
+        report("resolve", 0, None, "steps")
+        folder = find_folder(request.path, report)
+        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
+        check_architecture(config)
+        adapter = find_adapter(request.adapter_path) if request.adapter_path else None
+        tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
+        held = self._held(folder)
+        base = held or open_base(folder, trust_remote_code=request.trust_remote_code)
+        network = base.network()
+        if adapter:
+            attach(network, adapter)
+        if request.kv_bits:
+            quantize_cache(network, request.kv_bits)
+        model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        replace()
+        read_weights(network, folder, report, held.modules() if held else None)
+        self._base = weakref.ref(base)
+        lane = TextLane(network, tokenizer, model)
+        warm_up(lane, report)
+        return lane
 
-    report("resolve", 0, None, "steps")
-    folder = find_folder(request.path, report)
-    config = check_folder(folder, trust_remote_code=request.trust_remote_code)
-    check_architecture(config)
-    tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
-    network, config = open_network(folder, trust_remote_code=request.trust_remote_code)
-    replace()
-    read_weights(network, folder, report)
-    lane = TextLane(network, tokenizer, describe(folder, config, network, tokenizer))
-    warm_up(lane, report)
-    return lane
+    def _held(self, folder: Path) -> Any:
+        """The folder's `Base` if it is in memory."""
+        base = self._base()
+        return base if base and base.is_of(folder) else None
 
 
 def _release() -> None:
