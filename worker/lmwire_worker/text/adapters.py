@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+import mlx.core as mx
 from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import load_adapters
@@ -68,12 +69,10 @@ def _check_type(folder: Path, config: dict[str, Any]) -> None:
 
 def _check_complete(folder: Path, added: set[str]) -> None:
     """Refuses an adapter that changes nothing, or whose file lacks what its config names."""
-    from mlx.core import load
-
     needed = {name for name in added if name.rsplit(".", 1)[-1] in LEAVES}
     if not needed:
         raise _refusal("bad_model", f"the adapter in {folder} changes nothing: its config names no layer of the model")
-    weights: Any = load(str(folder / WEIGHTS))
+    weights: Any = mx.load(str(folder / WEIGHTS))
     if missing := sorted(needed - weights.keys()):
         problem = f"lacks {len(missing)} of its {len(needed)} weights: {', '.join(missing[:3])}"
         raise _refusal("bad_model", f"the adapter in {folder} {problem}")
