@@ -15,7 +15,7 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
-from .batching import Generator, batches, prefill, takes_padding
+from .batching import Buckets, batches, prefill, takes_padding
 from .intake import Intake
 from .pace import Pace
 from .stream import Stream
@@ -47,7 +47,7 @@ class TextLane:
         """After an exception in a step: the streams that wait to be started again."""
         self._restarted = False
         """Since the last step that went well."""
-        self._generator: Generator | None = None
+        self._generator: Buckets | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         assert self._intake is not None
@@ -181,13 +181,11 @@ class TextLane:
 
     # The batch.
 
-    def _batch(self) -> Generator:
+    def _batch(self) -> Buckets:
         if self._generator is None:
             assert self._network is not None and self._intake is not None
             tokens = self._intake
-            self._generator = Generator(
-                self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural
-            )
+            self._generator = Buckets(self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural)
         return self._generator
 
     def _reset(self) -> None:

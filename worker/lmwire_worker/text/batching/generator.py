@@ -1,5 +1,6 @@
 """The batch as a whole: its queue of prompts, and the rows that run."""
 
+from collections.abc import Collection
 from typing import Any
 
 import mlx.core as mx
@@ -20,9 +21,19 @@ class Generator(BatchGenerator):
         prompts: Processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
+        first_uid: The uid of the first row.
     """
 
-    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        rows: int,
+        prompts: int,
+        ends: set[int],
+        structural: set[int],
+        *,
+        first_uid: int = 0,
+    ) -> None:
         table = Table(ends, structural)
         super().__init__(
             model,
@@ -31,9 +42,10 @@ class Generator(BatchGenerator):
             prefill_batch_size=prompts,
             prefill_step_size=LONGEST_SLICE,
         )
+        self._uid_count = first_uid
         self._rows = table.rows
         self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
-        self._generation_batch = RunningRows.empty(model, table)
+        self._generation_batch: RunningRows = RunningRows.empty(model, table)
 
     def add(self, row: Row, prompt: list[int]) -> int:
         """Queues a row and returns its uid."""
@@ -71,6 +83,28 @@ class Generator(BatchGenerator):
     def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
         """One step: how far prompts came, and the rows that got a token."""
         return self.next()
+
+    def holds(self, uid: int) -> bool:
+        """Whether a row is here, wherever it stands."""
+        return uid in self._rows
+
+    def take(self, other: "Generator", uids: Collection[int]) -> None:
+        """Takes running rows over from another generator."""
+        for uid in uids:
+            self._rows[uid] = other._rows.pop(uid)
+        with mx.stream(self._stream):
+            self._generation_batch.extend(other._generation_batch.split(uids))
+
+    @property
+    def lengths(self) -> dict[int, int]:
+        """Tokens of each running row, by uid."""
+        batch = self._generation_batch
+        return {uid: len(tokens) for uid, tokens in zip(batch.uids, batch.tokens, strict=True)}
+
+    @property
+    def cache(self) -> list[Any]:
+        """Of the running rows."""
+        return self._generation_batch.prompt_cache
 
     @property
     def running(self) -> int:

@@ -1,6 +1,7 @@
 """The rows of a batch: prompts in work, and those that run, whose next tokens are sampled in one pass."""
 
 import copy
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import mlx.core as mx
@@ -123,6 +124,20 @@ class RunningRows(_Batch, GenerationBatch):
         """Gives each row its token; which ones go on."""
         together = zip(self._rows, tokens, handles, strict=True)
         return [index for index, (row, token, handle) in enumerate(together) if row.push(token, handle)]
+
+    def split(self, uids: Collection[int]) -> "RunningRows":
+        """Parts with some rows."""
+        staying = [index for index, uid in enumerate(self.uids) if uid not in uids]
+        leaving = [index for index, uid in enumerate(self.uids) if uid in uids]
+        part = copy.copy(self)
+        if staying:
+            part.prompt_cache = copy.deepcopy(self.prompt_cache)  # no arrays are copied
+            part.filter(leaving)
+            self.filter(staying)
+        else:
+            self.__dict__.update(self.empty(self.model, self.fallback_sampler).__dict__)
+        self._planned = None  # the same rows may come back, with more tokens
+        return part
 
 
 class PromptRows(_Batch, PromptProcessingBatch):
