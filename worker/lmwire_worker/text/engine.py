@@ -19,9 +19,14 @@ OPEN_FILES: Final = 2048
 
 
 class TextEngine:
-    """See `lmwire_worker.lane.Engine`."""
+    """See `lmwire_worker.lane.Engine`.
 
-    def __init__(self) -> None:
+    Args:
+        memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
+    """
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self._memory_limit = memory_limit
         self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
         self.features = [
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
@@ -55,7 +60,9 @@ class TextEngine:
         raise failure
 
     def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+        from . import memory
         from .adapters import attach, find_adapter
+        from .admission import check_load
         from .checks import check_folder
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
@@ -77,6 +84,10 @@ class TextEngine:
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        limit = memory.set_limit(self._memory_limit)
+        cost = _row_cost(network, folder)
+        if not request.force:
+            check_load(model, cost, limit, memory.free_bytes())
         replace()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
@@ -88,6 +99,16 @@ class TextEngine:
         """The folder's `Base` if it is in memory."""
         base = self._base()
         return base if base and base.is_of(folder) else None
+
+
+def _row_cost(network: Any, folder: Path) -> Any:
+    from .admission import RowCost
+    from .loading import sentence
+
+    try:
+        return RowCost.of(network)
+    except Exception as error:  # the architecture's own code runs here for the first time
+        raise RequestError("bad_model", f"{folder} loads, but fails on a first prompt: {sentence(error)}") from None
 
 
 def _release() -> None:
