@@ -22,11 +22,11 @@ def prompt(number: int, length: int) -> list[int]:
 
 
 def short(number: int, **fields: Any) -> Generate:
-    return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **{"max_tokens": 30, **fields})
+    return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **{"max_tokens": 30, "cache": "off", **fields})
 
 
 def long(**fields: Any) -> Generate:
-    return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, **fields})
+    return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
 
 
 def batches(lane: TextLane) -> list[int]:

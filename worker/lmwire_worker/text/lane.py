@@ -17,7 +17,9 @@ from lmwire_protocol.events import CacheStats
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
 from .batching import Buckets, batches, prefill, takes_padding
 from .intake import Intake
+from .kept import Kept
 from .pace import Pace
+from .prefix_cache import default_budget
 from .stream import Stream
 
 ROWS: Final = 32
@@ -31,14 +33,19 @@ class TextLane:
         network: The model with its weights in memory.
         tokenizer: The model's own.
         model: What is reported of it.
+        cache_bytes: For what is kept of prompts and answers; a share of the machine's memory when None.
     """
 
-    def __init__(self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model) -> None:
+    def __init__(
+        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, cache_bytes: int | None = None
+    ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
-        self._intake: Intake | None = Intake(tokenizer, model)
+        self._intake: Intake | None = (tokens := Intake(tokenizer, model))
+        budget = default_budget() if cache_bytes is None else cache_bytes
+        self._kept: Kept | None = Kept(network, budget, tokens.ends)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
@@ -50,14 +57,18 @@ class TextLane:
         self._generator: Buckets | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
-        assert self._intake is not None
+        assert self._intake is not None and self._kept is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
+        self._kept.check(request.cache)
+        first, prompt = streams[0], streams[0].prompt
+        start = self._kept.start(streams)
         self._requests[key] = streams
-        prompt = streams[0].prompt
-        shared = len(prompt) > 1  # the other choices wait for the first one's cache
+        shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
-            self._enter(stream, self._batch().add(stream, prompt))
-        return Admitted(len(prompt))
+            borders = self._kept.borders(stream)
+            cache = copy.deepcopy(start)
+            self._enter(stream, self._batch().add(stream, prompt, cache, first.begun, borders))
+        return Admitted(len(prompt), first.begun)
 
     def step(self) -> list[Outcome]:
         if self._broken:
@@ -78,7 +89,7 @@ class TextLane:
         for response in progress:
             if (stream := self._by_uid.get(response.uid)) is None:
                 continue  # its request failed in this very step
-            done, total = response.progress
+            done, total = (count + stream.begun for count in response.progress)
             longest = max(longest, done - stream.prefilled)
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
         self._pace.learn(seconds, running, longest * len(progress))
@@ -98,15 +109,19 @@ class TextLane:
         return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
 
     def cache_stats(self) -> CacheStats | None:
-        return None
+        kept = self._kept
+        return kept.stats() if kept is not None else None
 
     def clear_cache(self) -> int:
-        return 0
+        assert self._kept is not None
+        freed = self._kept.clear()
+        mx.clear_cache()
+        return freed
 
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
-        self._network = self._intake = None
+        self._network = self._intake = self._kept = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
@@ -201,6 +216,9 @@ class TextLane:
         So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
         the rows fail together that were well alone, they all fail.
         """
+        assert self._kept is not None
+        for stream in self._by_uid.values():
+            self._kept.forget(stream)
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
         if self._restarted:
             outcomes += [_failure(key, error) for key in self._requests]

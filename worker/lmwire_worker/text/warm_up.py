@@ -21,8 +21,8 @@ def warm_up(lane: TextLane, report: Report) -> None:
     """
     lengths = [min(length, lane.model.context_len) for length in LENGTHS]
     prompts = [[(7 * length + index) % lane.model.vocab_size for index in range(length)] for length in lengths]
-    requests = [Generate(prompt=prompt, max_tokens=ANSWER) for prompt in prompts]
-    sampled = Generate(prompt=prompts[0], max_tokens=2, temperature=1, top_p=0.9, repetition_penalty=1.1)
+    requests = [Generate(prompt=prompt, max_tokens=ANSWER, cache="off") for prompt in prompts]
+    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
     trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
     lane.prepare()
     for request in requests:

@@ -10,6 +10,7 @@ from .buckets import Buckets
 from .caches import batches, prefill
 from .generator import Generator
 from .padding import takes_padding
+from .row_cache import RowCache
 from .rows import Row
 
-__all__ = ["Buckets", "Generator", "Row", "batches", "prefill", "takes_padding"]
+__all__ = ["Buckets", "Generator", "Row", "RowCache", "batches", "prefill", "takes_padding"]

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from mlx import nn
@@ -45,9 +45,16 @@ class Buckets:
         self._grouped: list[list[int]] = []
         self._padding: float | None = None
 
-    def add(self, row: Row, prompt: list[int]) -> int:
+    def add(
+        self,
+        row: Row,
+        prompt: list[int],
+        cache: list[Any] | None = None,
+        held: int = 0,
+        borders: Collection[int] = (),
+    ) -> int:
         """See `Generator.add`."""
-        return self._generator(bucket(len(prompt))).add(row, prompt)
+        return self._generator(bucket(len(prompt))).add(row, prompt, cache, held, borders)
 
     def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
         """See `Generator.join`."""

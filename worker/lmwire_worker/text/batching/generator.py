@@ -1,5 +1,6 @@
 """The batch as a whole: its queue of prompts, and the rows that run."""
 
+import itertools
 from collections.abc import Collection
 from typing import Any
 
@@ -9,7 +10,7 @@ from mlx_lm.generate import BatchGenerator, PromptProcessingBatch
 from mlx_lm.models.cache import make_prompt_cache
 
 from .caches import LONGEST_SLICE, merge_rows, row_of
-from .rows import PromptRows, Row, RunningRows, Table
+from .rows import PromptRows, Row, RunningRows, Table, offer
 
 
 class Generator(BatchGenerator):
@@ -47,16 +48,34 @@ class Generator(BatchGenerator):
         self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
         self._generation_batch: RunningRows = RunningRows.empty(model, table)
 
-    def add(self, row: Row, prompt: list[int]) -> int:
-        """Queues a row and returns its uid."""
-        return self._insert(row, prompt, make_prompt_cache(self.model), [])
+    def add(
+        self,
+        row: Row,
+        prompt: list[int],
+        cache: list[Any] | None = None,
+        held: int = 0,
+        borders: Collection[int] = (),
+    ) -> int:
+        """Queues a row and returns its uid.
+
+        Args:
+            row: The row, which is asked at the borders, behind its prompt but for the last token and when it leaves
+                whether it wants to keep what has been computed.
+            prompt: Its tokens.
+            cache: What is known of it, as the row's own; nothing when None.
+            held: How many of the prompt's tokens the cache holds, of which at least one is left.
+            borders: Between which tokens the prompt's slices end, besides.
+        """
+        stops = sorted({border for border in borders if held < border < len(prompt)} | {len(prompt) - 1, len(prompt)})
+        segments = [prompt[start:stop] for start, stop in itertools.pairwise([held, *stops])]
+        return self._insert(row, segments, cache or make_prompt_cache(self.model), prompt[:held])
 
     def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
         """Puts a row first in the queue whose cache holds all of its tokens but the last, and returns its uid.
 
         The cache is the row's own from now on.
         """
-        uid = self._insert(row, tokens[-1:], cache, tokens[:-1])
+        uid = self._insert(row, [tokens[-1:]], cache, tokens[:-1])
         self._unprocessed_sequences.rotate(1)
         return uid
 
@@ -68,21 +87,28 @@ class Generator(BatchGenerator):
         mx.eval([layer.state for layer in cache])  # it would hold the whole batch otherwise
         return cache
 
-    def _insert(self, row: Row, tokens: list[int], cache: list[Any], held: list[int]) -> int:
+    def _insert(self, row: Row, segments: list[list[int]], cache: list[Any], held: list[int]) -> int:
         for layer in cache:
             layer.merge = merge_rows
-        (uid,) = self.insert([tokens], caches=[cache], all_tokens=[held])
+        (uid,) = self.insert_segments([segments], caches=[cache], all_tokens=[held])
         self._rows[uid] = row
         return uid
 
     def drop(self, uid: int) -> None:
         """Forgets a row, wherever it stands."""
+        for batch in (self._prompt_batch, self._generation_batch):
+            if uid in batch.uids:
+                offer(self._rows[uid], batch, batch.uids.index(uid))
         self.remove([uid])
         del self._rows[uid]
 
     def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
         """One step: how far prompts came, and the rows that got a token."""
-        return self.next()
+        progress, rows = self.next()
+        for prompt in progress:
+            if prompt.end_of_segment and not prompt.end_of_prompt:
+                offer(self._rows[prompt.uid], self._prompt_batch, self._prompt_batch.uids.index(prompt.uid))
+        return progress, rows
 
     def holds(self, uid: int) -> bool:
         """Whether a row is here, wherever it stands."""
