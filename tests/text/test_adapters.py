@@ -17,12 +17,28 @@ from lmwire_protocol import Generate, Load, RequestError
 from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
-from text_lanes import FAMILIES, Answer, ask
+from text_lanes import FAMILIES, ask
+from worker_process import WorkerProcess
 
 FolderOf = Callable[[str], Path]
+Replies = tuple[list[list[int]], list[bytes]]
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9])
 EMBEDDING = "model.embed_tokens"
+
+KEEPS_A_FUNCTION = """
+from mlx_lm.models import llama
+
+ModelArgs = llama.ModelArgs
+
+class Model(llama.Model):
+    kept = None
+
+    def __call__(self, tokens, cache=None, **kwargs):
+        if self.kept is None:
+            self.kept = super().__call__
+        return self.kept(tokens, cache=cache, **kwargs)
+"""
 
 
 class Host:
@@ -69,13 +85,14 @@ def write_adapter(folder: Path, model: Path, *, seed: int = 1, dora: bool = Fals
     return folder
 
 
-def replies(lane: TextLane) -> list[Answer]:
-    """Tokens with the log-probabilities of their places, which are equal only where the logits are, bit for bit."""
-    requests = [Generate(prompt=prompt, max_tokens=12, logprobs=True, top_logprobs=20) for prompt in PROMPTS]
-    return ask(lane, *requests)
+def replies(lane: TextLane) -> Replies:
+    """What a lane answers to the prompts, and the bits of the logits behind each."""
+    requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
+    logits = [lane._network(mx.array([prompt])) for prompt in PROMPTS]  # type: ignore[misc]
+    return [answer.token_ids for answer in ask(lane, *requests)], [bytes(memoryview(values)) for values in logits]
 
 
-def fresh_replies(path: Path, adapter: Path | None = None) -> list[Answer]:
+def fresh_replies(path: Path, adapter: Path | None = None) -> Replies:
     return replies(Host().load(path, adapter))
 
 
@@ -152,9 +169,9 @@ def test_one_adapter_follows_another(model: Path, adapter: Path, tmp_path: Path)
 
 def test_answers_are_those_of_mlx_lm(model: Path, adapter: Path) -> None:
     network, tokenizer, *_ = mlx_lm.load(str(model), adapter_path=str(adapter))
-    for prompt, answer in zip(PROMPTS, replies(Host().load(model, adapter)), strict=True):
+    for prompt, answer in zip(PROMPTS, fresh_replies(model, adapter)[0], strict=True):
         tokens = [part.token for part in mlx_lm.stream_generate(network, tokenizer, prompt, max_tokens=12)]
-        assert tokens[: len(answer.token_ids)] == answer.token_ids
+        assert answer and tokens[: len(answer)] == answer
 
 
 def test_the_weights_are_read_once(model: Path, adapter: Path) -> None:
@@ -182,6 +199,18 @@ def test_they_are_read_again_when_the_folder_has_another_model(tmp_path: Path) -
     write_model(model, "llama", seed=5)
     assert replies(host.load(model)) != before
     assert host.read[0] == host.read[1]
+
+
+def test_a_model_that_keeps_functions_of_its_own_gets_the_adapter_too(
+    tmp_path: Path, model: Path, adapter: Path
+) -> None:
+    keeping = Path(shutil.copytree(model, tmp_path / "keeping"))
+    (keeping / "model.py").write_text(KEEPS_A_FUNCTION)
+    config = json.loads((keeping / "config.json").read_text())
+    (keeping / "config.json").write_text(json.dumps(config | {"model_file": "model.py"}))
+    host = Host()
+    assert replies(host.load(keeping, trust_remote_code=True)) == fresh_replies(model)
+    assert replies(host.load(keeping, adapter, trust_remote_code=True)) == fresh_replies(model, adapter)
 
 
 def test_unloading_gives_back_the_weights_of_both(model: Path, adapter: Path) -> None:
@@ -212,7 +241,7 @@ def edit_config(adapter: Path, **fields: Any) -> None:
 
 def edit_weights(adapter: Path, change: Callable[[dict[str, mx.array]], Any]) -> None:
     path = str(adapter / "adapters.safetensors")
-    weights = dict(mx.load(path))  # type: ignore[arg-type]
+    weights: Any = mx.load(path)
     change(weights)
     mx.eval(weights)
     mx.save_safetensors(path, weights)
@@ -269,3 +298,16 @@ def test_an_adapter_that_names_no_layer_is_refused(model: Path, adapter: Path) -
 def test_an_adapter_of_another_model_is_refused(adapter: Path, folder_of: FolderOf) -> None:
     error = refusal(Host(), folder_of("mamba"), adapter)
     assert (error.code, error.field) == ("bad_model", "adapter_path")
+
+
+def test_over_the_wire_an_adapter_is_told_and_a_faulty_one_leaves_the_model(model: Path, adapter: Path) -> None:
+    with WorkerProcess() as worker:
+        worker.load(model)
+        assert worker.load(model, "adapted", adapter_path=str(adapter))["adapter_path"] == str(adapter)
+        error = worker.call({"id": "l", "cmd": "load", "path": str(model), "adapter_path": str(model)})
+        assert (error["code"], error["field"], error["loaded"]) == ("bad_model", "adapter_path", True)
+        assert worker.call({"id": "i", "cmd": "info"})["adapter_path"] == str(adapter)
+        worker.call({"id": "g", "cmd": "generate", "prompt": PROMPTS[0], "max_tokens": 12})
+        assert worker.token_ids("g") == fresh_replies(model, adapter)[0][0]
+        assert worker.load(model, "base").get("adapter_path") is None
+        assert worker.quit() == 0

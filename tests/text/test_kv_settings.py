@@ -11,12 +11,32 @@ from mlx_lm.models.cache import QuantizedKVCache
 from lmwire_protocol import Generate, Load, RequestError
 from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
-from random_model import write_model
+from random_model import write_custom_model, write_model
 from text_lanes import ask, ask_alone, choices, stock
 
 FolderOf = Callable[[str], Path]
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9], list(range(300, 400)))
+
+ADDS_UP_ITS_KEYS = """
+import mlx.core as mx
+import mlx.nn as nn
+
+class ModelArgs:
+    from_dict = classmethod(lambda cls, config: cls())
+
+class Model(nn.Module):
+    layers = [None]
+
+    def __init__(self, args):
+        super().__init__()
+        self.weight = mx.ones(1)
+
+    def __call__(self, tokens, cache):
+        heads = mx.zeros((*tokens.shape, 1, 64)).swapaxes(1, 2)
+        keys, values = cache[0].update_and_fetch(heads, heads)
+        return mx.zeros((*tokens.shape, 272)) + keys.sum() * self.weight
+"""
 
 
 def load(path: Path, **fields: Any) -> TextLane:
@@ -92,6 +112,12 @@ def test_kv_bits_are_refused_for_heads_that_are_too_narrow(folder_of: FolderOf) 
     error = refusal(folder_of("llama"), kv_bits=8)
     assert (error.code, error.field) == ("unsupported", "kv_bits")
     assert "16 wide" in error.message
+
+
+def test_kv_bits_are_refused_where_attention_computes_on_the_keys_by_itself(tmp_path: Path) -> None:
+    error = refusal(write_custom_model(tmp_path / "model", ADDS_UP_ITS_KEYS), kv_bits=8, trust_remote_code=True)
+    assert (error.code, error.field) == ("unsupported", "kv_bits")
+    assert "attention" in error.message
 
 
 def test_the_context_is_the_models_own_or_shorter(folder_of: FolderOf) -> None:

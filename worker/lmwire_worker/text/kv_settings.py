@@ -39,13 +39,17 @@ def quantize_cache(network: Any, bits: int) -> None:
     plain = make_prompt_cache(network)
     if others := sorted({type(layer).__name__ for layer in plain if type(layer) is not KVCache}):
         raise _refusal(f"it keeps a {' and a '.join(others)}, and only a plain KV cache is ever kept in fewer bits")
-    group_size = _group_size(network, plain)
+    _run(network, plain)
+    group_size = _group_size(plain)
     network.make_cache = lambda: [QuantizedKVCache(group_size, bits) for _ in plain]
-    _run(network, network.make_cache())
+    try:
+        _run(network, network.make_cache())
+    except Exception as error:  # an architecture that computes on keys and values by itself
+        raise _refusal(f"its attention fails on quantised keys and values: {sentence(error)}") from None
 
 
-def _group_size(network: nn.Module, cache: list[Any]) -> int:
-    _run(network, cache)
+def _group_size(cache: list[Any]) -> int:
+    """How many numbers share a scale in what a cache holds."""
     widths = {part.shape[-1] for layer in cache for part in (layer.keys, layer.values) if part is not None}
     for size in GROUP_SIZES:
         if all(width % size == 0 for width in widths):
@@ -55,11 +59,8 @@ def _group_size(network: nn.Module, cache: list[Any]) -> int:
 
 def _run(network: nn.Module, cache: list[Any]) -> None:
     """A prompt and a token, of which the shapes and types alone are worked out."""
-    try:
-        network(mx.array([[0, 0]]), cache=cache)
-        network(mx.array([[0]]), cache=cache)
-    except Exception as error:  # an architecture that computes on keys and values by itself
-        raise _refusal(f"its attention fails on such a cache: {sentence(error)}") from None
+    network(mx.array([[0, 0]]), cache=cache)
+    network(mx.array([[0]]), cache=cache)
 
 
 def _refusal(reason: str) -> RequestError:
