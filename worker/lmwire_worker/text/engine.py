@@ -13,6 +13,7 @@ from typing import Any, Final
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..lane import Lane, LoadCancelled, Report
+from .disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
@@ -23,10 +24,12 @@ class TextEngine:
 
     Args:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
+        disk: What is kept on disk of prompts and answers; None for nothing.
     """
 
-    def __init__(self, memory_limit: int | None = None) -> None:
+    def __init__(self, memory_limit: int | None = None, disk: DiskSettings | None = None) -> None:
         self._memory_limit = memory_limit
+        self._disk = disk
         self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
         self.features = [
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
@@ -64,9 +67,11 @@ class TextEngine:
         from .adapters import attach, find_adapter
         from .admission import check_load
         from .checks import check_folder
+        from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
         from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
+        from .prefix_cache import open_disk
         from .resolve import find_folder
         from .warm_up import warm_up
 
@@ -91,7 +96,8 @@ class TextEngine:
         replace()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
-        lane = TextLane(network, tokenizer, model)
+        disk = open_disk(self._disk, fingerprint(network, request, folder, adapter)) if self._disk else None
+        lane = TextLane(network, tokenizer, model, disk=disk)
         warm_up(lane, report)
         return lane
 

@@ -9,7 +9,7 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
 from .batching import RowCache
-from .prefix_cache import Layout, PrefixCache, Start, same_logits
+from .prefix_cache import Disk, Layout, PrefixCache, Start, same_logits
 from .stream import Stream
 
 LAST_BORDERS: Final = 3
@@ -23,13 +23,14 @@ class Kept:
         network: The model.
         budget_bytes: What it may take.
         ends: The model's end-of-turn tokens.
+        disk: What is kept beyond the process; None for nothing.
     """
 
-    def __init__(self, network: nn.Module, budget_bytes: int, ends: set[int]) -> None:
+    def __init__(self, network: nn.Module, budget_bytes: int, ends: set[int], disk: Disk | None = None) -> None:
         self._network = network
         self._ends = ends
         self._layout = Layout(make_prompt_cache(network))
-        self._cache = PrefixCache(self._layout, budget_bytes)
+        self._cache = PrefixCache(self._layout, budget_bytes, disk=disk)
         self._checks: dict[Stream, Start] = {}
 
     def check(self, mode: str) -> None:
@@ -82,6 +83,10 @@ class Kept:
     def clear(self) -> int:
         """Drops everything, and returns its bytes."""
         return self._cache.clear()
+
+    def close(self) -> None:
+        """Ends what is written to disk. Nothing is kept any more."""
+        self._cache.close()
 
     def stats(self) -> CacheStats | None:
         """None when nothing ever is kept. May be called from any thread."""

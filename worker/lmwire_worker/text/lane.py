@@ -19,7 +19,7 @@ from .batching import Buckets, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
-from .prefix_cache import default_budget
+from .prefix_cache import Disk, default_budget
 from .stream import Stream
 
 ROWS: Final = 32
@@ -34,10 +34,16 @@ class TextLane:
         tokenizer: The model's own.
         model: What is reported of it.
         cache_bytes: For what is kept of prompts and answers; a share of the machine's memory when None.
+        disk: What is kept of them beyond the process; None for nothing.
     """
 
     def __init__(
-        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, cache_bytes: int | None = None
+        self,
+        network: nn.Module,
+        tokenizer: TokenizerWrapper,
+        model: Model,
+        cache_bytes: int | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) else 1
@@ -45,7 +51,7 @@ class TextLane:
         self._network: nn.Module | None = network
         self._intake: Intake | None = (tokens := Intake(tokenizer, model))
         budget = default_budget() if cache_bytes is None else cache_bytes
-        self._kept: Kept | None = Kept(network, budget, tokens.ends)
+        self._kept: Kept | None = Kept(network, budget, tokens.ends, disk)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
@@ -121,6 +127,8 @@ class TextLane:
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
+        if self._kept is not None:
+            self._kept.close()
         self._network = self._intake = self._kept = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()

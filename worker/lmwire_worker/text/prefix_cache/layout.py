@@ -70,6 +70,14 @@ class Layout:
 
         return [fill(cache) for cache in self._fresh]
 
+    def restore(self, states: Sequence[Any]) -> list[Any]:
+        """The snapshot that had these states, one for each layer that cannot be cut."""
+        fresh = [part for part in parts(self._fresh) if not can_be_cut(part)]
+        snapshot = [copy.copy(part) for part in fresh]
+        for part, state in zip(snapshot, states, strict=True):
+            part.state = state
+        return snapshot
+
 
 def parts(caches: Sequence[Any]) -> Iterator[Any]:
     """The caches with the lists among them taken apart."""

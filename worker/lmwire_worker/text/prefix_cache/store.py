@@ -10,6 +10,7 @@ import mlx.core as mx
 
 from lmwire_protocol.events import CacheStats
 
+from .disk import Disk
 from .layout import Layout, Source, arrays_of
 from .tree import Node
 
@@ -49,12 +50,16 @@ class PrefixCache:
         layout: Of the model's caches.
         budget_bytes: What it may take; it never takes more.
         check_every: One hit of so many is to be checked.
+        disk: What is kept beyond the process; None for nothing.
     """
 
-    def __init__(self, layout: Layout, budget_bytes: int, check_every: int = CHECK_EVERY) -> None:
+    def __init__(
+        self, layout: Layout, budget_bytes: int, check_every: int = CHECK_EVERY, *, disk: Disk | None = None
+    ) -> None:
         self._layout = layout
         self._budget = budget_bytes
         self._check_every = check_every
+        self._disk = disk
         self._root = Node(None, [], [])
         self._recent: OrderedDict[Node, None] = OrderedDict()
         """What may be dropped, the least recently used first: with snapshots the nodes that have one. Without, all
@@ -64,11 +69,10 @@ class PrefixCache:
 
     def fetch(self, prompt: list[int]) -> Start | None:
         """The longest known beginning of a prompt that leaves its last token to be processed."""
-        match = self._root.match(prompt[:-1])
-        node, length = match.node, match.length
-        if self._layout.whole:
-            node = _snapshot_above(node if match.whole or node.parent is None else node.parent)
-            length = node.end
+        node, length = self._known(prompt[:-1])
+        if self._disk and (read := self._disk.read(prompt[:-1], length, self._layout.restore)):
+            self.store(prompt[: read.length], read)
+            node, length = self._known(prompt[:-1])
         if not length:
             self._misses += 1
             return None
@@ -112,6 +116,8 @@ class PrefixCache:
         self._evict_to(self._budget)
         if node.pinned or node in self._recent:
             mx.async_eval(node.slices, arrays_of(node.snapshot or ()))
+            if self._disk:
+                self._disk.keep(tokens, node)
             if pin:
                 self._pin(node)
 
@@ -126,6 +132,8 @@ class PrefixCache:
         self._mismatches += 1
         if (node := self._root.children.get(tokens[0])) is not None:
             self._forget(node)
+        if self._disk:
+            self._disk.forget(tokens[0])
 
     def evict(self, bytes: int) -> int:
         """Drops at least so many bytes, as far as they are not pinned, and returns how many."""
@@ -134,11 +142,18 @@ class PrefixCache:
         return before - self.bytes
 
     def clear(self) -> int:
-        """Drops everything, and returns its bytes."""
+        """Drops everything, on disk as well, and returns its bytes in memory."""
         before = self.bytes
         for node in list(self._root.children.values()):
             self._forget(node)
+        if self._disk:
+            self._disk.clear()
         return before
+
+    def close(self) -> None:
+        """Ends what is written to disk. Nothing is kept any more."""
+        if self._disk:
+            self._disk.close()
 
     def stats(self) -> CacheStats:
         """May be called from any thread."""
@@ -152,6 +167,15 @@ class PrefixCache:
             evictions=self._evictions,
             mismatches=self._mismatches,
         )
+
+    def _known(self, tokens: list[int]) -> tuple[Node, int]:
+        """From where in the tree a sequence can go on, and how many of its tokens are known there."""
+        match = self._root.match(tokens)
+        node, length = match.node, match.length
+        if self._layout.whole:
+            node = _snapshot_above(node if match.whole or node.parent is None else node.parent)
+            length = node.end
+        return node, length
 
     def _touch(self, node: Node) -> None:
         """Makes it the most recently used."""

@@ -51,7 +51,7 @@ class Node:
         node, inside, length = self, 0, 0
         while inside == len(node.edge) and length < len(tokens) and tokens[length] in node.children:
             node = node.children[tokens[length]]
-            inside = _common(node.edge, tokens, length)
+            inside = common(node.edge, tokens, length)
             length += inside
         return Match(node, inside, length)
 
@@ -97,7 +97,7 @@ class Match:
         return self.inside == len(self.node.edge)
 
 
-def _common(edge: list[int], tokens: list[int], start: int) -> int:
+def common(edge: list[int], tokens: list[int], start: int) -> int:
     """How many of an edge's tokens are those from `start` on. Comparing halves of lists is faster than each token."""
     low, high = 0, min(len(edge), len(tokens) - start)
     while low < high:
