@@ -5,10 +5,10 @@ import sys
 from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
-from . import generation, pipe
+from . import generation, mixed, pipe
 from .figures import as_json, machine, table
 
-_BENCHMARKS = {"pipe": pipe.measure, "generation": generation.measure}
+_BENCHMARKS = {"pipe": pipe.measure, "generation": generation.measure, "mixed": mixed.measure}
 
 
 def run(arguments: Namespace) -> int:
