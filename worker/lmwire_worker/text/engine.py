@@ -62,7 +62,7 @@ class TextEngine:
     def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
         from . import memory
         from .adapters import attach, find_adapter
-        from .admission import check_load
+        from .admission import Room, check_load
         from .checks import check_folder
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
@@ -91,7 +91,7 @@ class TextEngine:
         replace()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
-        lane = TextLane(network, tokenizer, model)
+        lane = TextLane(network, tokenizer, model, Room.beside(model, cost, limit))
         warm_up(lane, report)
         return lane
 

@@ -15,6 +15,8 @@ SHARE: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
 CONTROL_GROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MEMORY_FIGURES: Final = "/proc/meminfo"
+ALLOCATION_FAILURES: Final = ("malloc", "unable to allocate", "out of memory")
+"""What MLX's allocators and CUDA say."""
 
 
 def set_limit(limit: int | None) -> int:
@@ -43,6 +45,12 @@ def free_bytes() -> int | None:
     if free is None and not mx.metal.is_available():
         free = _available_bytes()
     return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
+
+
+def ran_out(error: Exception) -> bool:
+    """Whether memory could not be allocated, where that is an exception and not the process's end."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or any(word in words for word in ALLOCATION_FAILURES)
 
 
 def in_words(count: int) -> str:

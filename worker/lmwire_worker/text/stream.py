@@ -94,6 +94,11 @@ class Stream:
         """Prompt and answer so far."""
         return self.prompt + self.generated
 
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return len(self.prompt) + len(self.generated)
+
     def restart(self) -> None:
         """Gets ready to enter a batch again, with the tokens so far."""
         self.uid = None

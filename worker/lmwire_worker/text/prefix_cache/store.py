@@ -1,6 +1,5 @@
 """The cache itself: what it keeps, within its budget, and what it drops."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,21 +12,10 @@ from lmwire_protocol.events import CacheStats
 from .layout import Layout, Source, arrays_of
 from .tree import Node
 
-BUDGET_SHARE: Final = 4
-"""The default budget is the memory divided by this,"""
-LARGEST_BUDGET: Final = 8 * 2**30
-"""but so many bytes at most."""
 CHECK_EVERY: Final = 100
 """One hit of so many is checked."""
 CHECKED_TOKENS: Final = 2048
 """The longest hit that is checked: the request waits while it is computed anew."""
-
-
-def default_budget() -> int:
-    """Bytes for a cache on this machine."""
-    device = mx.device_info() if mx.default_device() == mx.gpu else {}
-    memory = device.get("memory_size") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(int(memory) // BUDGET_SHARE, LARGEST_BUDGET)
 
 
 @dataclass(frozen=True)
@@ -60,7 +48,7 @@ class PrefixCache:
         """What may be dropped, the least recently used first: with snapshots the nodes that have one. Without, all
         nodes, and a node always comes before those above it, which are of no less use."""
         self.bytes = 0
-        self._entries = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
+        self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
     def fetch(self, prompt: list[int]) -> Start | None:
         """The longest known beginning of a prompt that leaves its last token to be processed."""
@@ -78,7 +66,8 @@ class PrefixCache:
         left = length - node.end + len(node.edge)
         pieces.append([[array[..., :left, :] for array in arrays] for arrays in node.slices])
         cache = self._layout.build(pieces, node.snapshot or (), length)
-        check = length <= CHECKED_TOKENS and (self._hits + self._misses) % self._check_every == self._check_every - 1
+        self._found += 1
+        check = length <= CHECKED_TOKENS and self._found % self._check_every == 0
         if check:
             self._misses += 1
         else:
