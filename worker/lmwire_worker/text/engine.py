@@ -84,14 +84,16 @@ class TextEngine:
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
-        limit = memory.set_limit(self._memory_limit)
+        limit = self._memory_limit or memory.default_budget()
         cost = _row_cost(network, folder)
         if not request.force:
             check_load(model, cost, limit, memory.free_bytes())
         replace()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
-        lane = TextLane(network, tokenizer, model, Room.beside(model, cost, limit))
+        room = Room.beside(model, cost, limit)
+        memory.tell_mlx(room.budget)
+        lane = TextLane(network, tokenizer, model, room)
         warm_up(lane, report)
         return lane
 
