@@ -49,11 +49,9 @@ def attach(network: nn.Module, folder: Path) -> None:
     before = _names(network)
     try:
         load_adapters(network, str(folder))
-        _check_complete(folder, _names(network) - before)
-    except RequestError:
-        raise
     except Exception as error:  # mlx-lm raises whatever a wrong config leads to
         raise _refusal("bad_model", f"the adapter in {folder} does not fit the model: {sentence(error)}") from None
+    _check_complete(folder, _names(network) - before)
     network.eval()  # in training some of it drops out
 
 
