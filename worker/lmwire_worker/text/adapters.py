@@ -61,7 +61,7 @@ def _check_type(folder: Path, config: dict[str, Any]) -> None:
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
     kind = config.get("fine_tune_type", "lora")
     if kind not in TYPES:
-        problem = f"is of type {kind!r}, and only {' and '.join(TYPES)} can be put on a model; make it one with mlx_lm.fuse"
+        problem = f"is of type {kind!r}, and only {' and '.join(TYPES)} can be loaded; make it a model with mlx_lm.fuse"
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
 
 
