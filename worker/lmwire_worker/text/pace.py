@@ -23,8 +23,8 @@ LADDER: Final = (
 """Slices in tokens. As few as come within a quarter of what there is time for: some devices compile each shape."""
 FIRST: Final = 32
 """The first slice of all, when nothing is known."""
-GAP: Final = 5.5
-"""The token gap with a prompt in work, in steps without: with 6, one gap in many would be longer than 6."""
+GAP: Final = 5.75
+"""The token gap with a prompt in work, in steps without: below 6, so that hardly one is longer."""
 LONGEST_S: Final = 0.25
 """A slice's time at most."""
 STEPS: Final = 15
