@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from mlx_lm.models.cache import ArraysCache, KVCache, QuantizedKVCache, RotatingKVCache
+from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 
 from lmwire_worker.text.prefix_cache import Layout, PrefixCache, Start
 from lmwire_worker.text.prefix_cache.tree import Slices
@@ -183,6 +183,24 @@ def test_a_quantised_cache_is_cut_as_a_plain_one_is() -> None:
         assert mx.array_equal(array[..., :6, :], whole[..., :6, :])
 
 
+def test_layers_of_several_caches_are_put_together_again() -> None:
+    cache = PrefixCache(Layout([CacheList(ArraysCache(1), KVCache()), KVCache()]), 1 << 20)
+
+    class Hybrid(Computed):
+        def slices(self, start: int, stop: int) -> Slices:
+            return super().slices(start, stop) * 2
+
+    cache.store([1, 2, 3], Hybrid([1, 2, 3], states=True))
+    start = cache.fetch([1, 2, 3, 4])
+    assert start is not None
+    first, second = start.cache
+    assert isinstance(first, CacheList)
+    state, layer = first.caches
+    assert state[0][0, 0].item() == 6
+    assert [layer.offset, second.offset] == [3, 3]
+    assert layer.keys[0, 0, :, 0].tolist() == second.keys[0, 0, :, 0].tolist() == [1, 2, 3]
+
+
 def test_caches_of_an_unknown_kind_are_not_kept() -> None:
     class Own:
         pass
@@ -216,10 +234,11 @@ def test_neither_with_snapshots() -> None:
     assert recurrent.cache.stats().evictions > 0
 
 
-def test_what_does_not_fit_at_all_is_not_kept() -> None:
+def test_nothing_is_dropped_for_what_does_not_fit_at_all() -> None:
     plain = Plain(budget=5 * TOKEN_BYTES)
+    plain.store(9, 9)
     plain.store(*range(1, 8))
-    assert plain.cache.bytes == 0
+    assert plain.cache.bytes == 2 * TOKEN_BYTES
 
 
 def test_the_least_recently_used_goes_first_and_reading_is_use() -> None:

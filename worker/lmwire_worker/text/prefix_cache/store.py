@@ -1,7 +1,6 @@
 """The cache itself: what it keeps, within its budget, and what it drops."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ import mlx.core as mx
 from lmwire_protocol.events import CacheStats
 
 from .layout import Layout, Source, arrays_of
-from .tree import Node
+from .tree import Node, bytes_of
 
 CHECK_EVERY: Final = 100
 """One hit of so many is checked."""
@@ -85,10 +84,13 @@ class PrefixCache:
         """
         match = self._root.match(tokens)
         node = match.node
+        slices = source.slices(match.length, len(tokens))
+        if bytes_of(slices) > self._budget:
+            return  # all others would be dropped for it first
         if not match.whole and (match.length < len(tokens) or self._layout.whole or pin):
             node = self._split(node, match.inside)
         if match.length < len(tokens):
-            node = Node(node, tokens[match.length :], source.slices(match.length, len(tokens)))
+            node = Node(node, tokens[match.length :], slices)
             self._entries += 1
             self.bytes += node.bytes
         if node is self._root:
@@ -193,11 +195,6 @@ class PrefixCache:
 
 def _snapshot_above(node: Node) -> Node:
     """The nearest node with a snapshot, itself or above it; else the root."""
-    steps: Iterable[Node] = node.path()
-    root = node
-    for step in steps:
-        if step.snapshot is not None:
-            return step
-        assert step.parent is not None
-        root = step.parent
-    return root
+    while node.parent is not None and node.snapshot is None:
+        node = node.parent
+    return node
