@@ -18,6 +18,7 @@ from lmwire_worker.text import TextEngine
 from lmwire_worker.text.disk_settings import DiskSettings
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.prefix_cache import disk as disk_module
+from random_model import write_model
 from text_lanes import FAMILIES, Answer, Driver, ask
 
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
@@ -36,11 +37,16 @@ class Workers:
     def start(self, family: str = "llama", budget: int = 2**30, **fields: Any) -> TextLane:
         engine = TextEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
         engine.prepare()
-        load = Load(path=str(self.folder_of(family)), **fields)
+        load = Load(path=str(self.folder(family)), **fields)
         lane = engine.open(load, lambda *_: None, replace=lambda: None)
         assert isinstance(lane, TextLane)
         self.open_lanes.append(lane)
         return lane
+
+    def folder(self, family: str) -> Path:
+        if family == "wide":  # heads that can be quantised
+            return write_model(self.directory.parent / "wide", "llama", head_dim=32)
+        return self.folder_of(family)
 
     def stop(self, lane: TextLane) -> None:
         """Once all is written."""

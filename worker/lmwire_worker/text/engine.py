@@ -65,7 +65,7 @@ class TextEngine:
     def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
         from . import memory
         from .adapters import attach, find_adapter
-        from .admission import check_load
+        from .admission import Room, check_load
         from .checks import check_folder
         from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
@@ -89,7 +89,7 @@ class TextEngine:
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
-        limit = memory.set_limit(self._memory_limit)
+        limit = self._memory_limit or memory.default_budget()
         cost = _row_cost(network, folder)
         if not request.force:
             check_load(model, cost, limit, memory.free_bytes())
@@ -97,7 +97,9 @@ class TextEngine:
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
         disk = open_disk(self._disk, fingerprint(network, request, folder, adapter)) if self._disk else None
-        lane = TextLane(network, tokenizer, model, disk=disk)
+        room = Room.beside(model, cost, limit)
+        memory.tell_mlx(room.budget)
+        lane = TextLane(network, tokenizer, model, room, disk)
         warm_up(lane, report)
         return lane
 

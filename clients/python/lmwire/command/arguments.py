@@ -183,7 +183,15 @@ def _add_bench(subcommands: Any) -> None:
             The model is taken as one whose context holds that."""),
         epilog="example:\n  lmwire bench mixed --model ./my-model",
     )
-    for benchmark in (pipe, generation, mixed):
+    cache = benchmarks.add_parser(
+        "cache",
+        help="how much sooner an answer begins when its prompt is known",
+        description=dedent("""\
+            Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, and what a
+            prompt costs that is not among 1,000 that are. The model is taken as one whose context holds that."""),
+        epilog="example:\n  lmwire bench cache --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"

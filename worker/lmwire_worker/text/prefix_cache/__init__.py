@@ -8,6 +8,6 @@ together again, `store` has the budget, and `self_check` holds what was kept aga
 from .disk import Disk, open_disk
 from .layout import Layout, Source
 from .self_check import same_logits
-from .store import PrefixCache, Start, default_budget
+from .store import PrefixCache, Start
 
-__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "default_budget", "open_disk", "same_logits"]
+__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "open_disk", "same_logits"]
