@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Generate, Generation
-from lmwire_worker.text.batching import Buckets
+from lmwire_worker.text.batching import Buckets, RowCache
 from lmwire_worker.text.batching.buckets import LEAST_PADDING, SHORTEST, bucket, homes
 from lmwire_worker.text.constraints import Constraint
 from lmwire_worker.text.lane import TextLane
@@ -211,6 +211,9 @@ class _Row:
     def __init__(self, prompt: list[int]) -> None:
         self.prompt = prompt
         self.tokens: list[int] = []
+
+    def keep(self, tokens: list[int], cache: RowCache) -> None:
+        pass
 
     def push(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)
