@@ -132,11 +132,13 @@ def read_header(path: Path, fingerprint: str) -> Header:
         if metadata["format"] != FORMAT or metadata["fingerprint"] != fingerprint:
             raise ForeignFileError("it is of another model, or of other versions")
         end = max((entry["data_offsets"][1] for entry in fields.values()), default=0)
+        if 8 + length + end != status.st_size:
+            raise ForeignFileError("it is not whole")
         header = Header(fingerprint, **json.loads(metadata["held"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if not all(type(token) is int for token in header.tokens) or not 0 <= header.start <= len(header.tokens):
+            raise ForeignFileError("it is damaged")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ForeignFileError("it is damaged") from error
-    if 8 + length + end != status.st_size:
-        raise ForeignFileError("it is not whole")
     return header
 
 

@@ -77,7 +77,10 @@ class Disk:
             packed.add(_taken(node, covered, len(tokens)) if covered < len(tokens) else [])
         else:
             covered = 0  # nothing of the sequence is needed but its snapshot
-        snapshot = None if node.snapshot is None else [packed.pack(cache.state) for cache in node.snapshot]
+        try:
+            snapshot = None if node.snapshot is None else [packed.pack(cache.state) for cache in node.snapshot]
+        except TypeError:
+            return  # a model's own kind of cache, which cannot be written
         if sum(array.nbytes for array in packed.arrays.values()) > self._settings.budget_bytes:
             return
         mx.async_eval(packed.arrays)
