@@ -294,7 +294,10 @@ def _cut(slices: Slices, start: int, stop: int) -> Slices:
 def _joined(pieces: list[Slices]) -> Slices:
     if len(pieces) == 1:
         return pieces[0]
-    return [[mx.concatenate(same, axis=-2) for same in zip(*layer, strict=True)] for layer in zip(*pieces, strict=True)]
+    return [
+        [mx.concatenate(list(same), axis=-2) for same in zip(*layer, strict=True)]
+        for layer in zip(*pieces, strict=True)
+    ]
 
 
 def _end(steps: list[Step]) -> int:
