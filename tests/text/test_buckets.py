@@ -10,11 +10,18 @@ from lmwire_worker.text.batching import Buckets, RowCache
 from lmwire_worker.text.batching.buckets import LEAST_PADDING, SHORTEST, bucket, homes
 from lmwire_worker.text.constraints import Constraint
 from lmwire_worker.text.lane import TextLane
+from lmwire_worker.text.pace import Pace
 from text_lanes import FAMILIES, Driver, ask, choices
 
 LaneOf = Callable[[str], TextLane]
 LONG = 1300
 MANY = 8
+
+
+@pytest.fixture(autouse=True)
+def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows run together must not depend on how busy this machine is."""
+    monkeypatch.setattr(Pace, "slice", lambda *_: 256)
 
 
 def prompt(number: int, length: int) -> list[int]:
