@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
-from lmwire_worker.lane import Failed, Memory, Model, Outcome, Piece, Report
+from lmwire_worker.lane import Admitted, Failed, Memory, Model, NoRoom, Outcome, Piece, Report
 from lmwire_worker.log import Log
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
@@ -26,6 +26,9 @@ TURN_SECONDS = 5.0
 
 ROWS = 2
 """Few, so that requests wait for one."""
+
+LARGE = "7"
+"""A generation whose prompt ends so has memory only when the lane is empty."""
 
 
 class Gate:
@@ -111,12 +114,14 @@ class GatedLane:
         self._started = started
         self._held: list[int] = []
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         assert isinstance(request, Generate) and isinstance(request.prompt, str)
         assert len(self._held) < ROWS
+        if self._held and request.prompt.endswith(LARGE):
+            raise NoRoom
         self._started(request.prompt)
         self._held.append(key)
-        return 1
+        return Admitted(1)
 
     def step(self) -> list[Outcome]:
         order = self._gate.stop("step")
@@ -136,6 +141,12 @@ class GatedLane:
 
     def memory(self) -> Memory:
         return Memory()
+
+    def cache_stats(self) -> None:
+        return None
+
+    def clear_cache(self) -> int:
+        return 0
 
     def close(self) -> int:
         assert not self._held

@@ -8,7 +8,20 @@ from lmwire_protocol import Chat, Generation, NamedTool
 from .answers import Answer, Answers
 from .violation import Violation
 
-RULES: Final = ("K-2", "K-3", "N-3", "N-5", "P-1", "P-3", "P-4", "Q-1", "R-4", "#the-generation-fields", "#the-result")
+RULES: Final = (
+    "A-3",
+    "K-2",
+    "K-3",
+    "N-3",
+    "N-5",
+    "P-1",
+    "P-3",
+    "P-4",
+    "Q-1",
+    "R-4",
+    "#the-generation-fields",
+    "#the-result",
+)
 """The rules that are checked here, on every `done` of every generation."""
 
 _CUT: Final = ("cancelled", "timeout")
@@ -26,6 +39,7 @@ def check(command: Generation, done: dict[str, Any], answers: Answers, line: byt
         for holds in _CHECKS:
             holds(command, answer, end, line)
     _check_usage(answers, ends, done["usage"], line)
+    _check_cached(command, done["usage"], line)
     if command.seed is not None and done["seed"] != command.seed:
         raise Violation(("#the-generation-fields",), f"the request's seed, {command.seed}", line)
 
@@ -106,6 +120,13 @@ def _check_usage(answers: Answers, ends: list[dict[str, Any]], usage: dict[str, 
     thought = usage.get("reasoning_tokens", 0)
     if thought > total or (thought == 0 and any(answer.texts.get("reasoning") for answer in answers.all)):
         raise Violation(("R-4",), "reasoning tokens where there are thoughts, within the completion tokens", line)
+
+
+def _check_cached(command: Generation, usage: dict[str, Any], line: bytes) -> None:
+    if usage["cached_tokens"] > usage["prompt_tokens"]:
+        raise Violation(("#the-result",), f"at most the prompt's tokens, {usage['prompt_tokens']}, as cached", line)
+    if usage["cached_tokens"] and command.cache == "off":
+        raise Violation(("A-3",), "no cached tokens, as `cache` is off", line)
 
 
 def _by_itself(end: dict[str, Any]) -> bool:

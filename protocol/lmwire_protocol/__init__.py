@@ -7,6 +7,7 @@ needs msgspec and nothing else.
 from . import events, limits
 from .commands import (
     COMMANDS,
+    Cache,
     Cancel,
     Chat,
     Command,
@@ -56,6 +57,7 @@ __all__ = [
     "EXIT_CODES",
     "FEATURES",
     "AudioPart",
+    "Cache",
     "CalledTool",
     "Cancel",
     "Chat",

@@ -76,6 +76,14 @@ class Load(Command, frozen=True):
     """A folder, a model hub id (`owner/name`) or an alias."""
     trust_remote_code: bool = False
     """Allow Python code in the model's folder to run. Off, such a model is refused."""
+    adapter_path: Annotated[str, Meta(min_length=1)] | None = None
+    """A folder with a LoRA adapter of the model. When the model is loaded already, only the adapter changes."""
+    context_len: Positive | None = None
+    """Tokens of prompt and answer together, at most; the model's own when absent, and not above it."""
+    kv_bits: Literal[4, 8] | None = None
+    """Keep keys and values in so many bits, which takes less memory and gives slightly other answers, one at a time."""
+    force: bool = False
+    """Load even what does not seem to fit into memory."""
 
 
 class Unload(Command, frozen=True):
@@ -140,6 +148,11 @@ class Generation(Command, frozen=True, kw_only=True):
     """Answers to the one prompt; answer i uses seed + i."""
     format: Format | None = None
     """What the answer must be: enforced token by token, behind the reasoning if there is any."""
+    truncate: Literal["none", "left", "middle"] = "none"
+    """What to leave out of a prompt that is longer than the context: its beginning, its middle, or, with `none`,
+    nothing: it is refused."""
+    cache: Literal["on", "off", "pin"] = "on"
+    """Whether to begin with what is cached of the prompt, and to keep it. `pin`: keep it until the cache is cleared."""
     timeout_ms: Positive | None = None
     """End with what there is so long after the request was read, waiting included."""
 
@@ -243,6 +256,16 @@ class Tokenize(Command, frozen=True):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
 
 
+class Cache(Command, frozen=True):
+    """Changes what is kept of earlier prompts and answers."""
+
+    name = "cache"
+    done = events.CacheDone
+
+    action: Literal["clear"]
+    """`clear`: drop all of it, what is pinned too."""
+
+
 class Info(Command, frozen=True):
     """Tells what is loaded."""
 
@@ -296,6 +319,6 @@ class Quit(Command, frozen=True):
 
 COMMANDS: Final[dict[str, type[Command]]] = {
     command.name: command
-    for command in (Hello, Load, Unload, Generate, Chat, Tokenize, Info, Cancel, Ping, Stats, Quit)
+    for command in (Hello, Load, Unload, Generate, Chat, Tokenize, Cache, Info, Cancel, Ping, Stats, Quit)
 }
 """Every command by the value of `cmd`."""

@@ -156,6 +156,8 @@ class ModelDone(Done, tag="done"):
     """The commands that this model can serve."""
     quantization: Quantization | None = None
     """Absent for a model that is not quantised."""
+    adapter_path: str | None = None
+    """Of the adapter that was loaded with it."""
 
 
 class UnloadDone(Done, tag="done"):
@@ -194,7 +196,7 @@ class Timings(Struct, kw_only=True, omit_defaults=True):
     """Tokens generated a second, from the first token on."""
 
 
-FinishReason = Literal["stop", "length", "tool_calls", "cancelled", "timeout"]
+FinishReason = Literal["stop", "length", "tool_calls", "cancelled", "timeout", "capacity"]
 
 
 class Choice(Struct, omit_defaults=True):
@@ -212,7 +214,8 @@ class ResultDone(Done, tag="done", kw_only=True):
 
     finish_reason: FinishReason
     """`stop`: the model ended its turn, or a stop string came. `length`: max_tokens, or the context is full.
-    `tool_calls`: it ended its turn with whole tool calls. `timeout`: timeout_ms was over."""
+    `tool_calls`: it ended its turn with whole tool calls. `timeout`: timeout_ms was over. `capacity`: there was no
+    memory left for it to go on."""
     stop: str | None = None
     """The stop string that ended it."""
     seed: Count
@@ -228,6 +231,12 @@ class TokenizeDone(Done, tag="done"):
 
     count: Count
     """Tokens."""
+
+
+class CacheDone(Done, tag="done"):
+    """The reply to `cache`."""
+
+    freed_bytes: Count
 
 
 class CancelDone(Done, tag="done"):
@@ -280,6 +289,22 @@ class MemoryStats(Struct):
     peak_bytes: Count
 
 
+class CacheStats(Struct):
+    """What is kept of prompts and answers, and what it was good for since the model was loaded."""
+
+    bytes: Count
+    budget_bytes: Count
+    entries: Count
+    hits: Count
+    """Requests that began with something cached."""
+    misses: Count
+    saved_tokens: Count
+    """Prompt tokens that were not processed again."""
+    evictions: Count
+    mismatches: Count
+    """Entries that a check found to differ from what the model computes anew; they were dropped."""
+
+
 class StatsDone(Done, tag="done"):
     """The reply to `stats`."""
 
@@ -289,6 +314,8 @@ class StatsDone(Done, tag="done"):
     memory: MemoryStats
     outbox_bytes: Count
     """Output that waits for the host to read."""
+    cache: CacheStats | None = None
+    """Absent without a model, and for one that caches nothing."""
 
 
 class QuitDone(Done, tag="done"):

@@ -15,6 +15,8 @@ _GENERATION: Final = (
     "top_logprobs",
     "n",
     "format",
+    "truncate",
+    "cache",
     "timeout_ms",
 )
 _CHAT: Final = (
@@ -38,8 +40,12 @@ _CHAT: Final = (
     "messages.name",
 )
 
+_LOAD: Final = ("adapter_path", "context_len", "kv_bits", "force")
+
 FEATURES: Final = (
     "tokenize",
+    "cache",
+    *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
     *(f"chat.{field}" for field in _CHAT),
 )

@@ -8,11 +8,12 @@ import pytest
 
 from client_faces import Make, on_both_faces
 from fake_worker import fake
-from lmwire import ChatOptions, NotServed, Options, TemplateOptions
+from lmwire import ChatOptions, LoadOptions, NotServed, Options, TemplateOptions
 from lmwire import options as plain
 from lmwire.features import features_used
 from lmwire_protocol import (
     FEATURES,
+    Cache,
     CalledTool,
     Chat,
     ChoiceFormat,
@@ -24,6 +25,7 @@ from lmwire_protocol import (
     JsonObjectFormat,
     JsonSchemaFormat,
     LarkFormat,
+    Load,
     Media,
     Message,
     NamedTool,
@@ -45,6 +47,13 @@ MESSAGES: list[plain.MessageDict] = [
     {"role": "assistant", "reasoning": "Hm.", "tool_calls": [{"id": "c", "name": "weather", "arguments": {}}]},
     {"role": "tool", "tool_call_id": "c", "name": "weather", "content": "fine"},
 ]
+LOAD: LoadOptions = {
+    "trust_remote_code": True,
+    "adapter_path": "/adapters/poet",
+    "context_len": 4096,
+    "kv_bits": 8,
+    "force": True,
+}
 OPTIONS: Options = {
     "max_tokens": 9,
     "min_tokens": 1,
@@ -67,6 +76,8 @@ OPTIONS: Options = {
     "top_logprobs": 5,
     "n": 2,
     "format": {"type": "regex", "pattern": "a+"},
+    "truncate": "left",
+    "cache": "pin",
     "timeout_ms": 5000,
 }
 TEMPLATE: TemplateOptions = {
@@ -88,6 +99,7 @@ CHAT: ChatOptions = {
 
 
 def test_options_are_the_fields_of_the_commands() -> None:
+    assert set(LoadOptions.__annotations__) == set(Load.__struct_fields__) - {"path"}
     assert set(Options.__annotations__) == set(Generation.__struct_fields__)
     assert set(ChatOptions.__annotations__) == set(Chat.__struct_fields__) - {"messages"}
     assert set(TemplateOptions.__annotations__) == set(Tokenize.__struct_fields__) - {
@@ -159,6 +171,8 @@ async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
         assert (failure.value.code, failure.value.features) == ("unsupported", ["generate.logprobs", "generate.n"])
         with pytest.raises(NotServed, match="tokenize"):
             await worker.count_tokens("one")
+        with pytest.raises(NotServed, match=r"load\.context_len"):
+            await worker.load("x", context_len=10)
         assert await worker.generate("one", n=1, temperature=1).text() == "one"
 
 
@@ -166,6 +180,8 @@ async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
     ("command", "features"),
     [
         (Ping(), set()),
+        (Load(path="x", trust_remote_code=True), set()),
+        (Load(path="x", kv_bits=4), {"load.kv_bits"}),
         (Generate(prompt="x", temperature=1.0, stop=["."]), set()),
         (Chat(messages=[Message("system", "x"), Message("user", [TextPart("x")])]), set()),
         (Tokenize(messages=[Message("developer", "x")], prefix="x"), {"tokenize"}),
@@ -180,6 +196,8 @@ def test_only_what_protocol_1_0_had_not_needs_a_feature(command: Command, featur
 def test_all_features_are_found_in_use() -> None:
     sound: plain.MessageDict = {"role": "user", "content": [{"type": "audio", "media": {"data": ""}}]}
     commands = [
+        plain.load_command("x", LOAD),
+        Cache(action="clear"),
         plain.generate_command("x", OPTIONS),
         plain.chat_command([*MESSAGES, sound], CHAT),
         plain.tokenize_command("x", {}, count_only=True),

@@ -41,6 +41,9 @@ async def test_every_method_is_answered(face: Make) -> None:
         assert await worker.generate([1, 2, 3], max_tokens=2).text() == "1 2 "
         assert (await worker.ping()).queued == 0
         assert (await worker.stats()).requests.done == 4
+        assert (await worker.load("mock", context_len=8)).context_len == 8
+        assert await worker.generate("a b", cache="pin").text() == "a b"
+        assert (await worker.stats()).cache.bytes == len("a b") == await worker.clear_cache()
         assert await worker.unload() == 0
         await worker.quit(drain=True)
         assert worker.lost.returncode == 0

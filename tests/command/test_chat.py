@@ -49,6 +49,7 @@ def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
         "presence_penalty": 0.1,
         "frequency_penalty": -0.2,
         "seed": 7,
+        "truncate": "middle",
         "reasoning": "on",
         "reasoning_budget": 100,
     }
@@ -64,6 +65,11 @@ def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
         "stop": [".", "!"],
         **given,
     }
+
+
+def test_options_reach_the_load() -> None:
+    options = ["--context-len", "5", "--force", "--truncate", "left", "--max-tokens", "2"]
+    assert lmwire(*MOCK, *options, "-p", "a b c d e f ").stdout == "d e \n"
 
 
 def test_a_file_that_is_no_json_is_named(tmp_path: Path) -> None:
@@ -91,6 +97,8 @@ def test_without_a_prompt_it_says_so() -> None:
     [
         (["chat", "nowhere", "--worker", MOCK_WORKER], "`lmwire models` lists what is on this machine"),
         ([*MOCK, "--temperature", "-1"], "`temperature`"),
+        ([*MOCK, "--adapter", "/adapters/poet"], "adapter_path"),
+        ([*MOCK, "--kv-bits", "8"], "kv_bits"),
         (["chat", "mock", "--worker", "no-such-program"], "no-such-program"),
         (["chat", "mock", "--worker", "echo"], "does not answer as a worker"),
     ],

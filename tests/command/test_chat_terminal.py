@@ -1,5 +1,10 @@
 """`lmwire chat` on a terminal: a conversation."""
 
+import json
+from pathlib import Path
+
+import pytest
+
 from lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
 
 ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
@@ -50,6 +55,17 @@ def test_one_prompt_on_a_terminal_is_answered_without_a_conversation() -> None:
     with Terminal(*SHORT, "-p", "only this") as terminal:
         terminal.read_until("only this")
         terminal.read_until("tok/s")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "told"), [("length", "no more tokens were allowed"), ("capacity", "there was no memory for more")]
+)
+def test_it_is_told_why_an_answer_is_cut_off(finish_reason: str, told: str, tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps({"rules": [{"reply": {"text": "so", "finish_reason": finish_reason}}]}))
+    with Terminal("chat", "mock", "--worker", f"{MOCK_WORKER} --scenario {scenario}", "-p", "x") as terminal:
+        assert "cut off: " in terminal.read_until(told)
         assert terminal.wait() == 0
 
 

@@ -185,6 +185,16 @@ BROKEN = {
     ),
     "an end before min_tokens": ([generate("g", min_tokens=3)], [result("g", 1, "stop")], "#the-generation-fields"),
     "a time limit nobody set": ([generate("g")], [result("g", 0, "timeout")], "N-5"),
+    "a cache in spite of being off": (
+        [generate("g", cache="off")],
+        [result("g", 0, usage={"prompt_tokens": 2, "cached_tokens": 1, "completion_tokens": 0})],
+        "A-3",
+    ),
+    "more cached than there was": (
+        [generate("g")],
+        [result("g", 0, usage={"prompt_tokens": 2, "cached_tokens": 3, "completion_tokens": 0})],
+        "#the-result",
+    ),
     "a call in a continued prompt": ([generate("g")], [called("g", call_id="c", name="look")], "#commands"),
     "a call without tools": ([chat("g")], [called("g", call_id="c", name="look")], "P-2"),
     "a call that nobody may make": (

@@ -14,8 +14,8 @@ SECONDS = 60.0
 WORKER = [sys.executable, "-m", "lmwire_worker"]
 
 
-NEEDS_A_MODEL = {"chat-template", "j-1-formats", "j-2-wrong-formats"}
-"""Transcripts about what the mock has not got: grammars and templates."""
+NEEDS_A_MODEL = {"b-8-kv-bits", "chat-template", "j-1-formats", "j-2-wrong-formats"}
+"""Transcripts about what the mock has not got: keys and values, grammars, templates."""
 
 
 def test_the_mock_worker_passes() -> None:

@@ -52,7 +52,7 @@ def gather(outcomes: Sequence[Outcome], choice: int = 0) -> Told:
 
 
 def lane(*rules: Rule) -> MockLane:
-    return MockLane("mock", 0, Script(rules))
+    return MockLane(Load(path="mock"), 0, Script(rules))
 
 
 def play(mock: MockLane, request: Generate | Chat, *, raw: bool = False, steps: int = 100) -> list[Outcome]:
@@ -336,7 +336,7 @@ def test_what_changes_probabilities_changes_nothing_for_one_that_is_certain() ->
 
 def test_a_prefix_is_of_the_prompt_and_not_of_the_answer() -> None:
     request = chat("a b", prefix="Sure, here")
-    assert lane().add(KEY, request, 1) == 3
+    assert lane().add(KEY, request, 1).prompt_tokens == 3
     assert answer(Reply(), request).content == "a b"
 
 
@@ -396,7 +396,10 @@ def test_a_bias_for_a_token_that_there_is_not_is_refused() -> None:
 
 
 def test_the_features_are_what_is_served() -> None:
-    missing = {"generate.format", "chat.format", "chat.chat_template", "chat.template_args"}
+    missing = {
+        *("load.adapter_path", "load.kv_bits"),
+        *("generate.format", "chat.format", "chat.chat_template", "chat.template_args"),
+    }
     assert set(MockEngine().features) == set(FEATURES) - missing
     script = Script([Rule(Reply(text="{}"), Match(cmd="chat", has=["format"]))])
     assert set(MockEngine(script).features) == set(FEATURES) - missing | {"chat.format"}

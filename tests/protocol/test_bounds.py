@@ -47,6 +47,8 @@ GENERATION = {
     "logprobs": True,
     "top_logprobs": 0,
     "n": 1,
+    "truncate": "none",
+    "cache": "on",
     "timeout_ms": 1,
 }
 TEMPLATE = {
@@ -71,7 +73,16 @@ MESSAGES = [
 ]
 BASES: dict[str, list[dict[str, Any]]] = {
     "hello": [{"protocol": [1, 1], "client": "a", "host_pid": 1}],
-    "load": [{"path": "a", "trust_remote_code": False}],
+    "load": [
+        {
+            "path": "a",
+            "trust_remote_code": False,
+            "adapter_path": "a",
+            "context_len": 1,
+            "kv_bits": 4,
+            "force": False,
+        }
+    ],
     "unload": [{}],
     "generate": [
         *({"prompt": "a", **GENERATION, "format": form} for form in FORMATS),
@@ -82,6 +93,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
         *({"messages": MESSAGES, **CHAT, "format": form, "tool_choice": {"name": "look"}} for form in FORMATS),
     ],
     "tokenize": [{"prompt": "a", "count_only": True}, {"messages": MESSAGES, **TEMPLATE}],
+    "cache": [{"action": "clear"}],
     "info": [{}],
     "cancel": [{"target": "a"}, {"all": True}],
     "ping": [{}],

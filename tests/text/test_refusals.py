@@ -89,7 +89,7 @@ def test_a_model_without_a_chat_template_says_to_use_generate(tmp_path: Path) ->
     with pytest.raises(RequestError) as refusal:
         lane.add(1, chat("hello"), 0)
     assert refusal.value.code == "unsupported" and "generate" in refusal.value.message
-    assert lane.add(2, chat("hello", chat_template="{{ messages[0].content }}"), 0) > 0
+    assert lane.add(2, chat("hello", chat_template="{{ messages[0].content }}"), 0).prompt_tokens > 0
 
 
 def test_what_a_chat_template_refuses_is_the_requests_fault(tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ class Model(nn.Module):
 """
     with pytest.raises(RequestError) as refusal:
         open_lane(write_custom_model(tmp_path / "model", source), trust_remote_code=True)
-    assert refusal.value.code == "engine_error" and "layers" in refusal.value.message
+    assert refusal.value.code == "bad_model" and "layers" in refusal.value.message

@@ -15,7 +15,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
-from lmwire_protocol.events import Channel, Logprob, Quantization
+from lmwire_protocol.events import CacheStats, Channel, Logprob, Quantization
+
+
+class NoRoom(Exception):
+    """Raised by `Lane.add`: there is no memory for the request now, and will be when others have ended."""
 
 
 class LoadCancelled(Exception):
@@ -40,6 +44,7 @@ class Model:
     weights_bytes: int
     capabilities: list[str]
     quantization: Quantization | None = None
+    adapter_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,15 @@ class Memory:
     active_bytes: int = 0
     cache_bytes: int = 0
     peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that the lane has taken in."""
+
+    prompt_tokens: int
+    cached_tokens: int = 0
+    """Of the prompt's, those that need not be processed."""
 
 
 @dataclass(slots=True)
@@ -74,8 +88,8 @@ class Piece(Struct, gc=False):
     generated: int = 0
     """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
     finish_reason: str | None = None
-    """`stop`, `length` or `tool_calls` when the choice has ended by itself. When all of a request's choices have, the
-    lane has forgotten the key."""
+    """`stop`, `length`, `tool_calls` or `capacity` when the choice has ended by itself. When all of a request's
+    choices have, the lane has forgotten the key."""
     stop: str | None = None
     """The stop string that ended it."""
     choice: int = 0
@@ -122,8 +136,8 @@ class Lane(Protocol):
     """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
     cost. A request that has more choices than that alone comes alone."""
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
-        """Takes a request in and returns its prompt's length in tokens. Computes nothing yet.
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
+        """Takes a request in. Computes nothing yet.
 
         Args:
             key: Its name from now on.
@@ -132,7 +146,8 @@ class Lane(Protocol):
             raw: All text is content: no reasoning and no calls are told apart.
 
         Raises:
-            RequestError: it cannot be served (invalid_request, unsupported, context_overflow). Nothing was kept.
+            RequestError: it cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
+            NoRoom: not now. In neither case anything was kept.
         """
         ...
 
@@ -161,6 +176,14 @@ class Lane(Protocol):
         """May be called from any thread."""
         ...
 
+    def cache_stats(self) -> CacheStats | None:
+        """What is cached; None when nothing ever is. May be called from any thread."""
+        ...
+
+    def clear_cache(self) -> int:
+        """Drops what is cached, and returns how many bytes that freed."""
+        ...
+
     def close(self) -> int:
         """Gives everything back and returns how many bytes that freed. No request is held."""
         ...
@@ -182,12 +205,12 @@ class Engine(Protocol):
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
         """Loads a model and makes it ready to answer at full speed.
 
-        Everything that can be checked without memory for the model (its path, its files, its architecture) is checked
-        first; then `replace()` is called, which closes the present lane; then weights are read. So a wrong path
-        costs nobody the model that runs.
+        Everything that can be checked without memory for the model (its path, its files, its architecture, its adapter)
+        is checked first; then `replace()` is called, which closes the present lane; then weights are read, but for
+        those that the present lane had from the same folder. So a wrong path costs nobody the model that runs.
 
         Raises:
-            RequestError: model_not_found, bad_model, unsupported, out_of_memory.
+            RequestError: model_not_found, bad_model, unsupported, invalid_request, out_of_memory.
             LoadCancelled: from `report`.
         """
         ...

@@ -188,6 +188,14 @@ class Registry:
             request.started_at = time.monotonic()
             return True
 
+    def postpone(self, request: Request) -> None:
+        """Makes a request that was started wait again; one that was cancelled meanwhile ends."""
+        with self._lock:
+            request.running = False
+            request.started_at = None
+            if request.cut:
+                self._end(request, request.cancellation())
+
     def emit(self, outcomes: Iterable[tuple[Request, Piece | CallPiece]]) -> None:
         """Sends what was generated for requests that are still in flight, counts it, and ends those that are over.
 

@@ -59,6 +59,7 @@ class Request:
     __slots__ = (
         "accepted_at",
         "answers",
+        "cached_tokens",
         "command",
         "cut",
         "deadline",
@@ -90,6 +91,7 @@ class Request:
         timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
         self.deadline = None if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.prompt_tokens = 0
+        self.cached_tokens = 0
         self.answers = [Answer() for _ in range(choices(command))]
         self.unfinished = len(self.answers)
         self.started_at: float | None = None
@@ -115,7 +117,7 @@ class Request:
             seed=self.seed,
             usage=Usage(
                 prompt_tokens=self.prompt_tokens,
-                cached_tokens=0,
+                cached_tokens=self.cached_tokens,
                 completion_tokens=self._completion_tokens,
                 reasoning_tokens=sum(answer.thought_tokens for answer in answers),
             ),

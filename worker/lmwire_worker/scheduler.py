@@ -9,8 +9,10 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
-from lmwire_protocol import Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
+from lmwire_protocol import Cache, Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
 from lmwire_protocol.events import (
+    CacheDone,
+    CacheStats,
     Done,
     MemoryStats,
     ModelDone,
@@ -22,7 +24,7 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from .lane import CallPiece, Engine, Failed, Lane, LoadCancelled, Memory, Outcome, Piece, Prefilled
+from .lane import CallPiece, Engine, Failed, Lane, LoadCancelled, Memory, NoRoom, Outcome, Piece, Prefilled
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
@@ -51,6 +53,8 @@ class Scheduler:
         self._waiting: deque[Request] = deque()
         self._active: dict[int, Request] = {}
         self._room_made = False
+        self._too_large: Request | None = None
+        """The lane had no memory for it, and nothing has ended since."""
         self._keys = 0
         self._activity: State = "idle"
         self._sign_of_life = time.monotonic()
@@ -90,6 +94,11 @@ class Scheduler:
         memory = lane.memory() if lane else Memory()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
+    def cache(self) -> CacheStats | None:
+        """What is cached."""
+        lane = self._lane
+        return lane.cache_stats() if lane else None
+
     # Requests.
 
     def _apply_cancels(self) -> None:
@@ -116,23 +125,33 @@ class Scheduler:
             if generates and (full or not self._has_room(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
-            elif self._registry.start(request):
-                self._begin(request)
+            elif self._registry.start(request) and not self._begin(request):
+                full = True
+                held_back.append(request)
         self._waiting.extendleft(reversed(held_back))
 
     def _has_room(self, request: Request) -> bool:
-        """Whether the lane has rows for a generation's choices. More than it ever has are its own affair."""
+        """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
+        if request is self._too_large:
+            return False
         taken = sum(len(active.answers) for active in self._active.values())
         return not (self._lane and taken) or taken + choices(request.command) <= self._lane.rows
 
-    def _begin(self, request: Request) -> None:
+    def _begin(self, request: Request) -> bool:
+        """Serves a request, or begins to. False: it has to wait for memory."""
         self._sign_of_life = time.monotonic()
-        outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
+        try:
+            outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
+        except NoRoom:
+            self._too_large = request
+            self._registry.postpone(request)
+            return False
         if outcome is not None:
             self._registry.end(request, outcome)
+        return True
 
     def _perform(self, request: Request) -> Done | RequestError | None:
-        """Serves one command; None when it goes on in the lane."""
+        """Serves one command; None when it goes on in the lane. Raises NoRoom."""
         try:
             match request.command:
                 case Load() as load:
@@ -143,8 +162,12 @@ class Scheduler:
                     return self._add(request, command)
                 case Tokenize() as command:
                     return self._tokenize(request, command)
+                case Cache():
+                    return self._clear_cache(request)
                 case _:
                     return self._describe(request)
+        except NoRoom:
+            raise
         except RequestError as error:
             return error
         except Exception as error:  # a tokenizer, say, that stumbles over one prompt: the others go on
@@ -155,7 +178,8 @@ class Scheduler:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        request.prompt_tokens = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        request.prompt_tokens, request.cached_tokens = admitted.prompt_tokens, admitted.cached_tokens
         self.tokens.prompt += request.prompt_tokens
         self._active[request.key] = request
 
@@ -164,6 +188,11 @@ class Scheduler:
         if not command.count_only:
             self._registry.emit([(request, Piece(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
+
+    def _clear_cache(self, request: Request) -> CacheDone:
+        freed_bytes = self._require_lane().clear_cache()
+        self._make_room()
+        return CacheDone(request.id, freed_bytes)
 
     # Models.
 
@@ -242,7 +271,11 @@ class Scheduler:
 
     def _forget(self, request: Request) -> None:
         del self._active[request.key]
+        self._make_room()
+
+    def _make_room(self) -> None:
         self._room_made = True
+        self._too_large = None
 
     def _progress(self, request: Request, stage: str, current: int, total: int | None, unit: str) -> None:
         now = time.monotonic()

@@ -179,4 +179,5 @@ class Session:
             tokens=msgspec.structs.replace(self._scheduler.tokens),
             memory=self._scheduler.memory(),
             outbox_bytes=self._outbox.waiting_bytes,
+            cache=self._scheduler.cache(),
         )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .options import ChatOptions, MessageDict, Options, TemplateOptions, ToolDict
+    from .options import ChatOptions, LoadOptions, MessageDict, Options, TemplateOptions, ToolDict
     from .pieces import CallPiece, Piece
     from .session import Arrival, Session
     from .supervisor import AsyncSupervisor, CrashLoop, Supervisor
@@ -50,6 +50,7 @@ __all__ = [
     "ChatOptions",
     "CrashLoop",
     "LmwireError",
+    "LoadOptions",
     "MessageDict",
     "NotServed",
     "Options",
@@ -82,6 +83,7 @@ _HOMES = {
     "ChatOptions": "options",
     "CrashLoop": "supervisor",
     "LmwireError": "errors",
+    "LoadOptions": "options",
     "MessageDict": "options",
     "NotServed": "errors",
     "Options": "options",

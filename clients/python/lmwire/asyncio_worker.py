@@ -10,18 +10,20 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, Unpack, cast
 
-from lmwire_protocol import Cancel, Command, Info, Load, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cache, Cancel, Command, Info, Ping, Quit, Stats, Unload, events
 
 from .answer import Answer
 from .base import BaseWorker, Exchange, OnProgress, Tokens
 from .connection import Connection, Delivery, Mailbox
 from .options import (
     ChatOptions,
+    LoadOptions,
     Messages,
     Options,
     TemplateOptions,
     chat_command,
     generate_command,
+    load_command,
     tokenize_command,
 )
 from .pieces import CallPiece, Piece
@@ -137,12 +139,12 @@ class AsyncWorker(BaseWorker):
         self,
         path: str,
         *,
-        trust_remote_code: bool = False,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
+        **options: Unpack[LoadOptions],
     ) -> events.ModelDone:
         """Loads a model (a folder, a hub id or an alias) in place of the present one."""
-        command = Load(path=path, trust_remote_code=trust_remote_code)
+        command = load_command(path, options)
         return cast(events.ModelDone, await self.request(command, on_progress=on_progress, timeout=timeout))
 
     async def unload(self, *, timeout: float | None = None) -> int:
@@ -185,6 +187,10 @@ class AsyncWorker(BaseWorker):
         """How many tokens `tokenize` would return."""
         command = tokenize_command(prompt, template, count_only=True)
         return cast(events.TokenizeDone, await self.request(command, timeout=timeout)).count
+
+    async def clear_cache(self, *, timeout: float | None = None) -> int:
+        """Drops what is cached of prompts and answers, what is pinned too, and returns how many bytes that freed."""
+        return cast(events.CacheDone, await self.request(Cache(action="clear"), timeout=timeout)).freed_bytes
 
     async def info(self, *, timeout: float | None = None) -> events.ModelDone:
         """What is loaded."""

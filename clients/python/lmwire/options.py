@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 import msgspec
 
-from lmwire_protocol import Chat, Format, Generate, Message, NamedTool, Part, Tokenize, Tool
+from lmwire_protocol import Chat, Format, Generate, Load, Message, NamedTool, Part, Tokenize, Tool
 
 
 class MediaDict(TypedDict, total=False):
@@ -114,6 +114,16 @@ FormatDict: TypeAlias = (
 )
 
 
+class LoadOptions(TypedDict, total=False):
+    """How to load a model; see `lmwire_protocol.Load`."""
+
+    trust_remote_code: bool
+    adapter_path: str
+    context_len: int
+    kv_bits: Literal[4, 8]
+    force: bool
+
+
 class Options(TypedDict, total=False):
     """How to generate; see `lmwire_protocol.Generation`."""
 
@@ -138,6 +148,8 @@ class Options(TypedDict, total=False):
     top_logprobs: int
     n: int
     format: Format | FormatDict
+    truncate: Literal["none", "left", "middle"]
+    cache: Literal["on", "off", "pin"]
     timeout_ms: int
 
 
@@ -162,6 +174,10 @@ class ChatOptions(Options, TemplateOptions, total=False):
 
 
 Messages: TypeAlias = Sequence[Message | MessageDict]
+
+
+def load_command(path: str, options: LoadOptions) -> Load:
+    return Load(path=path, **options)
 
 
 def generate_command(prompt: str | list[int], options: Options) -> Generate:

@@ -5,18 +5,20 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, Unpack, cast
 
-from lmwire_protocol import Cancel, Command, Info, Load, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cache, Cancel, Command, Info, Ping, Quit, Stats, Unload, events
 
 from .answer import Answer
 from .base import BaseWorker, Exchange, OnProgress, Tokens
 from .connection import Connection, Delivery, Mailbox
 from .options import (
     ChatOptions,
+    LoadOptions,
     Messages,
     Options,
     TemplateOptions,
     chat_command,
     generate_command,
+    load_command,
     tokenize_command,
 )
 from .pieces import CallPiece, Piece
@@ -119,12 +121,12 @@ class Worker(BaseWorker):
         self,
         path: str,
         *,
-        trust_remote_code: bool = False,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
+        **options: Unpack[LoadOptions],
     ) -> events.ModelDone:
         """Loads a model (a folder, a hub id or an alias) in place of the present one."""
-        command = Load(path=path, trust_remote_code=trust_remote_code)
+        command = load_command(path, options)
         return cast(events.ModelDone, self.request(command, on_progress=on_progress, timeout=timeout))
 
     def unload(self, *, timeout: float | None = None) -> int:
@@ -167,6 +169,10 @@ class Worker(BaseWorker):
         """How many tokens `tokenize` would return."""
         command = tokenize_command(prompt, template, count_only=True)
         return cast(events.TokenizeDone, self.request(command, timeout=timeout)).count
+
+    def clear_cache(self, *, timeout: float | None = None) -> int:
+        """Drops what is cached of prompts and answers, what is pinned too, and returns how many bytes that freed."""
+        return cast(events.CacheDone, self.request(Cache(action="clear"), timeout=timeout)).freed_bytes
 
     def info(self, *, timeout: float | None = None) -> events.ModelDone:
         """What is loaded."""

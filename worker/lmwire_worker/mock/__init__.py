@@ -3,6 +3,7 @@
 scenario   which request gets which reply
 replies    what can happen to a request
 prompts    what the model is told
+cache      what it remembers of that
 refusals   what it cannot do
 engine     loads nothing, as slowly as asked for
 lane       plays the replies, several at a time

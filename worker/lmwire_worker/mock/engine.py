@@ -7,7 +7,7 @@ from lmwire_protocol import Load, RequestError
 
 from ..lane import Report
 from .lane import MockLane, hang
-from .refusals import features
+from .refusals import check_load, features
 from .replies import Reply, Stage
 from .scenario import Script
 
@@ -41,6 +41,7 @@ class MockEngine:
         rule = self._script.rule_for(request)
         reply = rule and rule.reply
         settings = _settings(request.path, any_path=reply is not None)
+        check_load(request, rule.match.named if rule else ())
         step_ms = settings["step_ms"]
         if reply is None:
             total = settings["load_steps"]
@@ -49,7 +50,7 @@ class MockEngine:
             _go_through(steps, report)
         else:
             _play(reply, report, replace)
-        return MockLane(request.path, step_ms / 1000, self._script)
+        return MockLane(request, step_ms / 1000, self._script)
 
 
 def _play(reply: Reply, report: Report, replace: Callable[[], None]) -> None:

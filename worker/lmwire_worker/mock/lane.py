@@ -7,9 +7,11 @@ once without. A token's id is its place among those of the answer.
 import time
 from collections.abc import Iterator, Sequence
 
-from lmwire_protocol import Chat, Generate, Tokenize
+from lmwire_protocol import Chat, Generate, Load, Tokenize
+from lmwire_protocol.events import CacheStats
 
-from ..lane import Failed, Memory, Model, Outcome, Prefilled
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Prefilled
+from .cache import PromptCache
 from .choice import Choice, has_ended
 from .draft import Draft
 from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
@@ -75,32 +77,36 @@ class MockLane:
     """Plays replies.
 
     Args:
-        path: what it was loaded as.
+        load: what it was loaded with.
         step_seconds: how long each step takes at least.
         script: the replies to requests; what none is for is echoed.
     """
 
     rows = _ROWS
 
-    def __init__(self, path: str, step_seconds: float, script: Script) -> None:
+    def __init__(self, load: Load, step_seconds: float, script: Script) -> None:
         self.model = Model(
-            path=path,
+            path=load.path,
             model_type="mock",
             vocab_size=CONTEXT_LEN,
             layers=0,
             hidden_size=0,
-            context_len=CONTEXT_LEN,
+            context_len=load.context_len or CONTEXT_LEN,
             weights_bytes=0,
             capabilities=["generate", "chat", "tokenize"],
+            adapter_path=load.adapter_path,
         )
         self._step_seconds = step_seconds
         self._script = script
+        self._cache = PromptCache()
         self._held: dict[int, _Row] = {}
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         """Takes the words of the prompt, or of the last message."""
-        total = len(prompt_words(request))
-        again = echo(request)
+        context_len = self.model.context_len
+        prompt = prompt_words(request, context_len)
+        total = len(prompt)
+        again = echo(request, context_len)
         rule = self._script.rule_for(request) or _ECHO
         answers = rule.reply.answers(request.n)
         check(request, answers, rule.match.named)
@@ -111,12 +117,13 @@ class MockLane:
                 request,
                 rule.reply,
                 answer,
-                Draft(request, rule.reply, answer, again, room=CONTEXT_LEN - total, raw=raw),
+                Draft(request, rule.reply, answer, again, room=context_len - total, raw=raw),
             )
             for index, answer in enumerate(answers)
         ]
-        self._held[key] = _Row(_open(key, rule.reply, total), choices, _close(key, rule.reply))
-        return total
+        cached = self._cache.begin(request, prompt)
+        self._held[key] = _Row(_open(key, rule.reply, cached, total), choices, _close(key, rule.reply))
+        return Admitted(total, cached)
 
     def step(self) -> list[Outcome]:
         """What is due by now, of each choice one thing; waits a little when nothing is."""
@@ -146,17 +153,25 @@ class MockLane:
         """None is used."""
         return Memory()
 
+    def cache_stats(self) -> CacheStats:
+        """What is remembered of prompts."""
+        return self._cache.stats()
+
+    def clear_cache(self) -> int:
+        """Forgets the prompts."""
+        return self._cache.clear()
+
     def close(self) -> int:
         """Frees nothing."""
         return 0
 
 
-def _open(key: int, reply: Reply, prompt_tokens: int) -> _Acts:
+def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Acts:
     """What comes before the first token."""
     if reply.delay_ms:
         yield reply.delay_ms / 1000
     if not reply.progress and not reply.fails_at_once:
-        for done in range(_PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
+        for done in range(cached_tokens + _PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
             yield [Prefilled(key, min(done, prompt_tokens), prompt_tokens)]
     for stage in reply.progress:
         yield [Prefilled(key, stage.current, prompt_tokens if stage.total is None else stage.total)]

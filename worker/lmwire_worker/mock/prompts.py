@@ -5,7 +5,7 @@ import re
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 
 CONTEXT_LEN = 1 << 20
-"""Tokens of a prompt and its answer; the vocabulary is as large."""
+"""Tokens of a prompt and its answer, unless a load says less; the vocabulary is as large."""
 
 
 def words(text: str) -> list[str]:
@@ -34,8 +34,8 @@ def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
     return message_text(message, path, strict=strict)
 
 
-def prompt_words(request: Generate | Chat) -> list[str]:
-    """The words of the prompt, at least one, and the reply's `prefix` among them.
+def prompt_words(request: Generate | Chat, context_len: int) -> list[str]:
+    """The words of the prompt, at least one, and the reply's `prefix` among them; what is left of it with `truncate`.
 
     Raises:
         RequestError: invalid_request, context_overflow.
@@ -43,20 +43,26 @@ def prompt_words(request: Generate | Chat) -> list[str]:
     prompt = _words_of(request)
     if not prompt:
         raise RequestError("invalid_request", "prompt: is empty; give the model something", field="prompt")
-    if len(prompt) >= CONTEXT_LEN:
-        raise RequestError("context_overflow", f"the prompt has {len(prompt)} tokens, the context {CONTEXT_LEN}")
-    return prompt
+    return _fit(request, prompt, context_len)
 
 
-def echo(request: Generate | Chat) -> list[str]:
+def echo(request: Generate | Chat, context_len: int) -> list[str]:
     """The words that an answer can repeat, at least one: those of the prompt without `prefix`."""
-    return words(said(request)) or [""]
+    return _fit(request, words(said(request)) or [""], context_len)
 
 
 def tokenize(request: Tokenize) -> tuple[list[int], str]:
     """A prompt's tokens, each named by its place, and its text."""
     prompt = _words_of(request)
     return list(range(len(prompt))), "".join(prompt)
+
+
+def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:
+    if len(prompt) <= context_len and request.truncate == "none":
+        return prompt
+    from ..text.truncation import fit  # the text lane's own, which knows no model library
+
+    return fit(request, prompt, context_len)
 
 
 def _words_of(request: Generate | Chat | Tokenize) -> list[str]:

@@ -1,19 +1,20 @@
 """What the mock cannot do, and says so.
 
 It is certain of every token that it gives: no temperature, filter, penalty or bias makes another one likelier, so it
-keeps to all of those as it is. What it has not got is a grammar to hold an answer to, and a template to write a
-conversation with. A rule of the scenario can stand in for them: one that matches on such a field has an answer for it.
+keeps to all of those as it is. What it has not got is a grammar to hold an answer to, a template to write a
+conversation with, and weights that an adapter could change. A rule of the scenario can stand in for them: one that
+matches on such a field has an answer for it.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from lmwire_protocol import FEATURES, Chat, Generate, Message, NamedTool, RequestError, Tokenize
+from lmwire_protocol import FEATURES, Chat, Generate, Load, Message, NamedTool, RequestError, Tokenize
 
 from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
-NEEDS_A_RULE: Final = ("format", "chat_template", "template_args")
+NEEDS_A_RULE: Final = ("format", "chat_template", "template_args", "adapter_path", "kv_bits")
 """Fields that only a rule that matches on them can answer."""
 
 
@@ -45,7 +46,19 @@ def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collecti
         _check_calls(request, answers, vouched)
 
 
-def check_fields(request: Generate | Chat | Tokenize, vouched: Collection[str] = ()) -> None:
+def check_load(request: Load, vouched: Collection[str]) -> None:
+    """Refuses a load that would not be kept to; see `check`.
+
+    Raises:
+        RequestError: unsupported, invalid_request.
+    """
+    check_fields(request, vouched)
+    if request.context_len is not None and request.context_len > CONTEXT_LEN:
+        problem = f"must be at most {CONTEXT_LEN}, the context of this model, not {request.context_len}"
+        raise RequestError("invalid_request", f"context_len: {problem}", field="context_len")
+
+
+def check_fields(request: Load | Generate | Chat | Tokenize, vouched: Collection[str] = ()) -> None:
     """Refuses the fields that nothing here can serve.
 
     Raises:
@@ -55,7 +68,7 @@ def check_fields(request: Generate | Chat | Tokenize, vouched: Collection[str] =
         if getattr(request, field, None) and field not in vouched:
             problem = f"the mock cannot serve `{field}` by itself; a rule of its scenario that matches on it can"
             raise RequestError("unsupported", f"{field}: {problem}", field=field)
-    if not isinstance(request, Generate) and request.messages and not request.add_generation_prompt:
+    if isinstance(request, Chat | Tokenize) and request.messages and not request.add_generation_prompt:
         _check_continued(request.messages[-1])
 
 

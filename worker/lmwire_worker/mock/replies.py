@@ -85,7 +85,7 @@ class Answer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     tokens: list[Token | str] | None = None
     """The answer, token by token."""
     tool_calls: list[Call] = []
-    finish_reason: Literal["stop", "length"] = "stop"
+    finish_reason: Literal["stop", "length", "capacity"] = "stop"
     """An answer that stops with whole tool calls is told as `tool_calls`."""
 
     def __post_init__(self) -> None:

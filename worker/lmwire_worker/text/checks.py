@@ -31,7 +31,7 @@ def check_folder(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
 
 def check_files(folder: Path) -> dict[str, Any]:
     """Checks that a model's files are there and whole, and returns its config.json."""
-    config = _read_json(folder / "config.json")
+    config = read_json(folder / "config.json")
     if not isinstance(config.get("model_type"), str):
         raise _bad(folder / "config.json", "names no model_type")
     _check_index(folder)
@@ -41,7 +41,7 @@ def check_files(folder: Path) -> dict[str, Any]:
         hint = f" (only {', '.join(others[:3])}; convert the model with mlx_lm.convert)" if others else ""
         raise _bad(folder, f"has no weights: no file model*.safetensors{hint}")
     for path in weights:
-        _check_safetensors(path)
+        check_safetensors(path)
     if not any(any(folder.glob(pattern)) for pattern in TOKENIZER_FILES):
         raise _bad(folder, "has no tokenizer: no tokenizer.json, tokenizer.model or vocab.json")
     return config
@@ -51,7 +51,7 @@ def _check_index(folder: Path) -> None:
     path = folder / "model.safetensors.index.json"
     if not path.exists():
         return
-    index = _read_json(path)
+    index = read_json(path)
     shards = index.get("weight_map")
     if not isinstance(shards, dict):
         raise _bad(path, "has no weight_map")
@@ -60,7 +60,7 @@ def _check_index(folder: Path) -> None:
         raise _bad(folder, f"lacks {len(missing)} of its weight files: {', '.join(missing[:3])}")
 
 
-def _check_safetensors(path: Path) -> None:
+def check_safetensors(path: Path) -> None:
     """Compares a file's size with what its header says; reads no weights."""
     try:
         size = path.stat().st_size
@@ -87,7 +87,7 @@ def _tensor_end(name: str, tensor: dict[str, Any]) -> int:
     return end
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -5,26 +5,38 @@ import gc
 import importlib.util
 import resource
 import sys
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..lane import Lane, LoadCancelled, Report
+from .disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
 
 
 class TextEngine:
-    """See `lmwire_worker.lane.Engine`."""
+    """See `lmwire_worker.lane.Engine`.
 
-    def __init__(self) -> None:
+    Args:
+        memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
+        disk: What is kept on disk of prompts and answers; None for nothing.
+    """
+
+    def __init__(self, memory_limit: int | None = None, disk: DiskSettings | None = None) -> None:
+        self._memory_limit = memory_limit
+        self._disk = disk
         self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
         self.features = [
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
         ]
         self._missing: str | None = None
+        self._base: Callable[[], Any] = lambda: None
+        """The `Base` that was read last, or None: it goes with the last lane on it."""
 
     def prepare(self) -> None:
         if not self.names:
@@ -40,7 +52,7 @@ class TextEngine:
         if self._missing is not None:
             raise RequestError("unsupported", f"{self._missing}; {_installation()}")
         try:
-            return _open(request, report, replace)
+            return self._open(request, report, replace)
         except (RequestError, LoadCancelled) as error:
             failure = error
         except Exception as error:  # a model's code may fail at anything, and the worker outlives it
@@ -50,24 +62,61 @@ class TextEngine:
         _release()
         raise failure
 
+    def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+        from . import memory
+        from .adapters import attach, find_adapter
+        from .admission import Room, check_load
+        from .checks import check_folder
+        from .fingerprint import fingerprint
+        from .kv_settings import limit_context, quantize_cache
+        from .lane import TextLane
+        from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
+        from .prefix_cache import open_disk
+        from .resolve import find_folder
+        from .warm_up import warm_up
 
-def _open(request: Load, report: Report, replace: Callable[[], None]) -> Lane:
-    from .checks import check_folder
-    from .lane import TextLane
-    from .loading import check_architecture, describe, load_tokenizer, read
-    from .resolve import find_folder
-    from .warm_up import warm_up
+        report("resolve", 0, None, "steps")
+        folder = find_folder(request.path, report)
+        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
+        check_architecture(config)
+        adapter = find_adapter(request.adapter_path) if request.adapter_path else None
+        tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
+        held = self._held(folder)
+        base = held or open_base(folder, trust_remote_code=request.trust_remote_code)
+        network = base.network()
+        if adapter:
+            attach(network, adapter)
+        if request.kv_bits:
+            quantize_cache(network, request.kv_bits)
+        model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        limit = self._memory_limit or memory.default_budget()
+        cost = _row_cost(network, folder)
+        if not request.force:
+            check_load(model, cost, limit, memory.free_bytes())
+        replace()
+        read_weights(network, folder, report, held.modules() if held else None)
+        self._base = weakref.ref(base)
+        disk = open_disk(self._disk, fingerprint(network, request, folder, adapter)) if self._disk else None
+        room = Room.beside(model, cost, limit)
+        memory.tell_mlx(room.budget)
+        lane = TextLane(network, tokenizer, model, room, disk)
+        warm_up(lane, report)
+        return lane
 
-    report("resolve", 0, None, "steps")
-    folder = find_folder(request.path, report)
-    config = check_folder(folder, trust_remote_code=request.trust_remote_code)
-    check_architecture(config)
-    tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
-    replace()
-    network, config = read(folder, report, trust_remote_code=request.trust_remote_code)
-    lane = TextLane(network, tokenizer, describe(folder, config, network, tokenizer))
-    warm_up(lane, report)
-    return lane
+    def _held(self, folder: Path) -> Any:
+        """The folder's `Base` if it is in memory."""
+        base = self._base()
+        return base if base and base.is_of(folder) else None
+
+
+def _row_cost(network: Any, folder: Path) -> Any:
+    from .admission import RowCost
+    from .loading import sentence
+
+    try:
+        return RowCost.of(network)
+    except Exception as error:  # the architecture's own code runs here for the first time
+        raise RequestError("bad_model", f"{folder} loads, but fails on a first prompt: {sentence(error)}") from None
 
 
 def _release() -> None:

@@ -16,6 +16,7 @@ from .prompts import Prompt, read_prompt
 from .scanner import Strings
 from .stream import Stream
 from .tools import find_format
+from .truncation import fit
 
 
 class Intake:
@@ -59,11 +60,8 @@ class Intake:
         """
         prompt = self.read(request)
         check_logit_bias(request, self._model.vocab_size)
-        room = self._model.context_len - len(prompt.tokens)
-        if room < 0:
-            context = self._model.context_len
-            problem = f"the prompt has {len(prompt.tokens)} tokens, and this model's context holds {context}"
-            raise RequestError("context_overflow", problem)
+        tokens = fit(request, prompt.tokens, self._model.context_len, self._tokenizer.bos_token_id)
+        room = self._model.context_len - len(tokens)
         state = None if raw or isinstance(request, Generate) else self._syntax.start_state(prompt.opening)
         constraint = self._grammars.constraint(request, self._syntax, state == REASONING)
         stops = Strings(request.stop) if request.stop else None
@@ -73,10 +71,10 @@ class Intake:
                 choice,
                 request,
                 (seed + choice) % (limits.MAX_INT + 1),
-                prompt=prompt.tokens,
+                prompt=tokens,
                 max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
                 ends=self.ends,
-                detokenizer=self._detokenizer(prompt.tokens if _continues(request) else None),
+                detokenizer=self._detokenizer(tokens if _continues(request) else None),
                 answer=None if state is None else self._answer(request, state),
                 stops=stops,
                 constraint=constraint,

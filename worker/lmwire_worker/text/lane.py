@@ -12,11 +12,16 @@ from mlx import nn
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
+from lmwire_protocol.events import CacheStats
 
-from ..lane import Failed, Memory, Model, Outcome, Piece, Prefilled
-from .batching import Generator, batches, prefill, takes_padding
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
+from .admission import Admission, Room
+from .batching import Buckets, batches, prefill, takes_padding
 from .intake import Intake
+from .kept import Kept
+from .memory import ran_out
 from .pace import Pace
+from .prefix_cache import Disk
 from .stream import Stream
 
 ROWS: Final = 32
@@ -30,14 +35,20 @@ class TextLane:
         network: The model with its weights in memory.
         tokenizer: The model's own.
         model: What is reported of it.
+        room: The memory that there is.
+        disk: What is kept of prompts and answers beyond the process; None for nothing.
     """
 
-    def __init__(self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model) -> None:
+    def __init__(
+        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, room: Room, disk: Disk | None = None
+    ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
-        self._intake: Intake | None = Intake(tokenizer, model)
+        self._intake: Intake | None = (tokens := Intake(tokenizer, model))
+        self._kept: Kept | None = (kept := Kept(network, room.cache_bytes, tokens.ends, disk))
+        self._admission: Admission | None = Admission(room, kept, self._lengths)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
@@ -46,17 +57,22 @@ class TextLane:
         """After an exception in a step: the streams that wait to be started again."""
         self._restarted = False
         """Since the last step that went well."""
-        self._generator: Generator | None = None
+        self._generator: Buckets | None = None
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> int:
-        assert self._intake is not None
+    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
+        assert self._intake is not None and self._kept is not None and self._admission is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
+        self._kept.check(request.cache)
+        first, prompt = streams[0], streams[0].prompt
+        self._admission.check(len(prompt), request.max_tokens, request.n)
+        start = self._kept.start(streams)
         self._requests[key] = streams
-        prompt = streams[0].prompt
-        shared = len(prompt) > 1  # the other choices wait for the first one's cache
+        shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
-            self._enter(stream, self._batch().add(stream, prompt))
-        return len(prompt)
+            borders = self._kept.borders(stream)
+            cache = copy.deepcopy(start)
+            self._enter(stream, self._batch().add(stream, prompt, cache, first.begun, borders))
+        return Admitted(len(prompt), first.begun)
 
     def step(self) -> list[Outcome]:
         if self._broken:
@@ -77,11 +93,11 @@ class TextLane:
         for response in progress:
             if (stream := self._by_uid.get(response.uid)) is None:
                 continue  # its request failed in this very step
-            done, total = response.progress
+            done, total = (count + stream.begun for count in response.progress)
             longest = max(longest, done - stream.prefilled)
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
         self._pace.learn(seconds, running, longest * len(progress))
-        return outcomes
+        return outcomes + self._end_overrun()
 
     def remove(self, key: int) -> Sequence[Outcome]:
         streams = self._requests[key]
@@ -96,10 +112,22 @@ class TextLane:
     def memory(self) -> Memory:
         return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
 
+    def cache_stats(self) -> CacheStats | None:
+        kept = self._kept
+        return kept.stats() if kept is not None else None
+
+    def clear_cache(self) -> int:
+        assert self._kept is not None
+        freed = self._kept.clear()
+        mx.clear_cache()
+        return freed
+
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
-        self._network = self._intake = None
+        if self._kept is not None:
+            self._kept.close()
+        self._network = self._intake = self._kept = self._admission = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
@@ -172,15 +200,35 @@ class TextLane:
                 self._batch().drop(stream.uid)
                 del self._by_uid[stream.uid]
 
+    # Memory.
+
+    def _lengths(self) -> list[int]:
+        """The tokens of each row, those included that are not processed yet."""
+        return [stream.length for streams in self._requests.values() for stream in streams]
+
+    def _end_overrun(self) -> list[Outcome]:
+        """Ends requests until there is memory for the next token of the others."""
+        assert self._admission is not None and self._kept is not None
+        outcomes: list[Outcome] = []
+        while self._requests and self._admission.overrun():
+            streams = self._requests[self._longest()]
+            for stream in streams:
+                self._kept.forget(stream)  # to keep it would take memory
+            self._drop(streams[0].key)
+            outcomes += [outcome for stream in streams for outcome in stream.end("capacity")]
+        return outcomes
+
+    def _longest(self) -> int:
+        """The request with the longest row. Others are padded to it, so its end frees the most."""
+        return max(self._requests, key=lambda key: max(stream.length for stream in self._requests[key]))
+
     # The batch.
 
-    def _batch(self) -> Generator:
+    def _batch(self) -> Buckets:
         if self._generator is None:
             assert self._network is not None and self._intake is not None
             tokens = self._intake
-            self._generator = Generator(
-                self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural
-            )
+            self._generator = Buckets(self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural)
         return self._generator
 
     def _reset(self) -> None:
@@ -194,16 +242,27 @@ class TextLane:
         """After an exception in the middle of a step no row's cache can be trusted, and one row may be the cause.
 
         So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
-        the rows fail together that were well alone, they all fail.
+        the rows fail together that were well alone, they all fail, or the longest where it is memory that they lack.
         """
+        assert self._kept is not None
+        for stream in self._by_uid.values():
+            self._kept.forget(stream)
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
-        if self._restarted:
+        streams = list(self._by_uid.values())
+        self._reset()
+        if not self._restarted:
+            self._restarted = True
+            self._broken.extend(streams)
+            if ran_out(error):
+                self._kept.evict(self._kept.bytes)
+        elif ran_out(error) and self._requests:
+            longest = self._longest()
+            del self._requests[longest]
+            outcomes.append(_failure(longest, error))
+            self._broken.extend(stream for stream in streams if stream.key != longest)
+        else:
             outcomes += [_failure(key, error) for key in self._requests]
             self._requests.clear()
-        else:
-            self._restarted = True
-            self._broken.extend(self._by_uid.values())
-        self._reset()
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:
@@ -219,4 +278,5 @@ class TextLane:
 
 
 def _failure(key: int, error: Exception) -> Failed:
-    return Failed(key, RequestError("engine_error", f"the model failed: {type(error).__name__}: {error}"))
+    code = "out_of_memory" if ran_out(error) else "engine_error"
+    return Failed(key, RequestError(code, f"the model failed: {type(error).__name__}: {error}"))

@@ -14,6 +14,7 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.events import Quantization
 
 from ..lane import Model, Report
+from .base import Base, list_files
 
 GROUP_BYTES: Final = 256 * 2**20
 """Weights read between two reports, and so how soon a cancel lands."""
@@ -46,31 +47,42 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
         if "trust_remote_code" in str(error):
             problem = f"the tokenizer of {folder} brings its own code, which runs only when trusted"
             raise RequestError("unsupported", f"{problem}; read it, and then load with trust_remote_code") from None
-        raise RequestError("bad_model", f"the tokenizer of {folder} does not load: {_sentence(error)}") from None
+        raise RequestError("bad_model", f"the tokenizer of {folder} does not load: {sentence(error)}") from None
 
 
-def read(folder: Path, report: Report, *, trust_remote_code: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """Reads the weights and returns the model with its config as mlx-lm completed it.
+def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
+    """A model whose weights have sizes, and are not read yet.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    files = list_files(folder)
+    try:
+        network, config = utils.load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
+    except Exception as error:  # mlx-lm's models raise whatever a wrong config leads to
+        raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
+    return Base(folder, files, network, config)
+
+
+def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Module | None = None) -> None:
+    """Reads a network's weights into memory, but for those that it shares with `held`.
 
     Raises:
         RequestError: bad_model.
         LoadCancelled: from `report`.
     """
-    try:
-        network, config = utils.load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
-    except Exception as error:  # mlx-lm's models raise whatever a wrong config leads to
-        raise RequestError("bad_model", f"{folder} does not load: {_sentence(error)}") from None
-    total = weights_bytes(network)
+    there = set() if held is None else {id(weight) for weight in _weights(held)}
+    weights = [weight for weight in _weights(network) if id(weight) not in there]
+    total = sum(weight.nbytes for weight in weights)
     done = 0
-    report("read", done, total, "bytes")
-    for group in _groups(network):
+    for group in _groups(weights):
+        report("read", done, total, "bytes")
         try:
             mx.eval(group)
         except Exception as error:
-            raise RequestError("bad_model", f"the weights of {folder} cannot be read: {_sentence(error)}") from None
+            raise RequestError("bad_model", f"the weights of {folder} cannot be read: {sentence(error)}") from None
         done += sum(weight.nbytes for weight in group)
         report("read", done, total, "bytes")
-    return network, config
 
 
 def weights_bytes(network: nn.Module) -> int:
@@ -78,7 +90,9 @@ def weights_bytes(network: nn.Module) -> int:
     return sum(weight.nbytes for weight in _weights(network))
 
 
-def describe(folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper) -> Model:
+def describe(
+    folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper, adapter: Path | None = None
+) -> Model:
     """What the protocol reports of a model."""
     text_config = config.get("text_config")
     configs = [config, text_config] if isinstance(text_config, dict) else [config]
@@ -96,6 +110,7 @@ def describe(folder: Path, config: dict[str, Any], network: Any, tokenizer: Toke
         weights_bytes=weights_bytes(network),
         capabilities=["generate", *(["chat"] if tokenizer.has_chat_template else []), "tokenize"],
         quantization=_quantization(config),
+        adapter_path=str(adapter) if adapter else None,
     )
 
 
@@ -115,19 +130,20 @@ def _weights(network: nn.Module) -> list[mx.array]:
     return [weight for _, weight in leaves]
 
 
-def _groups(network: nn.Module) -> Iterator[list[mx.array]]:
+def _groups(weights: list[mx.array]) -> Iterator[list[mx.array]]:
     group: list[mx.array] = []
     size = 0
-    for weight in _weights(network):
+    for weight in weights:
         group.append(weight)
         size += weight.nbytes
         if size >= GROUP_BYTES:
             yield group
             group, size = [], 0
-    yield group
+    if group:
+        yield group
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     """An exception in short: the missing names of a whole model can fill pages."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{' …' if len(text) > 300 else ''}"

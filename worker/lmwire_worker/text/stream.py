@@ -14,9 +14,11 @@ from lmwire_protocol.events import Channel, Logprob
 
 from ..lane import CallPiece, Failed, Outcome, Piece
 from .answers import Answer, Text
+from .batching import RowCache
 from .constraints import Constraint
 from .detokenizer import Detokenizer
 from .logprobs import Handle
+from .prefix_cache import Start
 from .scanner import Scanner, Strings
 from .tools import CallText
 
@@ -63,7 +65,13 @@ class Stream:
         self.generated: list[int] = []
         self.uid: int | None = None
         """Its name in the batch; None while it waits for the prompt that it shares with another choice."""
+        self.begun = 0
+        """Tokens of the prompt that were known when it entered the batch."""
         self.prefilled = 0
+        self.keeper: Callable[[Stream, list[int], RowCache], None] | None = None
+        """Who is offered what was computed; None for nobody."""
+        self.check: Start | None = None
+        """What was cached of the prompt, to be held against what is computed of it."""
         self._outcomes: list[Outcome] = []
         self.ended = False
         self._whole_constraint = constraint
@@ -89,9 +97,15 @@ class Stream:
         """Prompt and answer so far."""
         return self.prompt + self.generated
 
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return len(self.prompt) + len(self.generated)
+
     def restart(self) -> None:
         """Gets ready to enter a batch again, with the tokens so far."""
         self.uid = None
+        self.begun = 0
         if self._whole_constraint is not None:
             self.constraint = self._whole_constraint.fork(self.generated)
 
@@ -104,6 +118,11 @@ class Stream:
         if self.constraint is not None and self.constraint.error is not None and not self.ended:
             self._fail(self.constraint.error)
         return not self.ended
+
+    def keep(self, tokens: list[int], cache: RowCache) -> None:
+        """Offers what was computed for the tokens."""
+        if self.keeper is not None:
+            self.keeper(self, tokens, cache)
 
     def take(self) -> list[Outcome]:
         """What it got since the last call."""

@@ -1,10 +1,11 @@
 """First answers of a fresh model that nobody sees: afterwards everything is compiled."""
 
+import contextlib
 from typing import Final
 
 from lmwire_protocol import Generate, RequestError
 
-from ..lane import Failed, Piece, Report
+from ..lane import Failed, NoRoom, Piece, Report
 from .lane import TextLane
 
 LENGTHS: Final = (3, 11, 6)
@@ -21,8 +22,8 @@ def warm_up(lane: TextLane, report: Report) -> None:
     """
     lengths = [min(length, lane.model.context_len) for length in LENGTHS]
     prompts = [[(7 * length + index) % lane.model.vocab_size for index in range(length)] for length in lengths]
-    requests = [Generate(prompt=prompt, max_tokens=ANSWER) for prompt in prompts]
-    sampled = Generate(prompt=prompts[0], max_tokens=2, temperature=1, top_p=0.9, repetition_penalty=1.1)
+    requests = [Generate(prompt=prompt, max_tokens=ANSWER, cache="off") for prompt in prompts]
+    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
     trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
     lane.prepare()
     for request in requests:
@@ -42,10 +43,12 @@ class _Trial:
         self._done = 0
 
     def run(self, requests: list[Generate]) -> None:
-        """Runs requests together to their ends."""
-        for key, request in enumerate(requests):
-            self._lane.add(key, request, seed=0)
-        running = len(requests)
+        """Runs requests together to their ends, as far as there is memory for them together."""
+        running = 0
+        with contextlib.suppress(NoRoom):
+            for key, request in enumerate(requests):
+                self._lane.add(key, request, seed=0)
+                running += 1
         while running:
             self._report("warm_up", self._done, self.total, "steps")
             for outcome in self._lane.step():

@@ -94,6 +94,12 @@ def _add_chat(subcommands: Any) -> None:
         default=os.environ.get("LMWIRE_MODEL", BUILT_IN),
         help=f"a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL or {BUILT_IN} when left out",
     )
+    parser.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter of the model")
+    parser.add_argument(
+        "--context-len", type=int, metavar="N", help="tokens of the conversation (default: the model's)"
+    )
+    parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="keep keys and values in so many bits")
+    parser.add_argument("--force", action="store_true", default=None, help="load what does not seem to fit into memory")
     parser.add_argument("-p", "--prompt", help="answer this and leave")
     parser.add_argument("--system", metavar="TEXT", help="the system message")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens of an answer at most (default: what fits)")
@@ -110,6 +116,9 @@ def _add_chat(subcommands: Any) -> None:
     parser.add_argument("--repetition-penalty", type=float, metavar="R", help="above 1: repeat less (default: 1, off)")
     parser.add_argument("--presence-penalty", type=float, metavar="R", help="above 0: say new things (default: 0, off)")
     parser.add_argument("--frequency-penalty", type=float, metavar="R", help="above 0: the same, for each repetition")
+    parser.add_argument(
+        "--truncate", choices=("left", "middle"), help="what to leave out of a conversation that is too long"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text; can be given again")
     parser.add_argument(
@@ -165,7 +174,24 @@ def _add_bench(subcommands: Any) -> None:
             larger its vocabulary, the harder the test."""),
         epilog="example:\n  lmwire bench generation --model ./my-model",
     )
-    for benchmark in (pipe, generation):
+    mixed = benchmarks.add_parser(
+        "mixed",
+        help="what long prompts and long answers cost the short ones beside them",
+        description=dedent("""\
+            Measure how fast short streams are beside one of 8,192 tokens, how long running streams wait for a token
+            while a prompt of 16,384 tokens is processed, and how much later its own first token comes for their sake.
+            The model is taken as one whose context holds that."""),
+        epilog="example:\n  lmwire bench mixed --model ./my-model",
+    )
+    cache = benchmarks.add_parser(
+        "cache",
+        help="how much sooner an answer begins when its prompt is known",
+        description=dedent("""\
+            Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, and what a
+            prompt costs that is not among 1,000 that are. The model is taken as one whose context holds that."""),
+        epilog="example:\n  lmwire bench cache --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"

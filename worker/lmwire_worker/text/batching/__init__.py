@@ -6,9 +6,21 @@ that nobody asked for, which makes them faster than the generator that they buil
 and its one-step-ahead evaluation are used as they are.
 """
 
+from .buckets import Buckets, homes, padding_worth
 from .caches import batches, prefill
 from .generator import Generator
 from .padding import takes_padding
+from .row_cache import RowCache
 from .rows import Row
 
-__all__ = ["Generator", "Row", "batches", "prefill", "takes_padding"]
+__all__ = [
+    "Buckets",
+    "Generator",
+    "Row",
+    "RowCache",
+    "batches",
+    "homes",
+    "padding_worth",
+    "prefill",
+    "takes_padding",
+]

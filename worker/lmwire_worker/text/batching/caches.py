@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, make_prompt_cache
+from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, KVCache, make_prompt_cache
 
 LONGEST_SLICE: Final = 2048
 """Tokens of one prompt processed in one step, at most."""
@@ -33,6 +33,16 @@ def _parts(caches: Iterable[Any]) -> Iterator[Any]:
             yield from _parts(cache.caches)
         else:
             yield cache
+
+
+def token_bytes(caches: Iterable[Any]) -> float:
+    """What a token of one row takes of the caches that grow with every token."""
+    total = 0.0
+    for part in _parts(caches):
+        if isinstance(part, KVCache | BatchKVCache) and part.keys is not None:
+            rows, _, tokens, _ = part.keys.shape
+            total += part.nbytes / (rows * tokens)
+    return total
 
 
 def merge_rows(caches: list[Any]) -> Any:

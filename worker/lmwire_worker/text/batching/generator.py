@@ -1,5 +1,7 @@
 """The batch as a whole: its queue of prompts, and the rows that run."""
 
+import itertools
+from collections.abc import Collection
 from typing import Any
 
 import mlx.core as mx
@@ -8,7 +10,7 @@ from mlx_lm.generate import BatchGenerator, PromptProcessingBatch
 from mlx_lm.models.cache import make_prompt_cache
 
 from .caches import LONGEST_SLICE, merge_rows, row_of
-from .rows import PromptRows, Row, RunningRows, Table
+from .rows import PromptRows, Row, RunningRows, Table, offer
 
 
 class Generator(BatchGenerator):
@@ -20,9 +22,19 @@ class Generator(BatchGenerator):
         prompts: Processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
+        first_uid: The uid of the first row.
     """
 
-    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        rows: int,
+        prompts: int,
+        ends: set[int],
+        structural: set[int],
+        *,
+        first_uid: int = 0,
+    ) -> None:
         table = Table(ends, structural)
         super().__init__(
             model,
@@ -31,20 +43,39 @@ class Generator(BatchGenerator):
             prefill_batch_size=prompts,
             prefill_step_size=LONGEST_SLICE,
         )
+        self._uid_count = first_uid
         self._rows = table.rows
         self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
-        self._generation_batch = RunningRows.empty(model, table)
+        self._generation_batch: RunningRows = RunningRows.empty(model, table)
 
-    def add(self, row: Row, prompt: list[int]) -> int:
-        """Queues a row and returns its uid."""
-        return self._insert(row, prompt, make_prompt_cache(self.model), [])
+    def add(
+        self,
+        row: Row,
+        prompt: list[int],
+        cache: list[Any] | None = None,
+        held: int = 0,
+        borders: Collection[int] = (),
+    ) -> int:
+        """Queues a row and returns its uid.
+
+        Args:
+            row: The row, which is asked at the borders, behind its prompt but for the last token and when it leaves
+                whether it wants to keep what has been computed.
+            prompt: Its tokens.
+            cache: What is known of it, as the row's own; nothing when None.
+            held: How many of the prompt's tokens the cache holds, of which at least one is left.
+            borders: Between which tokens the prompt's slices end, besides.
+        """
+        stops = sorted({border for border in borders if held < border < len(prompt)} | {len(prompt) - 1, len(prompt)})
+        segments = [prompt[start:stop] for start, stop in itertools.pairwise([held, *stops])]
+        return self._insert(row, segments, cache or make_prompt_cache(self.model), prompt[:held])
 
     def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
         """Puts a row first in the queue whose cache holds all of its tokens but the last, and returns its uid.
 
         The cache is the row's own from now on.
         """
-        uid = self._insert(row, tokens[-1:], cache, tokens[:-1])
+        uid = self._insert(row, [tokens[-1:]], cache, tokens[:-1])
         self._unprocessed_sequences.rotate(1)
         return uid
 
@@ -56,21 +87,50 @@ class Generator(BatchGenerator):
         mx.eval([layer.state for layer in cache])  # it would hold the whole batch otherwise
         return cache
 
-    def _insert(self, row: Row, tokens: list[int], cache: list[Any], held: list[int]) -> int:
+    def _insert(self, row: Row, segments: list[list[int]], cache: list[Any], held: list[int]) -> int:
         for layer in cache:
             layer.merge = merge_rows
-        (uid,) = self.insert([tokens], caches=[cache], all_tokens=[held])
+        (uid,) = self.insert_segments([segments], caches=[cache], all_tokens=[held])
         self._rows[uid] = row
         return uid
 
     def drop(self, uid: int) -> None:
         """Forgets a row, wherever it stands."""
+        for batch in (self._prompt_batch, self._generation_batch):
+            if uid in batch.uids:
+                offer(self._rows[uid], batch, batch.uids.index(uid))
         self.remove([uid])
         del self._rows[uid]
 
     def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
         """One step: how far prompts came, and the rows that got a token."""
-        return self.next()
+        progress, rows = self.next()
+        for prompt in progress:
+            if prompt.end_of_segment and not prompt.end_of_prompt:
+                offer(self._rows[prompt.uid], self._prompt_batch, self._prompt_batch.uids.index(prompt.uid))
+        return progress, rows
+
+    def holds(self, uid: int) -> bool:
+        """Whether a row is here, wherever it stands."""
+        return uid in self._rows
+
+    def take(self, other: "Generator", uids: Collection[int]) -> None:
+        """Takes running rows over from another generator."""
+        for uid in uids:
+            self._rows[uid] = other._rows.pop(uid)
+        with mx.stream(self._stream):
+            self._generation_batch.extend(other._generation_batch.split(uids))
+
+    @property
+    def lengths(self) -> dict[int, int]:
+        """Tokens of each running row, by uid."""
+        batch = self._generation_batch
+        return {uid: len(tokens) for uid, tokens in zip(batch.uids, batch.tokens, strict=True)}
+
+    @property
+    def cache(self) -> list[Any]:
+        """Of the running rows."""
+        return self._generation_batch.prompt_cache
 
     @property
     def running(self) -> int:

@@ -1,6 +1,7 @@
 """The rows of a batch: prompts in work, and those that run, whose next tokens are sampled in one pass."""
 
 import copy
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import mlx.core as mx
@@ -13,6 +14,7 @@ from ..logprobs import Handle, Logprobs
 from ..penalties import EndBan, Penalties
 from ..sampling import BatchSampler
 from .caches import joinable, single
+from .row_cache import RowCache
 
 
 class Row(Protocol):
@@ -26,6 +28,23 @@ class Row(Protocol):
     def push(self, token: int, logprob: Handle | None) -> bool:
         """Takes the row's next token. False: that was its last, and the row leaves the batch."""
         ...
+
+    def keep(self, tokens: list[int], cache: RowCache) -> None:
+        """Takes what it wants of its cache, which holds the tokens and is about to change."""
+        ...
+
+
+class _Rows(Protocol):
+    prompt_cache: list[Any]
+    tokens: list[list[int]]
+
+
+def offer(row: Row, batch: _Rows, index: int) -> None:
+    """Lets a row take what it wants of its cache, if it is there."""
+    tokens = batch.tokens[index]
+    cache = RowCache(batch.prompt_cache, index, len(tokens))
+    if tokens and cache.complete:
+        row.keep(tokens, cache)
 
 
 class Table:
@@ -114,8 +133,9 @@ class RunningRows(_Batch, GenerationBatch):
         rows = self._rows
         keep = self._push(tokens, handles)
         if len(keep) < len(rows):
-            for uid in set(self.uids).difference(self.uids[index] for index in keep):
-                del self.fallback_sampler.rows[uid]
+            for index in set(range(len(rows))).difference(keep):
+                offer(rows[index], self, index)
+                del self.fallback_sampler.rows[self.uids[index]]
             self.filter(keep)
         return rows
 
@@ -123,6 +143,20 @@ class RunningRows(_Batch, GenerationBatch):
         """Gives each row its token; which ones go on."""
         together = zip(self._rows, tokens, handles, strict=True)
         return [index for index, (row, token, handle) in enumerate(together) if row.push(token, handle)]
+
+    def split(self, uids: Collection[int]) -> "RunningRows":
+        """Parts with some rows."""
+        staying = [index for index, uid in enumerate(self.uids) if uid not in uids]
+        leaving = [index for index, uid in enumerate(self.uids) if uid in uids]
+        part = copy.copy(self)
+        if staying:
+            part.prompt_cache = copy.deepcopy(self.prompt_cache)  # no arrays are copied
+            part.filter(leaving)
+            self.filter(staying)
+        else:
+            self.__dict__.update(self.empty(self.model, self.fallback_sampler).__dict__)
+        self._planned = None  # the same rows may come back, with more tokens
+        return part
 
 
 class PromptRows(_Batch, PromptProcessingBatch):

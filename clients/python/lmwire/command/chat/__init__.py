@@ -10,6 +10,7 @@ from ..failures import INTERRUPTED, OK, USAGE, Failure
 from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
+_OF_LOAD: Final = {"adapter": "adapter_path", "context_len": "context_len", "kv_bits": "kv_bits", "force": "force"}
 _FIELDS: Final = (
     "max_tokens",
     "temperature",
@@ -23,6 +24,7 @@ _FIELDS: Final = (
     "frequency_penalty",
     "seed",
     "stop",
+    "truncate",
     "reasoning",
     "reasoning_budget",
     "tools",
@@ -33,7 +35,7 @@ def run(arguments: Namespace) -> int:
     prompt = _prompt(arguments.prompt)
     try:
         with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
-            talk.load(arguments.model)
+            talk.load(arguments.model, _load_options(arguments))
             if prompt is None:
                 Conversation(talk, arguments.model).run()
             else:
@@ -53,6 +55,12 @@ def _prompt(given: str | None) -> str | None:
     if not prompt.strip():
         raise Failure("nothing to answer: stdin was empty, and there is no -p", USAGE)
     return prompt
+
+
+def _load_options(arguments: Namespace) -> dict[str, Any]:
+    """How to load the model, as far as it was said."""
+    given = vars(arguments)
+    return {field: given[name] for name, field in _OF_LOAD.items() if given[name] is not None}
 
 
 def _fields(arguments: Namespace) -> dict[str, Any]:

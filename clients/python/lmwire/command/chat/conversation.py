@@ -18,6 +18,11 @@ _HELP: Final = """\
 /quit    leave, as Ctrl-D does
 Ctrl-C   stop the answer; at the prompt, twice leaves"""
 
+_CUT_OFF: Final[dict[str, str]] = {
+    "length": "no more tokens were allowed",
+    "capacity": "there was no memory for more",
+}
+
 
 class Conversation:
     """One conversation, to its end.
@@ -80,8 +85,8 @@ def tell(result: ResultDone) -> None:
     parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
     if result.timings.decode_tps is not None:
         parts.append(f"{result.timings.decode_tps:,.0f} tok/s")
-    if result.finish_reason == "length":
-        parts.append("cut off: no more tokens were allowed")
+    if reason := _CUT_OFF.get(result.finish_reason):
+        parts.append(f"cut off: {reason}")
     note(", ".join(parts))
 
 

@@ -57,10 +57,10 @@ class Talk:
         finally:
             self._runner.close()
 
-    def load(self, model: str) -> None:
+    def load(self, model: str, options: dict[str, Any]) -> None:
         """Loads the model, with its progress on stderr."""
         with LoadProgress() as progress:
-            self._runner.run(self._load(model, progress))
+            self._runner.run(self._load(model, options, progress))
 
     def answer(self, prompt: str) -> Reply:
         """Says `prompt`, shows the answer and remembers both.
@@ -93,11 +93,11 @@ class Talk:
         """Begins anew, with the system message alone."""
         self._messages = [*self._system]
 
-    async def _load(self, model: str, progress: LoadProgress) -> None:
+    async def _load(self, model: str, options: dict[str, Any], progress: LoadProgress) -> None:
         def show(event: Progress) -> None:
             progress.show(event.stage, event.current, event.total, event.unit)
 
-        await self._worker.load(model, on_progress=show)
+        await self._worker.load(model, on_progress=show, **options)
 
     async def _answer(
         self,

@@ -1,0 +1,50 @@
+"""A worker that is told to keep its cache on disk, and the next one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from random_model import write_model
+from worker_process import Event, WorkerProcess
+
+PROMPT = [(7 * index + 3) % 200 for index in range(150)]
+
+
+def first_answer(model: Path, directory: Path, cache: str = "on") -> tuple[Event, list[int]]:
+    """What a fresh worker answers, which ends then with all that it wrote."""
+    with WorkerProcess("--cache-dir", str(directory), "--cache-disk-bytes", "1000000000") as worker:
+        worker.load(model)
+        request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True, "cache": cache}
+        done = worker.call(request)
+        assert worker.call({"id": "2", "cmd": "unload"})["event"] == "done"
+        worker.quit()
+        return done["usage"], worker.token_ids("1")
+
+
+def test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept(tmp_path: Path) -> None:
+    model, directory = write_model(tmp_path / "model"), tmp_path / "deep" / "kept"
+    cold, cold_tokens = first_answer(model, directory)
+    warm, warm_tokens = first_answer(model, directory)
+    assert cold["cached_tokens"] == 0
+    assert warm["cached_tokens"] == len(PROMPT) - 1
+    assert warm_tokens == cold_tokens
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--cache-dir"], "--cache-dir needs a directory"),
+        (["--cache-disk-bytes", "5"], "--cache-disk-bytes needs a --cache-dir"),
+        (["--cache-dir", "a", "--cache-disk-bytes", "-1"], "--cache-disk-bytes needs a number of bytes, above 0"),
+        (["--memory-limit"], "--memory-limit needs a number of bytes, above 0"),
+        (["--memory-limit", "5", "--memory-limit", "6"], "--memory-limit is given twice"),
+        (["--cache-dirs", "a"], "unknown argument '--cache-dirs'"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
+    command = [sys.executable, "-m", "lmwire_worker", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 64
+    assert problem in ended.stderr.splitlines()[0]

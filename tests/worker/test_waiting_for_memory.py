@@ -1,0 +1,95 @@
+"""A request that the lane has no memory for waits, in its turn, until others have ended."""
+
+from typing import Any
+
+import pytest
+
+from gated_engine import LARGE, GatedLane, GatedWorker
+from worker_process import Event
+
+
+class Turns:
+    """A gated worker with a model, and what it starts."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.worker = GatedWorker(self.started.append)
+        self.send({"id": "load", "cmd": "load", "path": "model"})
+        self.worker.order("")
+        self.worker.order("done")
+        self.worker.events.take()
+        self.started.clear()
+
+    def send(self, command: Event) -> list[Event]:
+        """What comes of a command at once."""
+        self.worker.events.take()
+        self.worker.session.serve(command, 10)
+        return self.worker.events.take()
+
+    def generate(self, *prompts: str) -> None:
+        for prompt in prompts:
+            self.send({"id": prompt, "cmd": "generate", "prompt": prompt})
+
+    def step(self, order: str = "none") -> None:
+        self.worker.order(order)
+
+    def counts(self) -> tuple[int, int]:
+        (pong,) = self.send({"id": "ping", "cmd": "ping"})
+        return pong["active"], pong["queued"]
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+def test_it_starts_when_what_ran_has_ended(turns: Turns) -> None:
+    turns.generate("a", LARGE)
+    turns.step()
+    turns.step()
+    assert turns.started == ["a"] and turns.counts() == (1, 1)
+    turns.step("all")
+    assert turns.started == ["a", LARGE] and turns.counts() == (1, 0)
+
+
+def test_none_behind_it_overtakes_it(turns: Turns) -> None:
+    turns.generate("a", LARGE, "b")
+    turns.step()
+    turns.generate("c")
+    turns.step()
+    assert turns.started == ["a"]
+    turns.step("all")
+    assert turns.started == ["a", LARGE, "b"]
+
+
+def test_it_is_not_read_again_before_something_has_ended(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns.generate("a", LARGE)
+    turns.step()
+    tried: list[Any] = []
+    monkeypatch.setattr(GatedLane, "add", lambda lane, key, request, *rest, **named: tried.append(request.prompt))
+    turns.generate("b", "c")
+    turns.step()
+    turns.step()
+    assert tried == []
+
+
+def test_cancelled_while_it_waits_it_ends_at_once_and_lets_the_next_one_start(turns: Turns) -> None:
+    turns.generate("a", LARGE, "b")
+    turns.step()
+    done, end = turns.send({"id": "cancel", "cmd": "cancel", "target": LARGE})
+    assert (done["id"], done["matched"]) == ("cancel", 1)
+    assert (end["id"], end["finish_reason"], end["usage"]["completion_tokens"]) == (LARGE, "cancelled", 0)
+    turns.step()
+    assert turns.started == ["a", "b"]
+
+
+def test_its_time_in_the_queue_counts_until_it_really_started(turns: Turns) -> None:
+    turns.generate("a", LARGE)
+    turns.step()
+    turns.step("all")
+    turns.worker.events.take()
+    turns.step("all")
+    (done,) = [event for event in turns.worker.events.take() if event["event"] == "done"]
+    timings = done["timings"]
+    assert timings["queued_ms"] + timings["prefill_ms"] == pytest.approx(timings["first_token_ms"], abs=0.01)
+    assert timings["queued_ms"] > 0

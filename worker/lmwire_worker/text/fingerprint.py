@@ -1,0 +1,37 @@
+"""What a model's caches depend on, in few digits: only where all of it is the same are they of use."""
+
+import hashlib
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx_lm.models.cache import make_prompt_cache
+
+from lmwire_protocol import Load, __version__
+
+from .base import list_files
+from .prefix_cache.layout import parts
+
+LIBRARIES: Final = ("mlx", "mlx-lm")
+DIGITS: Final = 32
+
+
+def fingerprint(network: Any, request: Load, folder: Path, adapter: Path | None) -> str:
+    """Of a load: its files, what it asks of the KV cache, the versions of what computes, and the device.
+
+    Args:
+        network: As it runs.
+        request: The load.
+        folder: The model's.
+        adapter: The adapter's folder.
+    """
+    everything = (
+        [(str(path), list_files(path)) for path in (folder, adapter) if path],
+        request.kv_bits,
+        [type(part).__name__ for part in parts(make_prompt_cache(network))],
+        [__version__, *map(metadata.version, LIBRARIES)],
+        sorted((key, value) for key, value in mx.device_info().items() if key in ("architecture", "device_name")),
+        str(mx.default_device()),
+    )
+    return hashlib.sha256(repr(everything).encode()).hexdigest()[:DIGITS]

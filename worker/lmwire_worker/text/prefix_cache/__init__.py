@@ -1,0 +1,13 @@
+"""What the model has computed for earlier prompts and answers, kept for those that begin alike.
+
+`tree` finds what is known of a sequence of tokens, `layout` knows what a model's layers keep and how to put it
+together again, `store` has the budget, and `self_check` holds what was kept against what is computed anew.
+`disk` keeps it for the next process, in files that `cache_file` describes, and `segments` finds what is in them.
+"""
+
+from .disk import Disk, open_disk
+from .layout import Layout, Source
+from .self_check import same_logits
+from .store import PrefixCache, Start
+
+__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "open_disk", "same_logits"]
