@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "generate": "generate continues a prompt as it stands, without a chat template.",
     "chat": "chat answers a conversation, written into the model's chat template.",
     "tokenize": "tokenize tells what a prompt comes to in tokens, without generating. Its done carries count.",
+    "cache": "cache drops what is kept of earlier prompts and answers. Its done carries freed_bytes.",
     "info": "info tells what model is loaded, or fails with not_loaded.",
     "cancel": "cancel ends one request by its target, or all that can be cancelled. Its done carries matched.",
     "ping": "ping asks whether the worker lives and makes progress. It is answered at once, with the worker's state.",
@@ -98,7 +99,7 @@ _RETRY: Final = (
 )  # fmt: skip
 
 _MORE: Final = (
-    ("The commands are hello, load, unload, generate, chat, tokenize, info, cancel, ping, stats and quit.",
+    ("The commands are hello, load, unload, generate, chat, tokenize, cache, info, cancel, ping, stats and quit.",
      ("Which commands are there?", "What commands are there?", "List the commands.", "Name all commands.",
       "What are the commands?", "Which commands does lmwire have?", "Tell me the commands.", "Show me all commands.",
       "What commands can I send?", "Give me a list of the commands.")),
