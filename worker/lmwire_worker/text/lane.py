@@ -15,7 +15,7 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
-from .batching import Buckets, batches, prefill, takes_padding
+from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
@@ -30,7 +30,7 @@ class TextLane:
     """See `lmwire_worker.lane.Lane`.
 
     Args:
-        network: The model with its weights in memory.
+        network: The model with its weights in memory; a `Pair` where another one proposes its tokens.
         tokenizer: The model's own.
         model: What is reported of it.
         cache_bytes: For what is kept of prompts and answers; a share of the machine's memory when None.
@@ -40,7 +40,7 @@ class TextLane:
         self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, cache_bytes: int | None = None
     ) -> None:
         self.model = model
-        self.rows = ROWS if batches(network) else 1
+        self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._intake: Intake | None = (tokens := Intake(tokenizer, model))
@@ -54,7 +54,7 @@ class TextLane:
         """After an exception in a step: the streams that wait to be started again."""
         self._restarted = False
         """Since the last step that went well."""
-        self._generator: Buckets | None = None
+        self._generator: Buckets | Drafted | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         assert self._intake is not None and self._kept is not None
@@ -148,7 +148,7 @@ class TextLane:
             outcomes += new
             if row.ended:
                 self._forget(row)
-                if isinstance(new[0], Failed):
+                if isinstance(new[-1], Failed):
                     self._drop(row.key)
         return outcomes
 
@@ -196,11 +196,14 @@ class TextLane:
 
     # The batch.
 
-    def _batch(self) -> Buckets:
+    def _batch(self) -> Buckets | Drafted:
         if self._generator is None:
             assert self._network is not None and self._intake is not None
-            tokens = self._intake
-            self._generator = Buckets(self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural)
+            network, ends, structural = self._network, self._intake.ends, self._intake.structural
+            if isinstance(network, Pair):
+                self._generator = Drafted(network, ends, structural)
+            else:
+                self._generator = Buckets(network, self.rows, self._prompts_together, ends, structural)
         return self._generator
 
     def _reset(self) -> None:

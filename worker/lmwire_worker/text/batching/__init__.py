@@ -8,9 +8,11 @@ and its one-step-ahead evaluation are used as they are.
 
 from .buckets import Buckets
 from .caches import batches, prefill
+from .drafted import Drafted
 from .generator import Generator
 from .padding import takes_padding
+from .pair import Pair
 from .row_cache import RowCache
 from .rows import Row
 
-__all__ = ["Buckets", "Generator", "Row", "RowCache", "batches", "prefill", "takes_padding"]
+__all__ = ["Buckets", "Drafted", "Generator", "Pair", "Row", "RowCache", "batches", "prefill", "takes_padding"]
