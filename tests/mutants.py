@@ -21,10 +21,12 @@ from lmwire_worker.__main__ import main
 from lmwire_worker.bridge import _Voice as BridgeVoice
 from lmwire_worker.lane import CallPiece, Piece
 from lmwire_worker.mock import draft
+from lmwire_worker.mock.cache import PromptCache
 from lmwire_worker.mock.lane import MockLane
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.pipes import Pipes
 from lmwire_worker.registry import Registry
+from lmwire_worker.text import truncation
 
 
 @dataclass(frozen=True)
@@ -592,6 +594,58 @@ def lets_later_requests_pass_a_barrier() -> None:
         self._room_made = False
 
     scheduler.Scheduler._start_waiting = start_waiting
+
+
+# What is cached, and how long a prompt may be.
+
+
+@mutant("A-1", "a-1-same-answer")
+def says_something_else_when_it_has_heard_it_before() -> None:
+    add = MockLane.add
+    heard: set[Any] = set()
+
+    def add_or_confuse(self: MockLane, key: int, request: Any, *args: Any, **options: Any) -> Any:
+        if request.prompt in heard and request.cache != "off":
+            request = msgspec.structs.replace(request, prompt=f"again {request.prompt}")
+        heard.add(request.prompt)
+        return add(self, key, request, *args, **options)
+
+    replace(MockLane, "add", add_or_confuse)
+
+
+@mutant("A-3", "a-1-same-answer")
+def remembers_although_it_must_not() -> None:
+    begin = PromptCache.begin
+    replace(
+        PromptCache,
+        "begin",
+        lambda self, request, prompt: begin(self, msgspec.structs.replace(request, cache="on"), prompt),
+    )
+
+
+@mutant("A-4", "cache")
+def remembers_what_was_cleared() -> None:
+    replace(PromptCache, "clear", lambda self: 0)
+
+
+@mutant("N-7", "n-7-truncate")
+def cuts_a_token_more_than_it_must() -> None:
+    fit = truncation.fit
+
+    def fit_less(request: Any, tokens: Any, context_len: int) -> Any:
+        return fit(request, tokens, context_len - (len(tokens) > context_len))
+
+    replace(truncation, "fit", fit_less)
+
+
+@mutant("#load", "n-7-truncate")
+def takes_no_notice_of_a_loads_context() -> None:
+    build = MockLane.__init__
+
+    def build_whole(self: MockLane, load: Load, *args: Any) -> None:
+        build(self, msgspec.structs.replace(load, context_len=None), *args)
+
+    replace(MockLane, "__init__", build_whole)
 
 
 # Loading, limits, flow.

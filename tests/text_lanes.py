@@ -144,12 +144,10 @@ def choices(lane: TextLane, request: Generate | Chat, seed: int = 0) -> list[Ans
     return driver.choices[0]
 
 
-def open_lane(folder: Path, *, trust_remote_code: bool = False) -> TextLane:
+def open_lane(folder: Path, **fields: Any) -> TextLane:
     engine = TextEngine()
     engine.prepare()
-    lane = engine.open(
-        Load(path=str(folder), trust_remote_code=trust_remote_code), lambda *_: None, replace=lambda: None
-    )
+    lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace=lambda: None)
     assert isinstance(lane, TextLane)
     return lane
 

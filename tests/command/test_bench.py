@@ -27,6 +27,10 @@ FIGURES = {
         "32 streams, 1 of them with 5 log-probabilities, against plain ones",
         "a token of JSON of a schema, over a plain one, 512 tokens of vocabulary",
     ],
+    "cache": [
+        "first token of a prompt of 4096 tokens that is cached, against not",
+        "a prompt of 32 tokens that 1000 entries do not know",
+    ],
 }
 
 

@@ -201,6 +201,16 @@ def test_they_are_read_again_when_the_folder_has_another_model(tmp_path: Path) -
     assert host.read[0] == host.read[1]
 
 
+def test_what_is_cached_does_not_outlive_a_switch(model: Path, adapter: Path) -> None:
+    request = Generate(prompt=PROMPTS[0] * 5, max_tokens=8)
+    host = Host()
+    ask(host.load(model), request)
+    lane = host.load(model, adapter)
+    stats = lane.cache_stats()
+    assert stats is not None and stats.entries == 0
+    assert ask(lane, request) == ask(Host().load(model, adapter), request)
+
+
 def test_a_model_that_keeps_functions_of_its_own_gets_the_adapter_too(
     tmp_path: Path, model: Path, adapter: Path
 ) -> None:

@@ -83,6 +83,15 @@ def test_answers_are_those_of_mlx_lms_quantised_cache(bits: int, wide: Path) -> 
     assert [answer.token_ids for answer in ask(lane, *requests)] == wanted
 
 
+def test_what_is_cached_gives_the_same_answer_again(wide: Path) -> None:
+    lane = load(wide, kv_bits=8)
+    request = Generate(prompt=PROMPTS[2], max_tokens=20)
+    first, again = ask_alone(lane, request, request)
+    assert first.token_ids == again.token_ids
+    stats = lane.cache_stats()
+    assert stats is not None and stats.hits == 1
+
+
 def test_heads_of_64_share_a_scale_among_64(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", "llama", head_dim=64, end_scale=0)
     answer = ask(load(folder, kv_bits=4), Generate(prompt=PROMPTS[2], max_tokens=20))[0]

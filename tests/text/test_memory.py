@@ -10,22 +10,27 @@ from lmwire_worker.text import memory
 GIB = 2**30
 
 
-def test_a_limit_is_the_budget() -> None:
-    before = mx.set_memory_limit(GIB)
-    try:
-        assert memory.set_limit(3 * GIB) == 3 * GIB
-        assert mx.set_memory_limit(GIB) == 3 * GIB, "MLX was told"
-    finally:
-        mx.set_memory_limit(before)
+def test_a_budget_is_told_to_mlx_with_what_a_step_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(mx, "set_memory_limit", told.append)
+    memory.tell_mlx(3 * GIB)
+    assert told == [3 * GIB + memory.STEP_BYTES]
 
 
-def test_without_a_limit_it_is_a_part_of_the_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = mx.set_memory_limit(GIB)
+def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
+    wired: list[int] = []
+    monkeypatch.setattr(mx, "set_memory_limit", lambda limit: None)
+    monkeypatch.setattr(mx, "set_wired_limit", wired.append)
+    monkeypatch.setattr(mx.metal, "is_available", lambda: True)
     monkeypatch.setattr(memory, "device_bytes", lambda: 10 * GIB)
-    try:
-        assert memory.set_limit(None) == 9 * GIB
-    finally:
-        mx.set_memory_limit(before)
+    memory.tell_mlx(3 * GIB)
+    memory.tell_mlx(30 * GIB)
+    assert wired == [3 * GIB, 10 * GIB]
+
+
+def test_without_a_limit_the_budget_is_a_part_of_the_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "device_bytes", lambda: 10 * GIB)
+    assert memory.default_budget() == 9 * GIB
 
 
 @pytest.mark.parametrize(
@@ -75,3 +80,17 @@ def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
     monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
     assert memory.free_bytes() == 6200
+
+
+@pytest.mark.parametrize(
+    ("error", "ran_out"),
+    [
+        (RuntimeError("[malloc] Unable to allocate 100 bytes."), True),
+        (RuntimeError("[metal::malloc] Attempting to allocate 100 bytes"), True),
+        (RuntimeError("cudaMallocAsync failed: out of memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("[matmul] Shapes do not match"), False),
+    ],
+)
+def test_an_allocators_failure_is_told_from_others(error: Exception, ran_out: bool) -> None:
+    assert memory.ran_out(error) == ran_out

@@ -2,7 +2,7 @@
 
 import itertools
 
-from lmwire_worker.text.pace import GAP, LADDER, LONGEST_S, Pace
+from lmwire_worker.text.pace import FIRST, GAP, LADDER, LONGEST_S, STEPS, Pace
 
 
 def learned(pace: Pace, *, decode_s: float, token_s: float, running: int = 1, prompts: int = 1) -> int:
@@ -37,10 +37,41 @@ def test_slices_grow_step_by_step_and_stay_on_the_ladder() -> None:
     for _ in range(12):
         sizes.append(pace.slice(0, 1))
         pace.learn(1e-6 * sizes[-1], 0, sizes[-1])
-    assert sizes[0] == LADDER[0] and sizes[-1] == LADDER[-1]
+    assert sizes[0] == FIRST and sizes[-1] == LADDER[-1]
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(sizes))
     assert set(sizes) <= set(LADDER)
 
 
 def test_a_slow_device_gets_the_smallest_slice() -> None:
     assert learned(Pace(), decode_s=0.001, token_s=1.0) == LADDER[0]
+
+
+def test_most_of_the_time_that_there_is_for_a_slice_is_used() -> None:
+    for token_us in range(30, 1000, 7):
+        size = learned(Pace(), decode_s=0.010, token_s=token_us * 1e-6)
+        assert 0.75 * (GAP - 1) * 0.010 <= size * token_us * 1e-6 <= (GAP - 1) * 0.010
+
+
+def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
+    pace = Pace()
+    before = learned(pace, decode_s=0.010, token_s=0.0002)
+    for _ in range(STEPS // 2):
+        pace.learn(1.0, 1, 0)
+    assert pace.slice(1, 1) == before
+
+
+def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
+    pace = Pace()
+    before = learned(pace, decode_s=0.010, token_s=0.0002)
+    pace.learn(0.015, 1, 3)
+    assert pace.slice(1, 1) == before
+
+
+def test_slices_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
+    pace = Pace()
+    sizes = []
+    for offset in range(400):
+        pace.learn(0.001, 1, 0)
+        sizes.append(size := pace.slice(1, 1))
+        pace.learn(0.001 + 3e-6 * offset * size, 1, size)
+    assert sizes[-1] < 5 < max(sizes)

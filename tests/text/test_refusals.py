@@ -162,4 +162,4 @@ class Model(nn.Module):
 """
     with pytest.raises(RequestError) as refusal:
         open_lane(write_custom_model(tmp_path / "model", source), trust_remote_code=True)
-    assert refusal.value.code == "engine_error" and "layers" in refusal.value.message
+    assert refusal.value.code == "bad_model" and "layers" in refusal.value.message

@@ -207,12 +207,12 @@ class Engine(Protocol):
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
         """Loads a model and makes it ready to answer at full speed.
 
-        Everything that can be checked without memory for the model (its path, its files, its architecture) is checked
-        first; then `replace()` is called, which closes the present lane; then weights are read. So a wrong path
-        costs nobody the model that runs.
+        Everything that can be checked without memory for the model (its path, its files, its architecture, its adapter)
+        is checked first; then `replace()` is called, which closes the present lane; then weights are read, but for
+        those that the present lane had from the same folder. So a wrong path costs nobody the model that runs.
 
         Raises:
-            RequestError: model_not_found, bad_model, unsupported, out_of_memory.
+            RequestError: model_not_found, bad_model, unsupported, invalid_request, out_of_memory.
             LoadCancelled: from `report`.
         """
         ...

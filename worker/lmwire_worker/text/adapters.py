@@ -49,11 +49,9 @@ def attach(network: nn.Module, folder: Path) -> None:
     before = _names(network)
     try:
         load_adapters(network, str(folder))
-        _check_complete(folder, _names(network) - before)
-    except RequestError:
-        raise
     except Exception as error:  # mlx-lm raises whatever a wrong config leads to
         raise _refusal("bad_model", f"the adapter in {folder} does not fit the model: {sentence(error)}") from None
+    _check_complete(folder, _names(network) - before)
     network.eval()  # in training some of it drops out
 
 
@@ -63,7 +61,7 @@ def _check_type(folder: Path, config: dict[str, Any]) -> None:
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
     kind = config.get("fine_tune_type", "lora")
     if kind not in TYPES:
-        problem = f"is of type {kind!r}, and only {' and '.join(TYPES)} are; make it a model with mlx_lm.fuse"
+        problem = f"is of type {kind!r}, and only {' and '.join(TYPES)} can be loaded; make it a model with mlx_lm.fuse"
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
 
 

@@ -11,6 +11,7 @@ from mlx_lm.models.cache import CacheList, make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..lane import Model, NoRoom
+from .batching import homes, padding_worth
 from .memory import in_words
 
 STEP: Final = 256
@@ -20,6 +21,10 @@ AHEAD: Final = 256
 MINIMAL_CONTEXT: Final = 1024
 """Tokens for which there must be memory for a model to be loaded."""
 TRIAL_TOKENS: Final = 8
+CACHE_SHARE: Final = 0.25
+"""Of the budget, for what is kept of requests,"""
+LARGEST_CACHE: Final = 8 * 2**30
+"""but so many bytes at most."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class RowCost:
                 growing[window] = growing.get(window, 0) + layer.nbytes // allocated
         return cls(fixed, tuple((size, window) for window, size in growing.items()))
 
+    @property
+    def token_bytes(self) -> int:
+        """What each further token takes, however long the row is."""
+        return sum(size for size, window in self.growing if window is None)
+
     def bytes(self, length: int) -> int:
         """What a row of so many tokens takes."""
         steps = -(-length // STEP) * STEP
@@ -65,6 +75,17 @@ class Room:
     taken: int
     """Bytes of it that are taken while there is no request: the weights."""
     cost: RowCost
+
+    @classmethod
+    def beside(cls, model: Model, cost: RowCost, limit: int) -> "Room":
+        """With what MLX holds now taken. A model that was forced in may still give a short answer."""
+        taken = mx.get_active_memory()
+        return cls(max(limit, taken + _minimal_context(model, cost)), taken, cost)
+
+    @property
+    def cache_bytes(self) -> int:
+        """For what is kept of requests, at most."""
+        return min(int(CACHE_SHARE * self.budget), LARGEST_CACHE)
 
 
 class Cached(Protocol):
@@ -93,33 +114,42 @@ class Admission:
         self._room = room
         self._cached = cached
         self._lengths = lengths
+        self._padding = padding_worth(room.taken, room.cost.token_bytes)
 
-    def check(self, prompt_tokens: int, max_tokens: int, rows: int) -> None:
+    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int) -> None:
         """Sees to it that there is memory for one more request with so many choices.
 
         Raises:
             RequestError: out_of_memory, when there never is.
             NoRoom: when there is not before others have ended.
         """
-        new = [prompt_tokens + min(max_tokens, AHEAD)] * rows
+        new = [prompt_tokens + (AHEAD if max_tokens is None else min(max_tokens, AHEAD))] * rows
         held = [length + AHEAD for length in self._lengths()]
-        if self._excess(new, cached=0) > 0:
+        if self._rows_bytes(new) > self._room.budget - self._room.taken:
             raise self._never(new, "")
-        excess = self._excess(held + new, cached=self._cached.bytes)
-        if excess > 0 and self._cached.evict(excess) < excess:
+        if not self._fit(held + new):
             if held:
                 raise NoRoom
             raise self._never(new, f", and {in_words(self._cached.bytes)} are pinned in the cache")
 
     def overrun(self) -> bool:
-        """Whether the next step needs more memory than there is, so that a row has to end."""
-        excess = self._excess([length + 1 for length in self._lengths()], cached=self._cached.bytes)
-        return excess > 0 and self._cached.evict(excess) < excess
+        """Whether the next step needs more memory than there is, so that a request has to end."""
+        return not self._fit([length + 1 for length in self._lengths()])
 
-    def _excess(self, lengths: list[int], *, cached: int) -> int:
-        """By how many bytes it is too much to hold rows so long; mlx-lm pads those of a batch to the longest."""
-        rows = len(lengths) * self._room.cost.bytes(max(lengths)) if lengths else 0
-        return self._room.taken + cached + rows - self._room.budget
+    def _fit(self, lengths: list[int]) -> bool:
+        """Whether there is memory for rows so long, if need be after something cached was given up."""
+        free = self._room.budget - self._room.taken - self._cached.bytes
+        if free >= 0 and (not lengths or len(lengths) * self._room.cost.bytes(max(lengths)) <= free):
+            return True  # all padded to the longest, which is hardly ever too much
+        excess = self._rows_bytes(lengths) - free
+        return excess <= 0 or self._cached.evict(excess) >= excess
+
+    def _rows_bytes(self, lengths: list[int]) -> int:
+        """What rows take: those of a batch are padded to its longest."""
+        batches: dict[int, list[int]] = {}
+        for row, home in homes(dict(enumerate(lengths)), self._padding).items():
+            batches.setdefault(home, []).append(lengths[row])
+        return sum(len(batch) * self._room.cost.bytes(max(batch)) for batch in batches.values())
 
     def _never(self, new: list[int], besides: str) -> RequestError:
         room = self._room
@@ -143,13 +173,16 @@ def check_load(model: Model, cost: RowCost, limit: int, free: int | None) -> Non
     Raises:
         RequestError: out_of_memory.
     """
-    tokens = min(model.context_len, MINIMAL_CONTEXT)
-    context = cost.bytes(tokens)
+    context = _minimal_context(model, cost)
     there_are = limit if free is None else min(limit, free)
     if model.weights_bytes + context > there_are:
-        weights = f"{in_words(model.weights_bytes)} for its weights and {in_words(context)} for {tokens} tokens"
+        weights = f"{in_words(model.weights_bytes)} for its weights and {in_words(context)} for a short answer"
         problem = f"{model.path} needs {weights}, and {in_words(there_are)} of {in_words(limit)} are free"
         raise RequestError("out_of_memory", f"{problem}; `force` loads it anyway")
+
+
+def _minimal_context(model: Model, cost: RowCost) -> int:
+    return cost.bytes(min(model.context_len, MINIMAL_CONTEXT))
 
 
 def _layers(caches: Iterable[Any]) -> Iterator[Any]:

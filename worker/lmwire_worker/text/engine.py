@@ -63,7 +63,7 @@ class TextEngine:
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         from . import memory
         from .adapters import attach, find_adapter
-        from .admission import check_load
+        from .admission import Room, check_load
         from .checks import check_folder
         from .draft import open_draft
         from .kv_settings import limit_context, quantize_cache
@@ -90,14 +90,16 @@ class TextEngine:
         if draft:
             network = draft.beside(network, tokenizer, model.vocab_size)
             model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
-        limit = memory.set_limit(self._memory_limit)
+        limit = self._memory_limit or memory.default_budget()
         cost = _row_cost(network, folder)
         if not request.force:
             check_load(model, cost, limit, memory.free_bytes())
         give_up()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
-        lane = TextLane(network, tokenizer, model)
+        room = Room.beside(model, cost, limit)
+        memory.tell_mlx(room.budget)
+        lane = TextLane(network, tokenizer, model, room)
         warm_up(lane, report)
         return lane
 

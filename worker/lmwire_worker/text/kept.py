@@ -30,7 +30,6 @@ class Kept:
         self._ends = ends
         self._layout = Layout(make_prompt_cache(network))
         self._cache = PrefixCache(self._layout, budget_bytes)
-        self._checks: dict[Stream, Start] = {}
 
     def check(self, mode: str) -> None:
         """Raises unsupported when a request cannot be served as it asks."""
@@ -49,7 +48,7 @@ class Kept:
         if start is None:
             return None
         if start.check:
-            self._checks[first] = start
+            first.check = start
             return None
         if mode == "pin":
             self._cache.pin(first.prompt[: start.length])
@@ -58,8 +57,8 @@ class Kept:
 
     def borders(self, stream: Stream) -> list[int]:
         """Where in its prompt a stream is to offer what was computed, besides its end."""
-        if stream in self._checks:
-            return [self._checks[stream].length]
+        if stream.check is not None:
+            return [stream.check.length]
         if stream.keeper is None or not self._layout.whole:
             return []
         borders = [index + 1 for index, token in enumerate(stream.prompt) if token in self._ends]
@@ -67,8 +66,7 @@ class Kept:
 
     def forget(self, stream: Stream) -> None:
         """Trusts nothing more that is computed for a stream."""
-        stream.keeper = None
-        self._checks.pop(stream, None)
+        stream.keeper = stream.check = None
 
     @property
     def bytes(self) -> int:
@@ -88,15 +86,14 @@ class Kept:
         return self._cache.stats() if self._layout.known else None
 
     def _keep(self, stream: Stream, tokens: list[int], cache: RowCache) -> None:
-        if (start := self._checks.get(stream)) is not None and len(tokens) >= start.length:
-            del self._checks[stream]
-            self._compare(start, tokens, cache, stream.prompt)
+        if stream.check is not None and len(tokens) == stream.check.length:
+            self._compare(stream.check, stream.prompt, cache)
+            stream.check = None
         pin = stream.request.cache == "pin" and len(tokens) <= len(stream.prompt)
         self._cache.store(list(tokens), cache, pin=pin)
 
-    def _compare(self, start: Start, tokens: list[int], cache: RowCache, prompt: list[int]) -> None:
+    def _compare(self, known: Start, prompt: list[int], cache: RowCache) -> None:
         """Holds what was known of a prompt against what was just computed of it."""
-        if len(tokens) == start.length:
-            computed = cache.copy(self._layout)
-            if not same_logits(self._network, prompt[start.length], start.cache, computed):
-                self._cache.quarantine(tokens)
+        computed = cache.copy(self._layout)
+        if not same_logits(self._network, prompt[known.length], known.cache, computed):
+            self._cache.quarantine(prompt[: known.length])

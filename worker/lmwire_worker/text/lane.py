@@ -15,11 +15,12 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
+from .admission import Admission, Room
 from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
+from .memory import ran_out
 from .pace import Pace
-from .prefix_cache import default_budget
 from .stream import Stream
 
 ROWS: Final = 32
@@ -33,19 +34,17 @@ class TextLane:
         network: The model with its weights in memory; a `Pair` where another one proposes its tokens.
         tokenizer: The model's own.
         model: What is reported of it.
-        cache_bytes: For what is kept of prompts and answers; a share of the machine's memory when None.
+        room: The memory that there is.
     """
 
-    def __init__(
-        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, cache_bytes: int | None = None
-    ) -> None:
+    def __init__(self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, room: Room) -> None:
         self.model = model
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._intake: Intake | None = (tokens := Intake(tokenizer, model))
-        budget = default_budget() if cache_bytes is None else cache_bytes
-        self._kept: Kept | None = Kept(network, budget, tokens.ends)
+        self._kept: Kept | None = (kept := Kept(network, room.cache_bytes, tokens.ends))
+        self._admission: Admission | None = Admission(room, kept, self._lengths)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
@@ -57,10 +56,11 @@ class TextLane:
         self._generator: Buckets | Drafted | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
-        assert self._intake is not None and self._kept is not None
+        assert self._intake is not None and self._kept is not None and self._admission is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
         self._kept.check(request.cache)
         first, prompt = streams[0], streams[0].prompt
+        self._admission.check(len(prompt), request.max_tokens, request.n)
         start = self._kept.start(streams)
         self._requests[key] = streams
         shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
@@ -93,7 +93,7 @@ class TextLane:
             longest = max(longest, done - stream.prefilled)
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
         self._pace.learn(seconds, running, longest * len(progress))
-        return outcomes
+        return outcomes + self._end_overrun()
 
     def remove(self, key: int) -> Sequence[Outcome]:
         streams = self._requests[key]
@@ -121,7 +121,7 @@ class TextLane:
     def close(self) -> int:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
-        self._network = self._intake = self._kept = None
+        self._network = self._intake = self._kept = self._admission = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
@@ -194,6 +194,28 @@ class TextLane:
                 self._batch().drop(stream.uid)
                 del self._by_uid[stream.uid]
 
+    # Memory.
+
+    def _lengths(self) -> list[int]:
+        """The tokens of each row, those included that are not processed yet."""
+        return [stream.length for streams in self._requests.values() for stream in streams]
+
+    def _end_overrun(self) -> list[Outcome]:
+        """Ends requests until there is memory for the next token of the others."""
+        assert self._admission is not None and self._kept is not None
+        outcomes: list[Outcome] = []
+        while self._requests and self._admission.overrun():
+            streams = self._requests[self._longest()]
+            for stream in streams:
+                self._kept.forget(stream)  # to keep it would take memory
+            self._drop(streams[0].key)
+            outcomes += [outcome for stream in streams for outcome in stream.end("capacity")]
+        return outcomes
+
+    def _longest(self) -> int:
+        """The request with the longest row. Others are padded to it, so its end frees the most."""
+        return max(self._requests, key=lambda key: max(stream.length for stream in self._requests[key]))
+
     # The batch.
 
     def _batch(self) -> Buckets | Drafted:
@@ -217,19 +239,27 @@ class TextLane:
         """After an exception in the middle of a step no row's cache can be trusted, and one row may be the cause.
 
         So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
-        the rows fail together that were well alone, they all fail.
+        the rows fail together that were well alone, they all fail, or the longest where it is memory that they lack.
         """
         assert self._kept is not None
         for stream in self._by_uid.values():
             self._kept.forget(stream)
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
-        if self._restarted:
+        streams = list(self._by_uid.values())
+        self._reset()
+        if not self._restarted:
+            self._restarted = True
+            self._broken.extend(streams)
+            if ran_out(error):
+                self._kept.evict(self._kept.bytes)
+        elif ran_out(error) and self._requests:
+            longest = self._longest()
+            del self._requests[longest]
+            outcomes.append(_failure(longest, error))
+            self._broken.extend(stream for stream in streams if stream.key != longest)
+        else:
             outcomes += [_failure(key, error) for key in self._requests]
             self._requests.clear()
-        else:
-            self._restarted = True
-            self._broken.extend(self._by_uid.values())
-        self._reset()
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:
@@ -245,4 +275,5 @@ class TextLane:
 
 
 def _failure(key: int, error: Exception) -> Failed:
-    return Failed(key, RequestError("engine_error", f"the model failed: {type(error).__name__}: {error}"))
+    code = "out_of_memory" if ran_out(error) else "engine_error"
+    return Failed(key, RequestError(code, f"the model failed: {type(error).__name__}: {error}"))

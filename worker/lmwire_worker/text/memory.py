@@ -13,21 +13,24 @@ import mlx.core as mx
 
 SHARE: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
+STEP_BYTES: Final = 256 * 2**20
+"""What a step needs for a moment. While it has more than its limit, MLX works slowly."""
 CONTROL_GROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MEMORY_FIGURES: Final = "/proc/meminfo"
+ALLOCATION_FAILURES: Final = ("malloc", "unable to allocate", "out of memory")
+"""What MLX's allocators and CUDA say."""
 
 
-def set_limit(limit: int | None) -> int:
-    """Fixes the budget, tells MLX, and returns it.
+def default_budget() -> int:
+    """Bytes for a model, its caches and its requests together where nobody says how many."""
+    return int(SHARE * device_bytes())
 
-    Args:
-        limit: In bytes; None for the device's memory.
-    """
-    budget = int(SHARE * device_bytes()) if limit is None else limit
-    mx.set_memory_limit(budget)  # beyond it, freed buffers are given back and not kept for the next use
+
+def tell_mlx(budget: int) -> None:
+    """Lets MLX keep no more than the budget: beyond it, freed buffers are given back and not kept for the next use."""
+    mx.set_memory_limit(budget + STEP_BYTES)
     if mx.metal.is_available():
         mx.set_wired_limit(min(budget, device_bytes()))  # macOS would page weights out under pressure
-    return budget
 
 
 def device_bytes() -> int:
@@ -43,6 +46,12 @@ def free_bytes() -> int | None:
     if free is None and not mx.metal.is_available():
         free = _available_bytes()
     return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
+
+
+def ran_out(error: Exception) -> bool:
+    """Whether memory could not be allocated, where that is an exception and not the process's end."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or any(word in words for word in ALLOCATION_FAILURES)
 
 
 def in_words(count: int) -> str:

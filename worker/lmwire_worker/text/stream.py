@@ -18,6 +18,7 @@ from .batching import RowCache
 from .constraints import Constraint
 from .detokenizer import Detokenizer
 from .logprobs import Handle
+from .prefix_cache import Start
 from .scanner import Scanner, Strings
 from .tools import CallText
 
@@ -69,6 +70,8 @@ class Stream:
         self.prefilled = 0
         self.keeper: Callable[[Stream, list[int], RowCache], None] | None = None
         """Who is offered what was computed; None for nobody."""
+        self.check: Start | None = None
+        """What was cached of the prompt, to be held against what is computed of it."""
         self._outcomes: list[Outcome] = []
         self.ended = False
         self._whole_constraint = constraint
@@ -98,6 +101,11 @@ class Stream:
     def told(self) -> list[int]:
         """Prompt and answer so far."""
         return self.prompt + self.generated
+
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return len(self.prompt) + len(self.generated)
 
     def restart(self) -> None:
         """Gets ready to enter a batch again, with the tokens so far."""

@@ -1,10 +1,11 @@
 """First answers of a fresh model that nobody sees: afterwards everything is compiled."""
 
+import contextlib
 from typing import Final
 
 from lmwire_protocol import Generate, RequestError
 
-from ..lane import Failed, Piece, Report
+from ..lane import Failed, NoRoom, Piece, Report
 from .lane import TextLane
 
 LENGTHS: Final = (3, 11, 6)
@@ -42,10 +43,12 @@ class _Trial:
         self._done = 0
 
     def run(self, requests: list[Generate]) -> None:
-        """Runs requests together to their ends."""
-        for key, request in enumerate(requests):
-            self._lane.add(key, request, seed=0)
-        running = len(requests)
+        """Runs requests together to their ends, as far as there is memory for them together."""
+        running = 0
+        with contextlib.suppress(NoRoom):
+            for key, request in enumerate(requests):
+                self._lane.add(key, request, seed=0)
+                running += 1
         while running:
             self._report("warm_up", self._done, self.total, "steps")
             for outcome in self._lane.step():

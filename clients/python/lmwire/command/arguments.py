@@ -95,6 +95,7 @@ def _add_chat(subcommands: Any) -> None:
         help=f"a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL or {BUILT_IN} when left out",
     )
     parser.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter of the model")
+    parser.add_argument("--draft", metavar="MODEL", help="a smaller model of the same tokens, to speed this one up")
     parser.add_argument(
         "--context-len", type=int, metavar="N", help="tokens of the conversation (default: the model's)"
     )
@@ -183,7 +184,15 @@ def _add_bench(subcommands: Any) -> None:
             The model is taken as one whose context holds that."""),
         epilog="example:\n  lmwire bench mixed --model ./my-model",
     )
-    for benchmark in (pipe, generation, mixed):
+    cache = benchmarks.add_parser(
+        "cache",
+        help="how much sooner an answer begins when its prompt is known",
+        description=dedent("""\
+            Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, and what a
+            prompt costs that is not among 1,000 that are. The model is taken as one whose context holds that."""),
+        epilog="example:\n  lmwire bench cache --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"

@@ -50,7 +50,7 @@ def a_choice_that_has_ended_keeps_its_end(play: Play) -> None:
     play.driver.expect_done("a", text="a", texts={(1, "content"): "b"}, choices=["stop", "cancelled"])
 
 
-@variants({"tool-calls": "tool_calls", "timeout": "timeout"}, "P-4", "N-5")
+@variants({"tool-calls": "tool_calls", "timeout": "timeout", "capacity": "capacity"}, "P-4", "N-5", "N-9")
 def a_finish_reason_is_passed_on(play: Play, reason: str) -> None:
     """Those that are newer than 1.0, too."""
     worker = play.start()

@@ -89,6 +89,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "top_logprobs": 20,
         "n": 16,
         "format": {"type": "regex", "pattern": r"\d+"},
+        "truncate": "middle",
+        "cache": "pin",
         "timeout_ms": 1000,
     },
     "tools": {
@@ -111,6 +113,16 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "format": {"type": "json_schema", "schema": _SCHEMA},
     },
     "tokenize": {"cmd": "tokenize", "messages": _CALLS, "tools": [_TOOL], "count_only": True},
+    "cache": {"cmd": "cache", "action": "clear"},
+    "load": {
+        "cmd": "load",
+        "path": "/models/played",
+        "adapter_path": "/adapters/é",
+        "draft_path": "/models/é",
+        "context_len": MAX_INT,
+        "kv_bits": 4,
+        "force": True,
+    },
 }
 
 
@@ -121,8 +133,10 @@ def fields_arrive_as_they_were_given(play: Play, fields: dict[str, Any]) -> None
     request = play.request("a", **fields)
     if request.command != decode_command(fields):
         raise Failure(quote(repr(decode_command(fields))), quote(request.line))
-    if request.name == "tokenize":
-        play.worker.say({"event": "done", "id": request.id, "count": 3})
+    done = {"event": "done", "id": request.id}
+    others = {"tokenize": {**done, "count": 3}, "cache": {**done, "freed_bytes": 0}, "load": lines.model(request.id)}
+    if request.name in others:
+        play.worker.say(others[request.name])
         play.driver.expect_done("a", finish_reason=None)
     else:
         play.worker.say(lines.result(request.id, *["stop"] * fields.get("n", 1)))

@@ -6,7 +6,7 @@ that nobody asked for, which makes them faster than the generator that they buil
 and its one-step-ahead evaluation are used as they are.
 """
 
-from .buckets import Buckets
+from .buckets import Buckets, homes, padding_worth
 from .caches import batches, prefill
 from .drafted import Drafted
 from .generator import Generator
@@ -15,4 +15,16 @@ from .pair import Pair
 from .row_cache import RowCache
 from .rows import Row
 
-__all__ = ["Buckets", "Drafted", "Generator", "Pair", "Row", "RowCache", "batches", "prefill", "takes_padding"]
+__all__ = [
+    "Buckets",
+    "Drafted",
+    "Generator",
+    "Pair",
+    "Row",
+    "RowCache",
+    "batches",
+    "homes",
+    "padding_worth",
+    "prefill",
+    "takes_padding",
+]

@@ -137,15 +137,20 @@ class Buckets:
                     target.take(source, uids)
 
     def _worth(self) -> float:
-        """Tokens of padding that a batch of its own is worth: it reads all weights once more.
-
-        Half of what would take as long to read, since padding takes memory too.
-        """
+        """Tokens of padding that a batch of its own is worth."""
         if self._padding is None:
             weights: Any = tree_reduce(lambda total, array: total + array.nbytes, self._model.parameters(), 0)
             token = max(token_bytes(generator.cache) for generator in self._generators.values())
-            self._padding = max(LEAST_PADDING, weights / (2 * token)) if token else math.inf
+            self._padding = padding_worth(weights, token)
         return self._padding
+
+
+def padding_worth(weights: float, token: float) -> float:
+    """Tokens of padding that a batch of its own is worth, of a model and a row's token with so many bytes.
+
+    It reads all weights once more. Half of the padding that would take as long to read, since that takes memory too.
+    """
+    return max(LEAST_PADDING, weights / (2 * token)) if token else math.inf
 
 
 def bucket(length: int) -> int:

@@ -6,6 +6,6 @@ together again, `store` has the budget, and `self_check` holds what was kept aga
 
 from .layout import Layout, Source
 from .self_check import same_logits
-from .store import PrefixCache, Start, default_budget
+from .store import PrefixCache, Start
 
-__all__ = ["Layout", "PrefixCache", "Source", "Start", "default_budget", "same_logits"]
+__all__ = ["Layout", "PrefixCache", "Source", "Start", "same_logits"]

@@ -6,8 +6,8 @@ from typing import Any, Final
 import mlx.core as mx
 from mlx import nn
 
-ROUNDING: Final = 0.2
-"""By how many standard deviations of the logits rounding moves one, at most."""
+ROUNDING: Final = 0.5
+"""By how many standard deviations of the logits rounding moves one, at most; a wrong cache moves some by more."""
 
 
 def same_logits(network: nn.Module, token: int, kept: list[Any], computed: list[Any]) -> bool:

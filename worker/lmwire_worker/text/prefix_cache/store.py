@@ -1,8 +1,6 @@
 """The cache itself: what it keeps, within its budget, and what it drops."""
 
-import os
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,23 +9,12 @@ import mlx.core as mx
 from lmwire_protocol.events import CacheStats
 
 from .layout import Layout, Source, arrays_of
-from .tree import Node
+from .tree import Node, bytes_of
 
-BUDGET_SHARE: Final = 4
-"""The default budget is the memory divided by this,"""
-LARGEST_BUDGET: Final = 8 * 2**30
-"""but so many bytes at most."""
 CHECK_EVERY: Final = 100
 """One hit of so many is checked."""
 CHECKED_TOKENS: Final = 2048
 """The longest hit that is checked: the request waits while it is computed anew."""
-
-
-def default_budget() -> int:
-    """Bytes for a cache on this machine."""
-    device = mx.device_info() if mx.default_device() == mx.gpu else {}
-    memory = device.get("memory_size") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(int(memory) // BUDGET_SHARE, LARGEST_BUDGET)
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,7 @@ class PrefixCache:
         """What may be dropped, the least recently used first: with snapshots the nodes that have one. Without, all
         nodes, and a node always comes before those above it, which are of no less use."""
         self.bytes = 0
-        self._entries = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
+        self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
     def fetch(self, prompt: list[int]) -> Start | None:
         """The longest known beginning of a prompt that leaves its last token to be processed."""
@@ -78,7 +65,8 @@ class PrefixCache:
         left = length - node.end + len(node.edge)
         pieces.append([[array[..., :left, :] for array in arrays] for arrays in node.slices])
         cache = self._layout.build(pieces, node.snapshot or (), length)
-        check = length <= CHECKED_TOKENS and (self._hits + self._misses) % self._check_every == self._check_every - 1
+        self._found += 1
+        check = length <= CHECKED_TOKENS and self._found % self._check_every == 0
         if check:
             self._misses += 1
         else:
@@ -96,10 +84,13 @@ class PrefixCache:
         """
         match = self._root.match(tokens)
         node = match.node
+        slices = source.slices(match.length, len(tokens))
+        if bytes_of(slices) > self._budget:
+            return  # all others would be dropped for it first
         if not match.whole and (match.length < len(tokens) or self._layout.whole or pin):
             node = self._split(node, match.inside)
         if match.length < len(tokens):
-            node = Node(node, tokens[match.length :], source.slices(match.length, len(tokens)))
+            node = Node(node, tokens[match.length :], slices)
             self._entries += 1
             self.bytes += node.bytes
         if node is self._root:
@@ -204,11 +195,6 @@ class PrefixCache:
 
 def _snapshot_above(node: Node) -> Node:
     """The nearest node with a snapshot, itself or above it; else the root."""
-    steps: Iterable[Node] = node.path()
-    root = node
-    for step in steps:
-        if step.snapshot is not None:
-            return step
-        assert step.parent is not None
-        root = step.parent
-    return root
+    while node.parent is not None and node.snapshot is None:
+        node = node.parent
+    return node

@@ -37,7 +37,7 @@ class Node:
     @property
     def bytes(self) -> int:
         """What it owns."""
-        return self.snapshot_bytes + sum(array.nbytes for arrays in self.slices for array in arrays)
+        return self.snapshot_bytes + bytes_of(self.slices)
 
     def path(self) -> Iterator["Node"]:
         """Itself and what is above it, without the root."""
@@ -95,6 +95,11 @@ class Match:
     def whole(self) -> bool:
         """Whether the last edge is matched to its end."""
         return self.inside == len(self.node.edge)
+
+
+def bytes_of(slices: Slices) -> int:
+    """What they take."""
+    return sum(array.nbytes for arrays in slices for array in arrays)
 
 
 def _common(edge: list[int], tokens: list[int], start: int) -> int:

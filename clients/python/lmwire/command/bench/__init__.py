@@ -5,10 +5,15 @@ import sys
 from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
-from . import generation, pipe
+from . import cache, generation, mixed, pipe
 from .figures import as_json, machine, table
 
-_BENCHMARKS = {"pipe": pipe.measure, "generation": generation.measure}
+_BENCHMARKS = {
+    "pipe": pipe.measure,
+    "generation": generation.measure,
+    "mixed": mixed.measure,
+    "cache": cache.measure,
+}
 
 
 def run(arguments: Namespace) -> int:

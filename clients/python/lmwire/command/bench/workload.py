@@ -27,6 +27,16 @@ def plain(streams: int, tokens: int) -> list[Generate]:
     return [replace(request, ignore_eos=True) for request in greedy(streams, tokens)]
 
 
+def long(prompt_tokens: int, tokens: int) -> Generate:
+    """A greedy request with so long a prompt, of which nothing is remembered."""
+    return Generate(prompt=[(5 * n) % 199 for n in range(prompt_tokens)], max_tokens=tokens, cache="off")
+
+
+def uncached(requests: list[Generate]) -> list[Generate]:
+    """The same requests, of which nothing is remembered."""
+    return [replace(request, cache="off") for request in requests]
+
+
 def mixed(streams: int, tokens: int) -> list[Generate]:
     """Requests of which no two have the same sampler or seed."""
     return [
@@ -65,10 +75,11 @@ def _endless(variant: int) -> JsonSchemaFormat:
     return JsonSchemaFormat({"type": "array", "items": item, "minItems": 100_000})
 
 
-def without_end(folder: Path, copy: Path) -> Path:
+def without_end(folder: Path, copy: Path, context: int | None = None) -> Path:
     """Makes `copy` the same model without an end-of-turn token, by links, and returns it.
 
-    Streams of one length are the only ones whose speeds can be compared.
+    Streams of one length are the only ones whose speeds can be compared. `context` is how many tokens its context
+    holds; the model's own when None.
     """
     for file in folder.iterdir():
         if file.name not in (
@@ -81,5 +92,7 @@ def without_end(folder: Path, copy: Path) -> Path:
     for name, field in (("config.json", "eos_token_id"), ("tokenizer_config.json", "eos_token")):
         config = json.loads((folder / name).read_text())
         config.pop(field, None)
+        if context is not None and name == "config.json":
+            config["max_position_embeddings"] = context
         (copy / name).write_text(json.dumps(config))
     return copy
