@@ -43,6 +43,7 @@ schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 bench: $(MODEL)/config.json $(WIDE)/config.json ## measure what the pipe costs, and JSON and log-probabilities
 	$(BIN)/lmwire bench pipe --model $(MODEL)
 	$(BIN)/lmwire bench generation --model $(MODEL)
+	$(BIN)/lmwire bench mixed --model $(MODEL) --rounds 2
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2
 
 $(STAMP): pyproject.toml constraints.txt

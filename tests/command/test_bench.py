@@ -8,7 +8,7 @@ import pytest
 import random_model
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio
-from lmwire.command.bench.workload import SCHEMAS, mixed, plain, structured, with_logprobs, without_end
+from lmwire.command.bench.workload import SCHEMAS, long, mixed, plain, structured, uncached, with_logprobs, without_end
 from lmwire_command import lmwire
 
 FIGURES = {
@@ -27,6 +27,11 @@ FIGURES = {
         "32 streams, 1 of them with 5 log-probabilities, against plain ones",
         "a token of JSON of a schema, over a plain one, 512 tokens of vocabulary",
     ],
+    "mixed": [
+        "31 short streams beside one of 8192 tokens, against alone",
+        "token gap of 8 streams while a prompt of 16384 tokens is processed, 99th percentile",
+        "first token of that prompt beside 8 streams, against alone",
+    ],
     "cache": [
         "first token of a prompt of 4096 tokens that is cached, against not",
         "a prompt of 32 tokens that 1000 entries do not know",
@@ -36,7 +41,8 @@ FIGURES = {
 
 @pytest.mark.parametrize("benchmark", FIGURES)
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
-    model = random_model.write_model(tmp_path)
+    layers = 1 if benchmark == "mixed" else 2  # a layer alone needs no attention for a prompt
+    model = random_model.write_model(tmp_path, num_hidden_layers=layers)
     result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
@@ -87,6 +93,19 @@ def test_no_two_of_the_mixed_requests_sample_alike() -> None:
         (request.temperature, request.top_p, request.top_k, request.min_p, request.seed) for request in mixed(32, 1)
     }
     assert len(samplers) == 32
+
+
+def test_its_context_can_be_longer(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "copy").mkdir()
+    copy = without_end(model, tmp_path / "copy", context=100_000)
+    assert json.loads((copy / "config.json").read_text())["max_position_embeddings"] == 100_000
+
+
+def test_long_prompts_are_never_remembered() -> None:
+    request = long(16384, 1)
+    assert (len(request.prompt), request.cache) == (16384, "off")
+    assert {request.cache for request in uncached(plain(3, 8))} == {"off"}
 
 
 def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:

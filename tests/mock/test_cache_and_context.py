@@ -62,6 +62,14 @@ def test_what_was_used_least_recently_is_forgotten_first_and_what_is_pinned_neve
     assert lane.cache_stats().evictions == 1
 
 
+def test_what_does_not_fit_beside_what_is_pinned_is_not_remembered() -> None:
+    lane = opened()
+    for place in range(300):
+        cached(lane, f"{place} a b", cache="pin")
+    assert lane.cache_stats().entries == 256
+    assert [cached(lane, f"{place} a b c") for place in (0, 255, 256)] == [2, 2, 0]
+
+
 def test_clearing_forgets_what_is_pinned_too_and_tells_the_bytes() -> None:
     lane = opened()
     cached(lane, "a b", cache="pin")

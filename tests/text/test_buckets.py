@@ -6,15 +6,22 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Generate, Generation
-from lmwire_worker.text.batching import Buckets
+from lmwire_worker.text.batching import Buckets, RowCache
 from lmwire_worker.text.batching.buckets import LEAST_PADDING, SHORTEST, bucket, homes
 from lmwire_worker.text.constraints import Constraint
 from lmwire_worker.text.lane import TextLane
+from lmwire_worker.text.pace import Pace
 from text_lanes import FAMILIES, Driver, ask, choices
 
 LaneOf = Callable[[str], TextLane]
 LONG = 1300
 MANY = 8
+
+
+@pytest.fixture(autouse=True)
+def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows run together must not depend on how busy this machine is."""
+    monkeypatch.setattr(Pace, "slice", lambda *_: 256)
 
 
 def prompt(number: int, length: int) -> list[int]:
@@ -211,6 +218,9 @@ class _Row:
     def __init__(self, prompt: list[int]) -> None:
         self.prompt = prompt
         self.tokens: list[int] = []
+
+    def keep(self, tokens: list[int], cache: RowCache) -> None:
+        pass
 
     def push(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)

@@ -26,6 +26,11 @@ def test_without_running_answers_a_slice_is_as_long_as_a_cancel_may_wait() -> No
     assert size == max(step for step in LADDER if step * 0.0003 <= LONGEST_S)
 
 
+def test_a_prompt_beside_slow_answers_gets_as_many_of_their_steps() -> None:
+    size = learned(Pace(), decode_s=0.200, token_s=0.001)
+    assert 0.75 * (GAP - 1) * 0.200 <= size * 0.001 <= (GAP - 1) * 0.200
+
+
 def test_prompts_that_are_processed_together_share_the_time() -> None:
     alone = learned(Pace(), decode_s=0.010, token_s=0.0001)
     assert learned(Pace(), decode_s=0.010, token_s=0.0001, prompts=4) <= alone / 4

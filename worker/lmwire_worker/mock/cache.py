@@ -10,6 +10,8 @@ from lmwire_protocol import Chat, Generate
 from lmwire_protocol.events import CacheStats
 
 _BUDGET_BYTES: Final = 1 << 20
+_PROMPTS: Final = 256
+"""Each of them is looked at for each request."""
 
 
 class PromptCache:
@@ -52,9 +54,8 @@ class PromptCache:
         else:
             self._stats.bytes += _size(prompt)
         self._prompts[prompt] = pinned
-        for old in [old for old, is_pinned in self._prompts.items() if not is_pinned]:
-            if self._stats.bytes <= _BUDGET_BYTES:
-                break
+        while self._stats.bytes > _BUDGET_BYTES or len(self._prompts) > _PROMPTS:
+            old = next((old for old, is_pinned in self._prompts.items() if not is_pinned), prompt)
             del self._prompts[old]
             self._stats.bytes -= _size(old)
             self._stats.evictions += 1

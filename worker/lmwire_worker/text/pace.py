@@ -26,7 +26,7 @@ FIRST: Final = 32
 GAP: Final = 5.75
 """The token gap with a prompt in work, in steps without: below 6, so that hardly one is longer."""
 LONGEST_S: Final = 0.25
-"""A slice's time at most."""
+"""A slice's time at most while no answer runs."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 SMOOTHING: Final = 0.3
@@ -49,9 +49,7 @@ class Pace:
         """
         if prompts == 0 or self._token_s is None:
             return self._slice
-        seconds = LONGEST_S
-        if running and self._steps_s:
-            seconds = min(seconds, (GAP - 1) * median(self._steps_s))
+        seconds = (GAP - 1) * median(self._steps_s) if running and self._steps_s else LONGEST_S
         tokens = seconds / self._token_s / prompts
         fitting = max((size for size in LADDER if size <= tokens), default=LADDER[0])
         self._slice = min(fitting, 2 * self._slice)  # what was learned from a short slice may not hold for a long one

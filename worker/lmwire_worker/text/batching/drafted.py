@@ -7,14 +7,14 @@ of the step. So the draft decides how many tokens a step gives, and nothing abou
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import mlx.core as mx
 from mlx_lm.generate import PromptProcessingBatch
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from ..constraints import Masks
-from ..logprobs import Logprobs
+from ..logprobs import Handle, Logprobs
 from ..penalties import EndBan, Penalties
 from ..sampling import BatchSampler
 from .caches import LONGEST_SLICE
@@ -26,6 +26,19 @@ PROPOSALS: Final = 4
 """Tokens proposed in one step, at most."""
 
 Progress = PromptProcessingBatch.Response
+
+
+class DraftedRow(Row, Protocol):
+    """A request as it is seen here."""
+
+    @property
+    def left(self) -> int:
+        """Tokens that may still come, at most, besides an end-of-turn token."""
+        ...
+
+    def push(self, token: int, logprob: Handle | None, *, drafted: bool = False) -> bool:
+        """See `Row.push`. `drafted`: the draft had proposed it."""
+        ...
 
 
 class Drafted:
@@ -48,7 +61,7 @@ class Drafted:
 
     def add(
         self,
-        row: Row,
+        row: DraftedRow,
         prompt: list[int],
         cache: list[Any] | None = None,
         held: int = 0,
@@ -59,7 +72,7 @@ class Drafted:
         self._rows.append(new)
         return new.uid
 
-    def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+    def join(self, row: DraftedRow, tokens: list[int], cache: list[Any]) -> int:
         """See `Generator.join`."""
         new = _Drafting(self._uid(), row, tokens, cache, len(tokens) - 1)
         self._rows.insert(1, new)  # the first one is at work
@@ -142,7 +155,8 @@ class Drafted:
         unread = row.tokens[cache[0].offset :]
         for _ in range(min(row.proposals, row.row.left - 1)):
             logits = self._pair.draft(mx.array([unread]), cache=cache)
-            unread = [int(mx.argmax(logits[0, -1]).item())]
+            best: Any = mx.argmax(logits[0, -1]).item()
+            unread = [best]
             proposals += unread
         return proposals
 
@@ -160,7 +174,13 @@ class _Drafting:
     """
 
     def __init__(
-        self, uid: int, row: Row, tokens: list[int], cache: list[KVCache], held: int, borders: Collection[int] = ()
+        self,
+        uid: int,
+        row: DraftedRow,
+        tokens: list[int],
+        cache: list[KVCache],
+        held: int,
+        borders: Collection[int] = (),
     ) -> None:
         self.uid = uid
         self.row = row
@@ -227,6 +247,7 @@ class _Drafting:
         logits = self._ban(self._penalise(raw, mx.array([newest])))
         if not self._masks.idle:
             logits = self._masks(logits, [newest])
-        token = self._sample(logits)
-        (handle,) = self._look(raw, token)
-        return int(token.item()), handle
+        sampled = self._sample(logits)
+        (handle,) = self._look(raw, sampled)
+        token: Any = sampled.item()
+        return token, handle

@@ -25,19 +25,8 @@ class Row(Protocol):
     prompt: list[int]
     constraint: Constraint | None
 
-    @property
-    def left(self) -> int:
-        """Tokens that may still come, at most, besides an end-of-turn token."""
-        ...
-
-    def push(self, token: int, logprob: Handle | None, *, drafted: bool = False) -> bool:
-        """Takes the row's next token. False: that was its last, and the row leaves the batch.
-
-        Args:
-            token: The token.
-            logprob: Its log-probability's handle, if the request asks.
-            drafted: A draft model had proposed it.
-        """
+    def push(self, token: int, logprob: Handle | None) -> bool:
+        """Takes the row's next token. False: that was its last, and the row leaves the batch."""
         ...
 
     def keep(self, tokens: list[int], cache: RowCache) -> None:

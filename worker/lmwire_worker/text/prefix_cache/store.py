@@ -191,6 +191,7 @@ class PrefixCache:
             self._entries -= 1
             self.bytes -= lost.bytes
             self._recent.pop(lost, None)
+            lost.parent = None  # a circle would keep its memory until Python looks for circles
 
 
 def _snapshot_above(node: Node) -> Node:

@@ -13,7 +13,7 @@ from lmwire_protocol import Cancel, Command, Load
 from . import workload
 from .figures import Figure
 from .peer import Worker
-from .turns import Pairs, in_turns, ratio
+from .turns import in_turns, ratio
 
 _LONG_ROW: Final = 8192
 _LONG_PROMPT: Final = 16384
@@ -73,7 +73,7 @@ def _long_prompt(worker: Worker, rounds: int) -> Iterator[Figure]:
         _cancel(worker, events, *running)
         return 1 / seconds
 
-    pairs: Pairs = in_turns(rounds, lambda: worker.rate([alone]), beside)
+    pairs = in_turns(rounds, lambda: worker.rate([alone]), beside)
     step = median(usual)
     yield Figure(
         f"token gap of {_RUNNING} streams while a prompt of {_LONG_PROMPT} tokens is processed, 99th percentile",
@@ -82,7 +82,15 @@ def _long_prompt(worker: Worker, rounds: int) -> Iterator[Figure]:
         target=6e3 * step,
         detail=f"{1e3 * step:.2f} ms without it",
     )
-    yield ratio(f"first token of that prompt beside {_RUNNING} streams, against alone", pairs, 0.8, "a second")
+    pairs.sort(key=lambda rates: rates[1] / rates[0])
+    base, measured = pairs[len(pairs) // 2]
+    yield Figure(
+        f"first token of that prompt beside {_RUNNING} streams, against alone",
+        measured / base,
+        "x",
+        target=0.8,
+        detail=f"{1 / measured:.2f} instead of {1 / base:.2f} s",
+    )
 
 
 def _gaps(events: Iterator[dict[str, Any]]) -> list[float]:
