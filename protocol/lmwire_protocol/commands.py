@@ -78,6 +78,9 @@ class Load(Command, frozen=True):
     """Allow Python code in the model's folder to run. Off, such a model is refused."""
     adapter_path: Annotated[str, Meta(min_length=1)] | None = None
     """A folder with a LoRA adapter of the model. When the model is loaded already, only the adapter changes."""
+    draft_path: Annotated[str, Meta(min_length=1)] | None = None
+    """A smaller model of the same tokens, named as `path` is, which proposes what the model then accepts or not. It
+    changes no answer, and answers come one at a time."""
     context_len: Positive | None = None
     """Tokens of prompt and answer together, at most; the model's own when absent, and not above it."""
     kv_bits: Literal[4, 8] | None = None

@@ -177,6 +177,8 @@ class Usage(Struct, omit_defaults=True):
     """Of all answers together, the end-of-turn tokens included, which have no token event."""
     reasoning_tokens: Count = 0
     """Of the completion's, those of the reasoning channel, its markers included; absent for none."""
+    draft_accepted: Count = 0
+    """Of the completion's, those that the draft model had proposed; absent for none."""
 
 
 class Timings(Struct, kw_only=True, omit_defaults=True):

@@ -50,6 +50,7 @@ MESSAGES: list[plain.MessageDict] = [
 LOAD: LoadOptions = {
     "trust_remote_code": True,
     "adapter_path": "/adapters/poet",
+    "draft_path": "/models/small",
     "context_len": 4096,
     "kv_bits": 8,
     "force": True,

@@ -98,6 +98,7 @@ def test_without_a_prompt_it_says_so() -> None:
         (["chat", "nowhere", "--worker", MOCK_WORKER], "`lmwire models` lists what is on this machine"),
         ([*MOCK, "--temperature", "-1"], "`temperature`"),
         ([*MOCK, "--adapter", "/adapters/poet"], "adapter_path"),
+        ([*MOCK, "--draft", "/models/small"], "draft_path"),
         ([*MOCK, "--kv-bits", "8"], "kv_bits"),
         (["chat", "mock", "--worker", "no-such-program"], "no-such-program"),
         (["chat", "mock", "--worker", "echo"], "does not answer as a worker"),

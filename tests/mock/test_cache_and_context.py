@@ -115,7 +115,7 @@ def test_a_longer_context_than_the_models_is_refused() -> None:
     assert (caught.value.code, caught.value.field) == ("invalid_request", "context_len")
 
 
-@pytest.mark.parametrize(("field", "value"), [("adapter_path", "/adapters/poet"), ("kv_bits", 8)])
+@pytest.mark.parametrize(("field", "value"), [("adapter_path", "/adapters/poet"), ("draft_path", "/m"), ("kv_bits", 8)])
 def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(field: str, value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         opened(**{field: value})

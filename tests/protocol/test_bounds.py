@@ -78,6 +78,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "path": "a",
             "trust_remote_code": False,
             "adapter_path": "a",
+            "draft_path": "a",
             "context_len": 1,
             "kv_bits": 4,
             "force": False,

@@ -78,7 +78,7 @@ def _held_answers(folder: Path, examples: list[Example], most_tokens: int) -> li
             worker.generate(
                 renderer.prompt(example),
                 max_tokens=most_tokens,
-                format={"type": "json_schema", "schema": example.schema},
+                format={"type": "json_schema", "schema": example.schema or {}},
             )
             for example in examples
         ]

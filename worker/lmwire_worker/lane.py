@@ -99,6 +99,8 @@ class Piece(Struct, gc=False):
     """Of `generated`, those that belong to the reasoning."""
     logprobs: list[Logprob] | None = None
     """Of each of `token_ids`, when the request asks."""
+    drafted: int = 0
+    """Of `generated`, those that a draft model had proposed."""
 
 
 class CallPiece(Struct, gc=False):

@@ -212,6 +212,7 @@ class Registry:
                 answer = request.answers[outcome.choice]
                 answer.completion_tokens += outcome.generated
                 answer.thought_tokens += outcome.thought
+                answer.drafted_tokens += outcome.drafted
                 if outcome.text or outcome.token_ids:
                     request.voice.tokens(outbox, request, outcome)
                 if outcome.finish_reason is not None:

@@ -40,11 +40,12 @@ class Voice(Protocol):
 class Answer:
     """One of a generation's choices: what was sent of it, and how it ended."""
 
-    __slots__ = ("completion_tokens", "finish_reason", "stop", "thought_tokens")
+    __slots__ = ("completion_tokens", "drafted_tokens", "finish_reason", "stop", "thought_tokens")
 
     def __init__(self) -> None:
         self.completion_tokens = 0
         self.thought_tokens = 0
+        self.drafted_tokens = 0
         self.finish_reason: str | None = None
         self.stop: str | None = None
 
@@ -120,6 +121,7 @@ class Request:
                 cached_tokens=self.cached_tokens,
                 completion_tokens=self._completion_tokens,
                 reasoning_tokens=sum(answer.thought_tokens for answer in answers),
+                draft_accepted=sum(answer.drafted_tokens for answer in answers),
             ),
             timings=self._timings(time.monotonic()),
             choices=ends if len(ends) > 1 else None,

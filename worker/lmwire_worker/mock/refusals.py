@@ -2,8 +2,8 @@
 
 It is certain of every token that it gives: no temperature, filter, penalty or bias makes another one likelier, so it
 keeps to all of those as it is. What it has not got is a grammar to hold an answer to, a template to write a
-conversation with, and weights that an adapter could change. A rule of the scenario can stand in for them: one that
-matches on such a field has an answer for it.
+conversation with, weights that an adapter could change, and a draft. A rule of the scenario can stand in for them: one
+that matches on such a field has an answer for it.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from lmwire_protocol import FEATURES, Chat, Generate, Load, Message, NamedTool, 
 from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
-NEEDS_A_RULE: Final = ("format", "chat_template", "template_args", "adapter_path", "kv_bits")
+NEEDS_A_RULE: Final = ("format", "chat_template", "template_args", "adapter_path", "draft_path", "kv_bits")
 """Fields that only a rule that matches on them can answer."""
 
 

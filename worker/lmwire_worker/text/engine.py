@@ -7,6 +7,7 @@ import resource
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,11 +63,12 @@ class TextEngine:
         _release()
         raise failure
 
-    def _open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+    def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         from . import memory
         from .adapters import attach, find_adapter
         from .admission import Room, check_load
         from .checks import check_folder
+        from .draft import open_draft
         from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
@@ -81,6 +83,7 @@ class TextEngine:
         check_architecture(config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
+        draft = open_draft(request, report)
         held = self._held(folder)
         base = held or open_base(folder, trust_remote_code=request.trust_remote_code)
         network = base.network()
@@ -89,14 +92,18 @@ class TextEngine:
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        if draft:
+            network = draft.beside(network, tokenizer, model.vocab_size)
+            model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
         limit = self._memory_limit or memory.default_budget()
         cost = _row_cost(network, folder)
         if not request.force:
             check_load(model, cost, limit, memory.free_bytes())
-        replace()
+        give_up()
         read_weights(network, folder, report, held.modules() if held else None)
         self._base = weakref.ref(base)
-        disk = open_disk(self._disk, fingerprint(network, request, folder, adapter)) if self._disk else None
+        folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
+        disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
         lane = TextLane(network, tokenizer, model, room, disk)

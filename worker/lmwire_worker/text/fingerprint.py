@@ -1,6 +1,7 @@
 """What a model's caches depend on, in few digits: only where all of it is the same are they of use."""
 
 import hashlib
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +18,16 @@ LIBRARIES: Final = ("mlx", "mlx-lm")
 DIGITS: Final = 32
 
 
-def fingerprint(network: Any, request: Load, folder: Path, adapter: Path | None) -> str:
+def fingerprint(network: Any, request: Load, folders: Sequence[Path]) -> str:
     """Of a load: its files, what it asks of the KV cache, the versions of what computes, and the device.
 
     Args:
         network: As it runs.
         request: The load.
-        folder: The model's.
-        adapter: The adapter's folder.
+        folders: Of the model, and of the adapter and the draft model that run with it.
     """
     everything = (
-        [(str(path), list_files(path)) for path in (folder, adapter) if path],
+        [(str(path), list_files(path)) for path in folders],
         request.kv_bits,
         [type(part).__name__ for part in parts(make_prompt_cache(network))],
         [__version__, *map(metadata.version, LIBRARIES)],

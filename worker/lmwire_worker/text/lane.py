@@ -16,7 +16,7 @@ from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
 from .admission import Admission, Room
-from .batching import Buckets, batches, prefill, takes_padding
+from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .memory import ran_out
@@ -32,7 +32,7 @@ class TextLane:
     """See `lmwire_worker.lane.Lane`.
 
     Args:
-        network: The model with its weights in memory.
+        network: The model with its weights in memory; a `Pair` where another one proposes its tokens.
         tokenizer: The model's own.
         model: What is reported of it.
         room: The memory that there is.
@@ -43,7 +43,7 @@ class TextLane:
         self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, room: Room, disk: Disk | None = None
     ) -> None:
         self.model = model
-        self.rows = ROWS if batches(network) else 1
+        self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._intake: Intake | None = (tokens := Intake(tokenizer, model))
@@ -57,7 +57,7 @@ class TextLane:
         """After an exception in a step: the streams that wait to be started again."""
         self._restarted = False
         """Since the last step that went well."""
-        self._generator: Buckets | None = None
+        self._generator: Buckets | Drafted | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
         assert self._intake is not None and self._kept is not None and self._admission is not None
@@ -154,7 +154,7 @@ class TextLane:
             outcomes += new
             if row.ended:
                 self._forget(row)
-                if isinstance(new[0], Failed):
+                if isinstance(new[-1], Failed):
                     self._drop(row.key)
         return outcomes
 
@@ -224,11 +224,14 @@ class TextLane:
 
     # The batch.
 
-    def _batch(self) -> Buckets:
+    def _batch(self) -> Buckets | Drafted:
         if self._generator is None:
             assert self._network is not None and self._intake is not None
-            tokens = self._intake
-            self._generator = Buckets(self._network, self.rows, self._prompts_together, tokens.ends, tokens.structural)
+            network, ends, structural = self._network, self._intake.ends, self._intake.structural
+            if isinstance(network, Pair):
+                self._generator = Drafted(network, ends, structural)
+            else:
+                self._generator = Buckets(network, self.rows, self._prompts_together, ends, structural)
         return self._generator
 
     def _reset(self) -> None:

@@ -88,6 +88,11 @@ class Stream:
         self._one_call = not getattr(request, "parallel_tool_calls", True)
 
     @property
+    def left(self) -> int:
+        """Tokens that may still come, at most, besides an end-of-turn token."""
+        return self._left
+
+    @property
     def only_prefills(self) -> bool:
         """Whether it ends when its prompt is processed."""
         return self._left == 0
@@ -109,14 +114,15 @@ class Stream:
         if self._whole_constraint is not None:
             self.constraint = self._whole_constraint.fork(self.generated)
 
-    def push(self, token: int, logprob: Handle | None) -> bool:
+    def push(self, token: int, logprob: Handle | None, *, drafted: bool = False) -> bool:
         """Takes the next token. False: the choice has ended."""
         try:
-            self._outcomes = self._piece(token, logprob)
+            outcomes = self._piece(token, logprob, drafted)
         except Exception as error:  # its neighbours go on
-            self._fail(f"token {token} cannot be turned into text: {type(error).__name__}: {error}")
+            outcomes = self._fail(f"token {token} cannot be turned into text: {type(error).__name__}: {error}")
         if self.constraint is not None and self.constraint.error is not None and not self.ended:
-            self._fail(self.constraint.error)
+            outcomes = self._fail(self.constraint.error)
+        self._outcomes += outcomes
         return not self.ended
 
     def keep(self, tokens: list[int], cache: RowCache) -> None:
@@ -136,8 +142,8 @@ class Stream:
 
     # What a token gives.
 
-    def _piece(self, token: int, logprob: Handle | None) -> list[Outcome]:
-        piece = Piece(self.key, generated=1, choice=self.choice)
+    def _piece(self, token: int, logprob: Handle | None, drafted: bool) -> list[Outcome]:
+        piece = Piece(self.key, generated=1, choice=self.choice, drafted=int(drafted))
         if self._answer is None:
             if token not in self._ends:
                 return self._show(token, logprob, piece, self._detokenizer.add(token))
@@ -234,9 +240,9 @@ class Stream:
         else:
             outcomes.append(Piece(self.key, text, choice=self.choice, channel=self._channel))
 
-    def _fail(self, problem: str) -> None:
-        self._outcomes = [Failed(self.key, RequestError("engine_error", problem))]
+    def _fail(self, problem: str) -> list[Outcome]:
         self.ended = True
+        return [Failed(self.key, RequestError("engine_error", problem))]
 
 
 def _new_call_id() -> str:

@@ -118,6 +118,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "cmd": "load",
         "path": "/models/played",
         "adapter_path": "/adapters/é",
+        "draft_path": "/models/é",
         "context_len": MAX_INT,
         "kv_bits": 4,
         "force": True,

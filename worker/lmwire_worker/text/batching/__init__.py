@@ -8,14 +8,18 @@ and its one-step-ahead evaluation are used as they are.
 
 from .buckets import Buckets, homes, padding_worth
 from .caches import batches, prefill
+from .drafted import Drafted
 from .generator import Generator
 from .padding import takes_padding
+from .pair import Pair
 from .row_cache import RowCache
 from .rows import Row
 
 __all__ = [
     "Buckets",
+    "Drafted",
     "Generator",
+    "Pair",
     "Row",
     "RowCache",
     "batches",

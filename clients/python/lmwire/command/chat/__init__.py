@@ -10,7 +10,13 @@ from ..failures import INTERRUPTED, OK, USAGE, Failure
 from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
-_OF_LOAD: Final = {"adapter": "adapter_path", "context_len": "context_len", "kv_bits": "kv_bits", "force": "force"}
+_OF_LOAD: Final = {
+    "adapter": "adapter_path",
+    "draft": "draft_path",
+    "context_len": "context_len",
+    "kv_bits": "kv_bits",
+    "force": "force",
+}
 _FIELDS: Final = (
     "max_tokens",
     "temperature",
