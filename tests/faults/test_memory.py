@@ -100,8 +100,8 @@ def test_a_limit_is_kept_by_loads_and_requests(folder: Path) -> None:
         assert worker.quit() == 0
 
 
-@pytest.mark.parametrize("values", [[], ["0"], ["-1"], ["much"], ["1", "2"]])
+@pytest.mark.parametrize("values", [[], ["0"], ["-1"], ["much"]])
 def test_a_limit_that_is_none_is_a_usage_error(values: list[str]) -> None:
     with WorkerProcess("--memory-limit", *values) as worker:
         assert worker.wait_end() == 64
-        assert b"--memory-limit needs one number" in worker.stderr
+        assert b"--memory-limit needs a number of bytes" in worker.stderr
