@@ -42,7 +42,7 @@ def write_in_chunks(worker: WorkerProcess, commands: Sequence[Event], cuts: Sequ
         worker.write(stream[start:end])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SESSIONS, CUTS)
 def test_a_session_that_ends_with_its_input_answers_everything(commands: list[Event], cuts: list[float]) -> None:
     with WorkerProcess("--mock") as worker:
@@ -52,7 +52,7 @@ def test_a_session_that_ends_with_its_input_answers_everything(commands: list[Ev
         check_session(commands, worker.events)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SESSIONS, QUITS, st.lists(COMMANDS, max_size=10), CUTS)
 def test_a_session_that_quits_answers_everything_until_then(
     before: list[Event], quits: list[Event], after: list[Event], cuts: list[float]
@@ -65,7 +65,7 @@ def test_a_session_that_quits_answers_everything_until_then(
         check_session(commands, worker.events, ending=len(before) + 1)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(SESSIONS, st.sampled_from([signal.SIGTERM, signal.SIGHUP]))
 def test_a_session_that_a_signal_ends_answers_everything_that_was_read(
     commands: list[Event], number: signal.Signals

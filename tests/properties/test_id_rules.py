@@ -230,4 +230,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=50)

@@ -54,7 +54,7 @@ def tokens(id: str, text: str, token_ids: list[int]) -> list[events.Token]:
     return [msgspec.json.decode(line, type=events.Token) for line in encode_tokens(id, text, token_ids).splitlines()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_ids: list[int]) -> None:
     for line in encode_tokens(id, text, token_ids).splitlines(keepends=True):
@@ -63,7 +63,7 @@ def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_
         assert len(line.decode().splitlines()) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[int]) -> None:
     pieces = tokens(id, text, token_ids)
@@ -72,7 +72,7 @@ def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[in
     assert {piece.id for piece in pieces} <= {id}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_no_piece_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
     for piece in tokens(id, text, token_ids):
@@ -87,7 +87,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS, st.lists(ENTRIES, max_size=40))
 def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     text: str, logprobs: list[events.Logprob]
@@ -101,7 +101,7 @@ def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     assert {(piece.choice, piece.channel) for piece in pieces} == {(15, "reasoning")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS)
 def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments: str) -> None:
     call = events.ToolCall(id="1", index=2, call_id="c", name="look", arguments=arguments, complete=True)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_worker.text.answers import Answer, Syntax, Text
@@ -127,7 +127,6 @@ def fragments(name: str) -> list[str]:
     return sorted({*words, FORMATS[name].start, FORMATS[name].end, WRITERS[name]([SUM]), "<think>", "</think>"})
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 @every_format
 def test_it_does_not_matter_how_any_text_is_cut(name: str, data: st.DataObject) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmwire_worker.text.tools import FORMATS, CallText
@@ -174,7 +174,7 @@ def test_a_malformed_call_leaves_the_one_behind_it(name: str) -> None:
 
 
 @every_format
-@settings(max_examples=60, suppress_health_check=[HealthCheck.differing_executors])
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_text_at_all_is_read_without_raising_and_alike_in_any_pieces(name: str, data: st.DataObject) -> None:
     sample = WRITERS[name]([WEATHER, WORLD]) + MALFORMED[name]

@@ -28,7 +28,7 @@ def answered(lane: TextLane, request: Generate | Chat, seed: int) -> Answer:
     return driver.finish()[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
 def test_thought_and_content_are_the_whole_answer(
     built_in: TextLane, seed: int, temperature: float, reasoning: str
@@ -44,7 +44,7 @@ def unmarked(text: str) -> str:
     return text.replace("<think>", "").replace("</think>", "")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
 def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
     lane_of: LaneOf, seed: int, stops: list[str], include: bool
