@@ -188,8 +188,9 @@ def _add_bench(subcommands: Any) -> None:
         "cache",
         help="how much sooner an answer begins when its prompt is known",
         description=dedent("""\
-            Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, and what a
-            prompt costs that is not among 1,000 that are. The model is taken as one whose context holds that."""),
+            Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, in memory or by
+            an earlier worker on disk, and what a prompt costs that is not among 1,000 that are. The model is taken as
+            one whose context holds that. What was just written is read from the system's own cache of the disk."""),
         epilog="example:\n  lmwire bench cache --model ./my-model",
     )
     for benchmark in (pipe, generation, mixed, cache):
