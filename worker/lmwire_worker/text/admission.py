@@ -1,18 +1,19 @@
 """Whether there is memory for one more request, and for the next token of those that run."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import CacheList, make_prompt_cache
+from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 
 from ..lane import Model, NoRoom
 from .batching import homes, padding_worth
 from .memory import in_words
+from .prefix_cache import parts
 
 STEP: Final = 256
 """Tokens by which mlx-lm's caches grow."""
@@ -43,7 +44,7 @@ class RowCost:
         network(mx.zeros((1, TRIAL_TOKENS), mx.int32), cache=cache)
         fixed = 0
         growing: dict[int | None, int] = {}
-        for layer in _layers(cache):
+        for layer in parts(cache):
             keys = getattr(layer, "keys", None)
             if keys is None:
                 fixed += layer.nbytes
@@ -87,6 +88,11 @@ class Room:
         """For what is kept of requests, at most."""
         return min(int(CACHE_SHARE * self.budget), LARGEST_CACHE)
 
+    @property
+    def padding(self) -> float:
+        """Tokens of padding that a batch of its own is worth."""
+        return padding_worth(self.taken, self.cost.token_bytes)
+
 
 class Cached(Protocol):
     """What is kept of earlier requests, and can be given up for others."""
@@ -114,7 +120,6 @@ class Admission:
         self._room = room
         self._cached = cached
         self._lengths = lengths
-        self._padding = padding_worth(room.taken, room.cost.token_bytes)
 
     def check(self, prompt_tokens: int, max_tokens: int | None, rows: int) -> None:
         """Sees to it that there is memory for one more request with so many choices.
@@ -147,7 +152,7 @@ class Admission:
     def _rows_bytes(self, lengths: list[int]) -> int:
         """What rows take: those of a batch are padded to its longest."""
         batches: dict[int, list[int]] = {}
-        for row, home in homes(dict(enumerate(lengths)), self._padding).items():
+        for row, home in homes(dict(enumerate(lengths)), self._room.padding).items():
             batches.setdefault(home, []).append(lengths[row])
         return sum(len(batch) * self._room.cost.bytes(max(batch)) for batch in batches.values())
 
@@ -183,11 +188,3 @@ def check_load(model: Model, cost: RowCost, limit: int, free: int | None) -> Non
 
 def _minimal_context(model: Model, cost: RowCost) -> int:
     return cost.bytes(min(model.context_len, MINIMAL_CONTEXT))
-
-
-def _layers(caches: Iterable[Any]) -> Iterator[Any]:
-    for cache in caches:
-        if isinstance(cache, CacheList):
-            yield from _layers(cache.caches)
-        else:
-            yield cache

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from mlx import nn
-from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
 from ..lane import Model, Report
-from .batching import Pair
+from .batching import Pair, other_kinds
 from .checks import check_folder
 from .loading import check_architecture, describe, load_tokenizer, open_base
 from .resolve import find_folder
@@ -69,8 +69,7 @@ def _open(folder: Path, *, trust_remote_code: bool) -> Draft:
 
 
 def _check_cache(name: str, network: nn.Module) -> None:
-    if others := sorted({type(layer).__name__ for layer in make_prompt_cache(network) if type(layer) is not KVCache}):
-        kinds = " and a ".join(others)
+    if kinds := other_kinds(make_prompt_cache(network)):
         problem = f"the {name} keeps a {kinds}, and refused tokens can only be taken out of a plain KV cache"
         raise _refusal(problem)
 

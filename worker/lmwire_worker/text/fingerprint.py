@@ -12,7 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import Load, __version__
 
 from .base import list_files
-from .prefix_cache.layout import parts
+from .prefix_cache import parts
 
 LIBRARIES: Final = ("mlx", "mlx-lm")
 DIGITS: Final = 32

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
+from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from lmwire_protocol import RequestError
 
 from ..lane import Model
+from .batching import other_kinds
 from .loading import sentence
 
 GROUP_SIZES: Final = (64, 32)
@@ -37,8 +38,8 @@ def quantize_cache(network: Any, bits: int) -> None:
         RequestError: unsupported.
     """
     plain = make_prompt_cache(network)
-    if others := sorted({type(layer).__name__ for layer in plain if type(layer) is not KVCache}):
-        raise _refusal(f"it keeps a {' and a '.join(others)}, and only a plain KV cache is ever kept in fewer bits")
+    if kinds := other_kinds(plain):
+        raise _refusal(f"it keeps a {kinds}, and only a plain KV cache is ever kept in fewer bits")
     _run(network, plain)
     group_size = _group_size(plain)
     network.make_cache = lambda: [QuantizedKVCache(group_size, bits) for _ in plain]

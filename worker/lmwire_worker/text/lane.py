@@ -47,6 +47,7 @@ class TextLane:
         self._prompts_together = 1
         self._network: nn.Module | None = network
         self._intake: Intake | None = (tokens := Intake(tokenizer, model))
+        self._padding = room.padding
         self._kept: Kept | None = (kept := Kept(network, room.cache_bytes, tokens.ends, disk))
         self._admission: Admission | None = Admission(room, kept, self._lengths)
         self._pace = Pace()
@@ -231,7 +232,7 @@ class TextLane:
             if isinstance(network, Pair):
                 self._generator = Drafted(network, ends, structural)
             else:
-                self._generator = Buckets(network, self.rows, self._prompts_together, ends, structural)
+                self._generator = Buckets(network, self.rows, self._prompts_together, ends, structural, self._padding)
         return self._generator
 
     def _reset(self) -> None:

@@ -7,7 +7,7 @@ and its one-step-ahead evaluation are used as they are.
 """
 
 from .buckets import Buckets, homes, padding_worth
-from .caches import batches, prefill
+from .caches import batches, other_kinds, prefill
 from .drafted import Drafted
 from .generator import Generator
 from .padding import takes_padding
@@ -24,6 +24,7 @@ __all__ = [
     "RowCache",
     "batches",
     "homes",
+    "other_kinds",
     "padding_worth",
     "prefill",
     "takes_padding",

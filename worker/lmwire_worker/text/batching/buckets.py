@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from mlx import nn
-from mlx.utils import tree_reduce
 from mlx_lm.generate import PromptProcessingBatch
 
-from .caches import LONGEST_SLICE, token_bytes
+from .caches import LONGEST_SLICE
 from .generator import Generator
 from .rows import Row
 
@@ -33,17 +32,19 @@ class Buckets:
         prompts: Of one bucket, processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
+        padding: Tokens of padding that a batch of its own is worth; see `padding_worth`.
     """
 
-    def __init__(self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int]) -> None:
+    def __init__(
+        self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int], padding: float
+    ) -> None:
         self.prefill_step_size = LONGEST_SLICE
-        self._model = model
         self._limit = rows
+        self._padding = padding
         self._settings = (model, rows, prompts, ends, structural)
         self._generators: dict[int, Generator] = {}
         self._turns: deque[Generator] = deque()
         self._grouped: list[list[int]] = []
-        self._padding: float | None = None
 
     def add(
         self,
@@ -126,7 +127,7 @@ class Buckets:
             return
         lengths = {uid: n for generator in self._generators.values() for uid, n in generator.lengths.items()}
         if len({bucket(length) for length in lengths.values()}) > 1 or sum(map(bool, grouped)) > 1:
-            self._move(homes(lengths, self._worth()))
+            self._move(homes(lengths, self._padding))
         self._grouped = [[*generator.lengths] for generator in self._generators.values()]
 
     def _move(self, homes: Mapping[int, int]) -> None:
@@ -135,14 +136,6 @@ class Buckets:
             for source in [*self._generators.values()]:
                 if source is not target and (uids := {uid for uid in source.lengths if homes[uid] == home}):
                     target.take(source, uids)
-
-    def _worth(self) -> float:
-        """Tokens of padding that a batch of its own is worth."""
-        if self._padding is None:
-            weights: Any = tree_reduce(lambda total, array: total + array.nbytes, self._model.parameters(), 0)
-            token = max(token_bytes(generator.cache) for generator in self._generators.values())
-            self._padding = padding_worth(weights, token)
-        return self._padding
 
 
 def padding_worth(weights: float, token: float) -> float:

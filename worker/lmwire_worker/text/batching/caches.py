@@ -1,12 +1,14 @@
 """Caches, of a row alone and of rows together."""
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, KVCache, make_prompt_cache
+
+from ..prefix_cache.layout import parts
 
 LONGEST_SLICE: Final = 2048
 """Tokens of one prompt processed in one step, at most."""
@@ -14,7 +16,7 @@ LONGEST_SLICE: Final = 2048
 
 def batches(model: nn.Module) -> bool:
     """Whether several rows can run together: some caches cannot be joined, and would spoil the whole batch."""
-    return all(hasattr(cache, "merge") for cache in _parts(make_prompt_cache(model)))
+    return all(hasattr(cache, "merge") for cache in parts(make_prompt_cache(model)))
 
 
 def prefill(model: nn.Module, tokens: list[int]) -> list[Any]:
@@ -27,22 +29,9 @@ def prefill(model: nn.Module, tokens: list[int]) -> list[Any]:
     return cache
 
 
-def _parts(caches: Iterable[Any]) -> Iterator[Any]:
-    for cache in caches:
-        if isinstance(cache, CacheList):
-            yield from _parts(cache.caches)
-        else:
-            yield cache
-
-
-def token_bytes(caches: Iterable[Any]) -> float:
-    """What a token of one row takes of the caches that grow with every token."""
-    total = 0.0
-    for part in _parts(caches):
-        if isinstance(part, KVCache | BatchKVCache) and part.keys is not None:
-            rows, _, tokens, _ = part.keys.shape
-            total += part.nbytes / (rows * tokens)
-    return total
+def other_kinds(caches: Iterable[Any]) -> str:
+    """The kinds of caches that are no plain KV cache, in words; empty when all are."""
+    return " and a ".join(sorted({type(cache).__name__ for cache in caches if type(cache) is not KVCache}))
 
 
 def merge_rows(caches: list[Any]) -> Any:

@@ -128,11 +128,6 @@ class Generator(BatchGenerator):
         return {uid: len(tokens) for uid, tokens in zip(batch.uids, batch.tokens, strict=True)}
 
     @property
-    def cache(self) -> list[Any]:
-        """Of the running rows."""
-        return self._generation_batch.prompt_cache
-
-    @property
     def running(self) -> int:
         """Rows whose prompt is done."""
         return len(self._generation_batch)

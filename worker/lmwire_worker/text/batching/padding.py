@@ -5,7 +5,9 @@ from typing import Final
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.generate import PromptProcessingBatch
-from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.cache import make_prompt_cache
+
+from .caches import other_kinds
 
 TRIAL_LENGTHS: Final = (3, 11, 6)
 TRIAL_TOKENS: Final = 100
@@ -21,7 +23,7 @@ def takes_padding(model: nn.Module) -> bool:
     The trial compares logits and not tokens: on a GPU a batch is rounded otherwise than a row alone, and rounding
     decides between tokens that are about as probable.
     """
-    if not all(type(layer) is KVCache for layer in make_prompt_cache(model)):
+    if other_kinds(make_prompt_cache(model)):
         return False
     prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
     together = _next_logits(model, prompts)

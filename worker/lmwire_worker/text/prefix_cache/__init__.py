@@ -6,8 +6,8 @@ together again, `store` has the budget, and `self_check` holds what was kept aga
 """
 
 from .disk import Disk, open_disk
-from .layout import Layout, Source
+from .layout import Layout, Source, parts
 from .self_check import same_logits
 from .store import PrefixCache, Start
 
-__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "open_disk", "same_logits"]
+__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "open_disk", "parts", "same_logits"]
