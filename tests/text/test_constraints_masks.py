@@ -1,6 +1,7 @@
 """Masks over a batch: rows that are held to something among rows that are not, each as if it were alone."""
 
 import dataclasses
+import math
 import re
 from typing import Any
 
@@ -56,6 +57,14 @@ def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
 def test_a_row_says_together_with_others_what_it_says_alone(speaker: Speaker) -> None:
     requests = [generate("[a-c]{3,9}"), generate("(x|yy)*z"), Generate(prompt="x", format=ChoiceFormat(["ka", "kalo"]))]
     alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
+    assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
+
+
+@pytest.mark.parametrize("patience", [-1.0, math.inf], ids=["by all cores", "one by one"])
+def test_masks_that_take_long_are_the_same(speaker: Speaker, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [generate("[a-f]{12}"), chat(reasoning_budget=3), generate("(x|yy){4}z")]
+    alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
+    monkeypatch.setattr(masks, "PATIENCE", patience)
     assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
 
 

@@ -35,8 +35,7 @@ class Constraint:
         copy = Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
         copy._started = bool(answer)
         for token in answer[:-1]:
-            if copy.push(token) and copy.matcher is not None:
-                copy.matcher.consume_token(token)
+            copy.push(token)
         return copy
 
     @property
@@ -44,14 +43,15 @@ class Constraint:
         """Whether it may forbid something now."""
         return self.matcher is not None or self._forced is not None
 
-    def push(self, token: int) -> bool:
-        """Takes the row's newest token, the first being the prompt's last. True: its matcher must consume it, too."""
+    def push(self, token: int) -> None:
+        """Takes the row's newest token, the first being the prompt's last."""
         if not self._started:
             self._started = True
-            return False
+            return
         if self._thought is not None:
             self._thought.push(token)
-        return self.matcher is not None and not self.matcher.is_stopped()
+        if self.matcher is not None and not self.matcher.is_stopped():
+            self.matcher.consume_token(token)  # one that fails says so when it is asked
 
     def restrict(self, bits: np.ndarray) -> None:
         """Completes the row's bit mask [words], int32, which the matcher has filled."""

@@ -1,5 +1,6 @@
 """Bit masks for the constrained rows of a batch, made while the forward pass runs."""
 
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
@@ -8,6 +9,9 @@ import mlx.core as mx
 import numpy as np
 
 from .constraint import Constraint
+
+PATIENCE: Final = 1e-3
+"""Seconds in which masks are filled one by one: most are sooner done than other threads are woken for them."""
 
 
 class Masks:
@@ -36,7 +40,8 @@ class Masks:
             logits: May be under evaluation: the masks are made meanwhile.
             newest: Each row's newest token; at a constraint's first call the prompt's last one.
         """
-        _consume([(c.matcher, newest[row]) for row, c in self._constrained if c.push(newest[row])])
+        for row, constraint in self._constrained:
+            constraint.push(newest[row])
         bound = [(row, constraint) for row, constraint in self._constrained if constraint.binds]
         if not bound:
             return logits
@@ -56,25 +61,17 @@ def _executor() -> Any:
     return LLExecutor()
 
 
-def _consume(newest: list[tuple[Any, int]]) -> None:
-    """Advances matchers by a token each. One that fails says so when it is asked."""
-    if len(newest) == 1:
-        [(matcher, token)] = newest
-        matcher.consume_token(token)
-    elif newest:
-        _executor().consume_token_par(newest)
-
-
 def _fill(constraints: Sequence[Constraint]) -> np.ndarray:
     """[R, words], int32: a bit for each token, set where it is allowed."""
-    bits = np.zeros((len(constraints), constraints[0].words), np.int32)
-    width = bits.shape[1] * bits.itemsize
+    bits = np.empty((len(constraints), constraints[0].words), np.int32)
+    start, width = bits.ctypes.data, bits.shape[1] * bits.itemsize
     matchers = [(constraint.matcher, row) for row, constraint in enumerate(constraints) if constraint.matcher]
-    if len(matchers) == 1:
-        [(matcher, row)] = matchers
-        matcher.unsafe_compute_mask_ptr(bits[row].ctypes.data, width)
-    elif matchers:
-        _executor().unsafe_compute_mask_ptr(matchers, bits.ctypes.data, width, len(bits))
+    patience = time.perf_counter() + PATIENCE
+    for done, (matcher, row) in enumerate(matchers):
+        if time.perf_counter() > patience:
+            _executor().unsafe_compute_mask_ptr(matchers[done:], start, width, len(bits))
+            break
+        matcher.unsafe_compute_mask_ptr(start + row * width, width)
     for row, constraint in zip(bits, constraints, strict=True):
         constraint.restrict(row)
     return bits
