@@ -262,3 +262,9 @@ def test_without_the_library_a_load_says_what_to_install(folder: Path, monkeypat
     loading = Loading(folder)
     assert loading.error.code == "unsupported"
     assert "pip install 'lmwire[" in loading.error.message
+
+
+def test_a_load_leaves_nothing_of_the_weights_that_it_drew_first(folder: Path, tmp_path: Path) -> None:
+    Loading(folder)
+    mx.export_to_dot(str(tmp_path / "graph"), mx.random.state[0])
+    assert "RandomBits" not in (tmp_path / "graph").read_text(), "the state of each draw is kept for those after it"

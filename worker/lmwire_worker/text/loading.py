@@ -71,6 +71,7 @@ def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Modu
         RequestError: bad_model.
         LoadCancelled: from `report`.
     """
+    mx.eval(mx.random.state)  # modules drew their first weights, and a state that is not evaluated keeps every draw
     there = set() if held is None else {id(weight) for weight in _weights(held)}
     weights = [weight for weight in _weights(network) if id(weight) not in there]
     total = sum(weight.nbytes for weight in weights)
