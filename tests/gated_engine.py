@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
+from lmwire_protocol.events import Token
 from lmwire_worker.lane import Admitted, Failed, Memory, Model, NoRoom, Outcome, Piece, Report
 from lmwire_worker.log import Log
 from lmwire_worker.outbox import Outbox
@@ -85,8 +86,8 @@ class Events(Outbox):
     def full(self) -> bool:
         return not self.host_reads
 
-    def put_tokens(self, id: str, text: str, token_ids: list[int], *rest: Any, **more: Any) -> None:
-        self._events.append({"event": "token", "id": id, "token_ids": list(token_ids)})
+    def put_tokens(self, token: Token) -> None:
+        self._events.append({"event": "token", "id": token.id, "token_ids": list(token.token_ids)})
 
     def put_stream(self, line: bytes) -> None:
         self._events.append(msgspec.json.decode(line))

@@ -8,7 +8,7 @@ import msgspec
 
 from .commands import Command
 from .errors import RequestError
-from .events import Channel, Error, Event, Logprob, Token, ToolCall
+from .events import Error, Event, Logprob, Token, ToolCall
 from .framing import escape_separators
 from .limits import ERROR_BYTES, TOKEN_IDS
 
@@ -51,31 +51,24 @@ def encode_event(event: Event) -> bytes:
     return escape_separators(_encode(event)) + b"\n"
 
 
-def encode_tokens(
-    id: str,
-    text: str,
-    token_ids: list[int],
-    choice: int = 0,
-    channel: Channel = "content",
-    logprobs: list[Logprob] | None = None,
-) -> bytes:
-    """Token events as lines: one, or as many as the limits make of it."""
-    if logprobs is None and len(text) <= _TEXT_CHARACTERS and len(token_ids) <= TOKEN_IDS:
-        return encode_event(Token(id=id, token=text, token_ids=token_ids, choice=choice, channel=channel))
+def encode_tokens(token: Token) -> bytes:
+    """A token event as lines: one, or as many as the limits make of it."""
+    text, ids = token.token, token.token_ids
+    if token.logprobs is None and len(text) <= _TEXT_CHARACTERS and len(ids) <= TOKEN_IDS:
+        return encode_event(token)
     lines: list[bytes] = []
-    while text or token_ids or not lines:
-        characters, count = (_TEXT_CHARACTERS, TOKEN_IDS) if logprobs is None else _fit(logprobs)
-        token = Token(
-            id=id,
-            token=text[:characters],
-            token_ids=token_ids[:count],
-            choice=choice,
-            channel=channel,
-            logprobs=None if logprobs is None else logprobs[:count],
+    at = first = 0
+    while at < len(text) or first < len(ids) or not lines:
+        logprobs = (token.logprobs or [])[first : first + TOKEN_IDS]
+        characters, count = _fit(logprobs) if logprobs else (_TEXT_CHARACTERS, TOKEN_IDS)
+        piece = msgspec.structs.replace(
+            token,
+            token=text[at : at + characters],
+            token_ids=ids[first : first + count],
+            logprobs=logprobs[:count] or None,
         )
-        lines.append(encode_event(token))
-        text, token_ids = text[characters:], token_ids[count:]
-        logprobs = None if logprobs is None else logprobs[count:]
+        lines.append(encode_event(piece))
+        at, first = at + characters, first + count
     return b"".join(lines)
 
 

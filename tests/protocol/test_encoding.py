@@ -1,6 +1,7 @@
 """What a worker and a client write: short lines, whole text, `id` first."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -50,14 +51,18 @@ COMMANDS = st.sampled_from(
 )
 
 
-def tokens(id: str, text: str, token_ids: list[int]) -> list[events.Token]:
-    return [msgspec.json.decode(line, type=events.Token) for line in encode_tokens(id, text, token_ids).splitlines()]
+def lines_of(id: str, text: str, token_ids: list[int], **more: Any) -> list[bytes]:
+    return encode_tokens(events.Token(id=id, token=text, token_ids=token_ids, **more)).splitlines(keepends=True)
+
+
+def tokens(lines: list[bytes]) -> list[events.Token]:
+    return [msgspec.json.decode(line, type=events.Token) for line in lines]
 
 
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_ids: list[int]) -> None:
-    for line in encode_tokens(id, text, token_ids).splitlines(keepends=True):
+    for line in lines_of(id, text, token_ids):
         assert len(line) < limits.LINE_OUT_BYTES
         assert line.endswith(b"\n")
         assert len(line.decode().splitlines()) == 1
@@ -66,7 +71,7 @@ def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[int]) -> None:
-    pieces = tokens(id, text, token_ids)
+    pieces = tokens(lines_of(id, text, token_ids))
     assert "".join(piece.token for piece in pieces) == text
     assert [token for piece in pieces for token in piece.token_ids] == token_ids
     assert {piece.id for piece in pieces} <= {id}
@@ -75,7 +80,7 @@ def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[in
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_no_piece_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
-    for piece in tokens(id, text, token_ids):
+    for piece in tokens(lines_of(id, text, token_ids)):
         assert len(msgspec.json.encode(piece.token)) <= limits.TEXT_BYTES
         assert len(piece.token_ids) <= limits.TOKEN_IDS
 
@@ -92,13 +97,20 @@ ENTRIES = st.builds(
 def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     text: str, logprobs: list[events.Logprob]
 ) -> None:
-    lines = encode_tokens("\x01" * 128, text, list(range(len(logprobs))), 15, "reasoning", logprobs).splitlines(True)
-    pieces = [msgspec.json.decode(line, type=events.Token) for line in lines]
+    ids = list(range(len(logprobs)))
+    lines = lines_of("\x01" * 128, text, ids, choice=15, channel="reasoning", logprobs=logprobs)
+    pieces = tokens(lines)
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
     assert all(len(piece.token_ids) == len(piece.logprobs or ()) for piece in pieces)
+    assert all(piece.logprobs != [] for piece in pieces)  # absent where there are none
     assert "".join(piece.token for piece in pieces) == text
     assert [entry for piece in pieces for entry in piece.logprobs or ()] == logprobs
     assert {(piece.choice, piece.channel) for piece in pieces} == {(15, "reasoning")}
+
+
+def test_tokens_that_lack_their_log_probabilities_are_written_all_the_same() -> None:
+    pieces = tokens(lines_of("1", "ab", [1, 2, 3], logprobs=[events.Logprob(1, "a", -0.5)]))
+    assert [token_id for piece in pieces for token_id in piece.token_ids] == [1, 2, 3]
 
 
 @settings(max_examples=60)
@@ -114,7 +126,7 @@ def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments:
 
 
 def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:
-    lines = encode_tokens("\x01" * 128, "\u2028" * 10_000, [9_999_999] * 10_000).splitlines(keepends=True)
+    lines = lines_of("\x01" * 128, "\u2028" * 10_000, [9_999_999] * 10_000)
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
 
 

@@ -3,12 +3,12 @@
 import random
 import threading
 from collections import Counter
-from typing import Any
 
 import msgspec
 import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
+from lmwire_protocol.events import Token
 from lmwire_worker.lane import CallPiece, Piece
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
@@ -23,10 +23,10 @@ class Recorder(Outbox):
         super().__init__(lambda data: None)
         self.lines: list[dict[str, object]] = []
 
-    def put_tokens(self, id: str, text: str, token_ids: list[int], *rest: Any, **more: Any) -> None:
-        self.lines.append({"event": "token", "id": id, "token": text})
+    def put_tokens(self, token: Token) -> None:
+        self.lines.append({"event": "token", "id": token.id, "token": token.token})
 
-    def put_call(self, id: str, choice: int, line: bytes) -> None:
+    def put_call(self, id: str, line: bytes) -> None:
         self.lines.append(msgspec.json.decode(line))
 
     def put_terminal(self, id: str, line: bytes) -> None:

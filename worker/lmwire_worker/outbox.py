@@ -5,70 +5,39 @@ without loss when the host reads slowly, and past the hard mark the engine makes
 """
 
 import threading
-from collections import deque
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from lmwire_protocol import encode_tokens, limits
-from lmwire_protocol.events import Channel, Logprob
+from lmwire_protocol.events import Token
 
 HIGH_WATER_BYTES = 256 * 1024
-"""Waiting stream output (tokens and progress) from which on tokens of one request merge."""
+"""Waiting stream output (tokens and progress) from which on tokens of one request merge when they are written."""
 
 HARD_BYTES = 1024 * 1024
 """Waiting stream output from which on the engine makes no step."""
 
-_WRITE_BYTES = 64 * 1024
 _TOKEN_BYTES = 8
 _LINE_BYTES = 64
 _LOGPROB_BYTES = 64
 
 
-class _Tokens(Struct, gc=False):
-    """Tokens of one choice and channel that wait to be written as one event."""
+class _Line(NamedTuple):
+    """A finished line."""
 
-    reply: ClassVar[int] = 0
-
-    id: str
-    text: str | list[str]
-    token_ids: list[int]
-    choice: int
-    channel: Channel
-    logprobs: list[Logprob] | None
-    size: int
-
-    def add(self, text: str, token_ids: list[int], logprobs: list[Logprob] | None, size: int) -> None:
-        """Merges what comes next. Only now lists are copied: hardly any tokens merge."""
-        if isinstance(self.text, str):
-            self.text = [self.text]
-            self.token_ids = self.token_ids.copy()
-            self.logprobs = self.logprobs and self.logprobs.copy()
-        self.text.append(text)
-        self.token_ids += token_ids
-        if logprobs:
-            self.logprobs = self.logprobs or []  # text alone comes without
-            self.logprobs += logprobs
-        self.size += size
-
-    def lines(self) -> bytes:
-        text = self.text if isinstance(self.text, str) else "".join(self.text)
-        return encode_tokens(self.id, text, self.token_ids, self.choice, self.channel, self.logprobs)
+    data: bytes
+    id: str | None = None
+    """A request whose tokens do not merge across it."""
 
 
-class _Line:
-    """A finished line. `reply` lines count against the reader's reserve, `stream` lines as tokens do."""
+class _Batch(NamedTuple):
+    """All that waited, and what it counted as."""
 
-    __slots__ = ("data", "reply", "size")
-
-    def __init__(self, data: bytes, *, stream: bool = False, reply: bool = False) -> None:
-        self.data = data
-        self.size = len(data) if stream else 0
-        self.reply = len(data) if reply else 0
-
-    def lines(self) -> bytes:
-        return self.data
+    items: list[Token | _Line]
+    stream_bytes: int
+    reply_bytes: int
 
 
 class Outbox:
@@ -83,8 +52,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # for the writer
         self._settled = threading.Condition(self._lock)  # for those who wait for the writer
-        self._queue: deque[_Tokens | _Line] = deque()
-        self._open: dict[str, dict[int, _Tokens]] = {}  # by id and choice: tokens in the queue that may still grow
+        self._queue: list[Token | _Line] = []
         self._stream_bytes = 0
         self._reply_bytes = 0
         self._hungry = False  # the writer waits for work; to notify it otherwise costs more than to look
@@ -92,53 +60,28 @@ class Outbox:
         self._sealed = False
         self._dead = False
 
-    def put_tokens(
-        self,
-        id: str,
-        text: str,
-        token_ids: list[int],
-        choice: int = 0,
-        channel: Channel = "content",
-        logprobs: list[Logprob] | None = None,
-    ) -> None:
-        """Queues generated tokens, merged with waiting ones of the same choice and channel when the host is slow."""
-        size = len(text) + _TOKEN_BYTES * len(token_ids)
-        if logprobs:
-            size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in logprobs)
-        with self._lock:
-            slots = self._open.get(id)
-            if slots is None:
-                slots = self._open[id] = {}
-            elif self._stream_bytes > HIGH_WATER_BYTES:
-                waiting = slots.get(choice)
-                if waiting is not None and waiting.channel == channel:
-                    waiting.add(text, token_ids, logprobs, size)
-                    self._stream_bytes += size
-                    return
-            slots[choice] = tokens = _Tokens(id, text, token_ids, choice, channel, logprobs, size + _LINE_BYTES)
-            self._append(tokens)
+    def put_tokens(self, token: Token) -> None:
+        """Queues generated tokens."""
+        size = _LINE_BYTES + len(token.token) + _TOKEN_BYTES * len(token.token_ids)
+        if token.logprobs:
+            size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in token.logprobs)
+        self._put(token, stream_bytes=size)
 
-    def put_call(self, id: str, choice: int, line: bytes) -> None:
-        """Queues a tool call's event, which tokens before it and tokens behind it do not merge across."""
-        with self._lock:
-            self._open.get(id, {}).pop(choice, None)
-            self._append(_Line(line, stream=True))
+    def put_call(self, id: str, line: bytes) -> None:
+        """Queues a tool call's event."""
+        self._put(_Line(line, id), stream_bytes=len(line))
 
     def put_stream(self, line: bytes) -> None:
         """Queues a line that counts as a token does: progress, and the bridge's tokens, which never merge."""
-        with self._lock:
-            self._append(_Line(line, stream=True))
+        self._put(_Line(line), stream_bytes=len(line))
 
     def put_terminal(self, id: str, line: bytes) -> None:
         """Queues a request's last line, in the room that the request reserved."""
-        with self._lock:
-            self._open.pop(id, None)
-            self._append(_Line(line))
+        self._put(_Line(line, id))
 
     def put_reply(self, line: bytes) -> None:
         """Queues an answer of the reader itself; `wait_for_reply_room` keeps these bounded."""
-        with self._lock:
-            self._append(_Line(line, reply=True))
+        self._put(_Line(line), reply_bytes=len(line))
 
     def wait_for_reply_room(self) -> None:
         """Holds the reader up while the replies that it has caused fill their reserve."""
@@ -175,8 +118,10 @@ class Outbox:
         """
         while True:
             batch = self._take()
+            items = _merged(batch.items) if batch.stream_bytes > HIGH_WATER_BYTES else batch.items
+            lines = [encode_tokens(item) if isinstance(item, Token) else item.data for item in items]
             try:
-                self._write(b"".join([item.lines() for item in batch]))
+                self._write(b"".join(lines))
             except OSError:
                 self._give_up()
                 broken()
@@ -184,44 +129,33 @@ class Outbox:
             if self._settle(batch):
                 drained()
 
-    def _append(self, item: _Tokens | _Line) -> None:
-        if self._sealed:
-            return
-        self._queue.append(item)
-        self._stream_bytes += item.size
-        self._reply_bytes += item.reply
-        if self._hungry:
-            self._hungry = False
-            self._work.notify()
+    def _put(self, item: Token | _Line, *, stream_bytes: int = 0, reply_bytes: int = 0) -> None:
+        with self._lock:
+            if self._sealed:
+                return
+            self._queue.append(item)
+            self._stream_bytes += stream_bytes
+            self._reply_bytes += reply_bytes
+            if self._hungry:
+                self._hungry = False
+                self._work.notify()
 
-    def _take(self) -> list[_Tokens | _Line]:
-        """The next lines, about as many as one write takes."""
+    def _take(self) -> _Batch:
+        """Waits for output, and takes all of it."""
         with self._lock:
             while not self._queue:
                 self._hungry = True
                 self._work.wait()
             self._writing = True
-            batch: list[_Tokens | _Line] = []
-            size = 0
-            while self._queue and size < _WRITE_BYTES:
-                item = self._queue.popleft()
-                if isinstance(item, _Tokens):
-                    slots = self._open.get(item.id)
-                    if slots and slots.get(item.choice) is item:
-                        del slots[item.choice]
-                    size += item.size
-                else:
-                    size += len(item.data)
-                batch.append(item)
-            return batch
+            items, self._queue = self._queue, []
+            return _Batch(items, self._stream_bytes, self._reply_bytes)
 
-    def _settle(self, batch: list[_Tokens | _Line]) -> bool:
+    def _settle(self, batch: _Batch) -> bool:
         """Gives the room of what was written back. Whether that lets the engine step again."""
         with self._lock:
             was_full = self.full
-            for item in batch:
-                self._stream_bytes -= item.size
-                self._reply_bytes -= item.reply
+            self._stream_bytes -= batch.stream_bytes
+            self._reply_bytes -= batch.reply_bytes
             self._writing = False
             self._settled.notify_all()
             return was_full and not self.full
@@ -230,6 +164,34 @@ class Outbox:
         with self._lock:
             self._sealed = self._dead = True
             self._queue.clear()
-            self._open.clear()
             self._stream_bytes = self._reply_bytes = 0
             self._settled.notify_all()
+
+
+def _merged(items: Iterable[Token | _Line]) -> list[Token | _Line]:
+    """The same, with the tokens of each choice and channel of a request in as few events as their order allows."""
+    merged: list[list[Token] | _Line] = []
+    growing: dict[str, dict[int, list[Token]]] = {}
+    for item in items:
+        if isinstance(item, _Line):
+            merged.append(item)
+            growing.pop(item.id or "", None)
+            continue
+        of_choice = growing.setdefault(item.id, {})
+        run = of_choice.get(item.choice)
+        if run and run[0].channel == item.channel:
+            run.append(item)
+        else:
+            of_choice[item.choice] = run = [item]
+            merged.append(run)
+    return [item if isinstance(item, _Line) else _joined(item) for item in merged]
+
+
+def _joined(run: list[Token]) -> Token:
+    logprobs = [logprob for token in run for logprob in token.logprobs or ()]  # text alone comes without
+    return replace(
+        run[0],
+        token="".join([token.token for token in run]),
+        token_ids=[token_id for token in run for token_id in token.token_ids],
+        logprobs=logprobs or None,
+    )

@@ -23,7 +23,7 @@ from lmwire_protocol import (
     recover_id,
     usable_id,
 )
-from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone, ToolCall
+from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone, Token, ToolCall
 
 from .lane import CallPiece, Piece
 from .log import Log
@@ -42,7 +42,15 @@ class _Voice:
     raw = False
 
     def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
-        outbox.put_tokens(request.id, piece.text, piece.token_ids, piece.choice, piece.channel, piece.logprobs)
+        token = Token(
+            id=request.id,
+            token=piece.text,
+            token_ids=piece.token_ids,
+            choice=piece.choice,
+            channel=piece.channel,
+            logprobs=piece.logprobs,
+        )
+        outbox.put_tokens(token)
 
     def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
         call = ToolCall(
@@ -54,7 +62,7 @@ class _Voice:
             arguments=piece.arguments,
             complete=piece.complete,
         )
-        outbox.put_call(request.id, piece.choice, encode_calls(call))
+        outbox.put_call(request.id, encode_calls(call))
 
     def progress(self, event: Progress) -> bytes:
         return encode_event(event)
