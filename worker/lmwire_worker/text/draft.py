@@ -33,12 +33,9 @@ class Draft:
         """
         _check_cache("model", network)
         _check_cache("draft model", self.network)
-        if self.model.vocab_size != vocab_size:
-            sizes = f"its vocabulary has {self.model.vocab_size} tokens and the model's has {vocab_size}"
-            raise _refusal(f"{self.model.path} cannot draft for this model: {sizes}")
         if self.tokenizer.get_vocab() != tokenizer.get_vocab():
             raise _refusal(f"{self.model.path} cannot draft for this model: their tokenizers have different tokens")
-        return Pair(network, self.network)
+        return Pair(network, self.network, min(vocab_size, self.model.vocab_size))
 
 
 def open_draft(request: Load, report: Report) -> Draft | None:

@@ -154,7 +154,7 @@ class Drafted:
         proposals: list[int] = []
         unread = row.tokens[cache[0].offset :]
         for _ in range(min(row.proposals, row.row.left - 1)):
-            logits = self._pair.draft(mx.array([unread]), cache=cache)
+            logits = self._pair.draft_logits(mx.array([unread]), cache)
             best: Any = mx.argmax(logits[0, -1]).item()
             unread = [best]
             proposals += unread

@@ -12,20 +12,27 @@ class Pair(nn.Module):
 
     Args:
         model: What answers.
-        draft: What proposes. Of the same tokens.
+        draft: What proposes.
+        vocab_size: Below this a token is the same one in both. From there on one of them has padding, which some
+            models have more of than others.
     """
 
-    def __init__(self, model: nn.Module, draft: nn.Module) -> None:
+    def __init__(self, model: nn.Module, draft: nn.Module, vocab_size: int) -> None:
         super().__init__()
         self.model = model
         self.draft = draft
+        self._vocab_size = vocab_size
         self._own = len(make_prompt_cache(model))
 
     def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
         own, drafts = self.split(cache)
         logits = self.model(tokens, cache=own)
-        self.draft(tokens, cache=drafts)
+        self.draft_logits(tokens, drafts)
         return logits
+
+    def draft_logits(self, tokens: mx.array, cache: list[Any]) -> mx.array:
+        """The draft's logits [B, T, vocab_size]. Padding, which means nothing, is another token to it."""
+        return self.draft(mx.minimum(tokens, self._vocab_size - 1), cache=cache)[..., : self._vocab_size]
 
     def make_cache(self) -> list[Any]:
         return [*make_prompt_cache(self.model), *make_prompt_cache(self.draft)]
