@@ -1,7 +1,7 @@
 """The rows of a batch: prompts in work, and those that run, whose next tokens are sampled in one pass."""
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import mlx.core as mx
@@ -47,6 +47,41 @@ def offer(row: Row, batch: _Rows, index: int) -> None:
         row.keep(tokens, cache)
 
 
+class NextTokens:
+    """Samples the next token of each row, for one composition of a batch; each call is a step.
+
+    Args:
+        rows: What is answered.
+        histories: Of each row, prompt and answer so far, without the token that the next call is told.
+        ends: The model's end-of-turn tokens.
+        structural: Tokens that XTC leaves alone.
+    """
+
+    def __init__(
+        self, rows: Sequence[Row], histories: Sequence[list[int]], ends: set[int], structural: set[int]
+    ) -> None:
+        requests = [row.request for row in rows]
+        positions = [len(history) for history in histories]
+        sampled = [position + 1 - len(row.prompt) for row, position in zip(rows, positions, strict=True)]
+        self._penalise = Penalties(requests, histories)
+        self._ban = EndBan(requests, sampled, ends)
+        self._masks = Masks([row.constraint for row in rows])
+        self._sample = BatchSampler(requests, [row.seed for row in rows], positions, structural)
+        self._look = Logprobs(requests)
+
+    def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[Handle | None]]:
+        """Logits [B, V] that follow the tokens `newest` [B] → tokens [B], under evaluation, and each row's handle."""
+        logits = self._ban(self._penalise(raw, newest))
+        if not self._masks.idle:
+            mx.async_eval(logits)  # runs while the masks are made
+            told: Any = newest.tolist()
+            logits = self._masks(logits, told)
+        tokens = self._sample(logits)
+        handles = self._look(raw, tokens)
+        mx.async_eval(tokens, self._look.pending)
+        return tokens, handles
+
+
 class Table:
     """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
 
@@ -72,10 +107,10 @@ class _Batch:
     def extend(self, batch: "_Batch") -> None:
         for part in (self, batch) if self.uids else ():
             part.prompt_cache = [joinable(cache) for cache in part.prompt_cache]
-        super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]
+        super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]: mlx-lm's class is the next base
 
     def filter(self, keep: list[int]) -> None:
-        super().filter(keep)  # pyright: ignore[reportAttributeAccessIssue]
+        super().filter(keep)  # pyright: ignore[reportAttributeAccessIssue]: likewise
         if len(keep) == 1:
             self.prompt_cache = [single(cache) for cache in self.prompt_cache]
 
@@ -89,16 +124,8 @@ class RunningRows(_Batch, GenerationBatch):
         """Prepares the sampling of this composition of rows."""
         self._planned = list(self.uids)
         table: Table = self.fallback_sampler
-        self._rows = rows = [table.rows[uid] for uid in self.uids]
-        requests = [row.request for row in rows]
-        sampled = [len(history) + 1 - len(row.prompt) for row, history in zip(rows, self.tokens, strict=True)]
-        self._penalise = Penalties(requests, self.tokens)
-        self._ban = EndBan(requests, sampled, table.ends)
-        self._masks = Masks([row.constraint for row in rows])
-        self._sample = BatchSampler(
-            requests, [row.seed for row in rows], [len(t) for t in self.tokens], table.structural
-        )
-        self._look = Logprobs(requests)
+        self._rows = [table.rows[uid] for uid in self.uids]
+        self._choose = NextTokens(self._rows, self.tokens, table.ends, table.structural)
 
     def _step(self) -> tuple[list[int], list[Any]]:
         """Starts the next token's evaluation and returns the token before it, of each row, and its handle."""
@@ -107,13 +134,7 @@ class RunningRows(_Batch, GenerationBatch):
         inputs = self._current_tokens = self._next_tokens
         handles = self._next_logprobs  # mlx-lm filters and joins them with the rows
         raw = self.model(inputs[:, None], cache=self.prompt_cache)[:, -1, :]
-        logits = self._ban(self._penalise(raw, inputs))
-        if not self._masks.idle:
-            mx.async_eval(logits)  # runs while the masks are made
-            logits = self._masks(logits, inputs.tolist())  # pyright: ignore[reportArgumentType]
-        self._next_tokens = self._sample(logits)
-        self._next_logprobs = self._look(raw, self._next_tokens)
-        mx.async_eval(self._next_tokens, self._look.pending)
+        self._next_tokens, self._next_logprobs = self._choose(raw, inputs)
         tokens: Any = inputs.tolist()
         for history, token in zip(self.tokens, tokens, strict=True):
             history.append(token)
