@@ -144,17 +144,15 @@ class Stream:
 
     def _piece(self, token: int, logprob: Handle | None, drafted: bool) -> list[Outcome]:
         piece = Piece(self.key, generated=1, choice=self.choice, drafted=int(drafted))
-        if self._answer is None:
-            if token not in self._ends:
-                return self._show(token, logprob, piece, self._detokenizer.add(token))
-        else:
+        if self._answer is not None:
             piece.channel = self._answer.channel
         if token in self._ends:
             piece.thought = int(piece.channel == "reasoning")
             return self._close("stop", piece)
-        return self._show(token, logprob, piece, self._detokenizer.add(token))
+        return self._show(token, logprob, piece)
 
-    def _show(self, token: int, logprob: Handle | None, piece: Piece, text: str) -> list[Outcome]:
+    def _show(self, token: int, logprob: Handle | None, piece: Piece) -> list[Outcome]:
+        text = self._detokenizer.add(token)
         self._left -= 1
         self.generated.append(token)
         piece.token_ids.append(token)
