@@ -13,14 +13,11 @@ import mlx.core as mx
 from mlx_lm.generate import PromptProcessingBatch
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
-from ..constraints import Masks
-from ..logprobs import Handle, Logprobs
-from ..penalties import EndBan, Penalties
-from ..sampling import BatchSampler
+from ..logprobs import Handle
 from .caches import LONGEST_SLICE
 from .pair import Pair
 from .row_cache import RowCache
-from .rows import Row
+from .rows import NextTokens, Row
 
 PROPOSALS: Final = 4
 """Tokens proposed in one step, at most."""
@@ -218,12 +215,7 @@ class _Drafting:
 
     def plan(self, ends: set[int], structural: set[int]) -> None:
         """Prepares the sampling, at the prompt's end."""
-        row, before = self.row, self.tokens[:-1]
-        self._penalise = Penalties([row.request], [before])
-        self._ban = EndBan([row.request], [len(self.tokens) - len(row.prompt)], ends)
-        self._masks = Masks([row.constraint])
-        self._sample = BatchSampler([row.request], [row.seed], [len(before)], structural)
-        self._look = Logprobs([row.request])
+        self._choose = NextTokens([self.row], [self.tokens[:-1]], ends, structural)
 
     def take(self, logits: mx.array, proposals: list[int]) -> tuple[bool, int]:
         """Samples logits [1, K + 1, V] up to the first of K proposals that does not come.
@@ -241,13 +233,8 @@ class _Drafting:
             if not (came and goes_on):
                 return goes_on, accepted
 
-    def _next(self, raw: mx.array) -> tuple[int, Any]:
+    def _next(self, raw: mx.array) -> tuple[int, Handle | None]:
         """The token that logits [1, V] lead to, and its handle."""
-        newest = self.tokens[-1]
-        logits = self._ban(self._penalise(raw, mx.array([newest])))
-        if not self._masks.idle:
-            logits = self._masks(logits, [newest])
-        sampled = self._sample(logits)
-        (handle,) = self._look(raw, sampled)
+        sampled, (handle,) = self._choose(raw, mx.array(self.tokens[-1:]))
         token: Any = sampled.item()
         return token, handle
