@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
-from lmwire_protocol.events import Channel, Logprob
+from lmwire_protocol.events import Channel, FinishReason, Logprob
 
 from ..lane import CallPiece, Failed, Outcome, Piece
 from .answers import Answer, Text
@@ -135,7 +135,7 @@ class Stream:
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
-    def end(self, finish_reason: str | None) -> list[Outcome]:
+    def end(self, finish_reason: FinishReason | None) -> list[Outcome]:
         """The last outcomes, with the text that was held back."""
         last = Piece(self.key, choice=self.choice)
         return self._close(finish_reason, last)
@@ -168,7 +168,7 @@ class Stream:
             return self._close("length", *outcomes)
         return outcomes
 
-    def _close(self, finish_reason: str | None, *before: Outcome) -> list[Outcome]:
+    def _close(self, finish_reason: FinishReason | None, *before: Outcome) -> list[Outcome]:
         """Flushes what is held back and finishes."""
         outcomes = list(before)
         end = self._add(outcomes, self._split(self._detokenizer.flush()))
@@ -180,7 +180,7 @@ class Stream:
             end = ("tool_calls" if called else finish_reason, None)
         return self._finish(outcomes, *(end if finish_reason else (None, None)))
 
-    def _finish(self, outcomes: list[Outcome], finish_reason: str | None, stop: str | None) -> list[Outcome]:
+    def _finish(self, outcomes: list[Outcome], finish_reason: FinishReason | None, stop: str | None) -> list[Outcome]:
         last = outcomes[-1]
         if not isinstance(last, Piece):
             last = Piece(self.key, choice=self.choice)
@@ -195,7 +195,7 @@ class Stream:
             return self._answer.push(text)
         return [Text("content", text)] if text else []
 
-    def _add(self, outcomes: list[Outcome], parts: list[Text | CallText]) -> tuple[str, str | None] | None:
+    def _add(self, outcomes: list[Outcome], parts: list[Text | CallText]) -> tuple[FinishReason, str | None] | None:
         """Adds what is certain of the parts; finish_reason and stop string when something in them ends the choice."""
         for part in parts:
             if isinstance(part, CallText):
