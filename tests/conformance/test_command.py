@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-import mutants
 from lmwire_command import lmwire
+from mutant_worker import command
 
 MOCK = ("--", sys.executable, "-m", "lmwire_worker", "--mock")
-BROKEN = ("--", sys.executable, mutants.__file__, "escapes_no_separators")
+BROKEN = ("--", *command("escapes_no_separators"))
 SEPARATORS = ("--only", "f-13-separators")
 
 

@@ -14,7 +14,7 @@ from lmwire_command import lmwire
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.host.driver import KINDS
 from lmwire_conformance.report import Case
-from mutated_hosts import DRIVER, MUTANTS
+from mutant_host import DRIVER, command
 
 HELLO = "starting.hello-is-the-first-line"
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_what_a_driver_may_not_print_is_told(line: str, expected: str) -> None:
 
 
 def test_a_failure_shows_what_went_before() -> None:
-    case = check_host(MUTANTS["writes_the_id_last"].command, only=["writing.ids-stand-first"])[0]
+    case = check_host(command("writes_the_id_last"), only=["writing.ids-stand-first"])[0]
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
     assert 'do  {"do": "request", "name": "a"' in case.seen
     assert '← {"event":"done","id":"1","protocol":1' in case.seen
@@ -82,8 +82,7 @@ def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
     assert passed.stdout.startswith(f"pass   {HELLO}  [V-1 O-2]")
     assert json.loads((tmp_path / "report").read_text())["cases"][0]["name"] == HELLO
 
-    mutant = MUTANTS["writes_the_id_last"]
-    failed = lmwire("conformance", "host", "--only", "F-9", "--", *mutant.command)
+    failed = lmwire("conformance", "host", "--only", "F-9", "--", *command("writes_the_id_last"))
     assert failed.returncode == 1
     assert "expected: a line whose first member is `id`" in failed.stdout
 
@@ -91,7 +90,7 @@ def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
 def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "known").write_text("writing.ids-stand-first: the library sorts members\n")
     excused = ("conformance", "host", "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
-    assert lmwire(*excused, *MUTANTS["writes_the_id_last"].command).returncode == 0
+    assert lmwire(*excused, *command("writes_the_id_last")).returncode == 0
     stale = lmwire(*excused, sys.executable, str(DRIVER))
     assert stale.returncode == 1
     assert "remove this entry" in stale.stdout

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import Case
-from mutated_hosts import DRIVER
+from mutant_host import DRIVER
 
 FACES = {"threads": [], "asyncio": ["--asyncio"]}
 SECONDS = 20.0

@@ -1,0 +1,120 @@
+"""Hosts that read events wrongly."""
+
+from typing import Any
+
+import msgspec
+
+import lmwire.dones
+import lmwire.session
+from lmwire import Piece, RequestFailed, Session
+from lmwire.process import Process
+from mutation import mutant, replace, wrap
+
+
+@mutant("O-1", "reading.streams-interleave")
+def loses_an_event_of_a_read() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        arrivals = original(self, data)
+        for arrival in arrivals:
+            if len(arrival.events) > 1:
+                del arrival.events[0]
+        return arrivals
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("O-1", "reading.streams-interleave")
+def gives_a_text_to_another_request() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        first = next(iter(self._pending), "")
+        arrivals = original(self, data)
+        return [arrival._replace(id=first) if type(arrival.events[0]) is Piece else arrival for arrival in arrivals]
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("K-1", "reading.an-answer-is-its-texts-joined")
+def strips_texts() -> None:
+    replace(Piece, "text", property(lambda self: self.token.strip()))
+
+
+@mutant("F-15", "reading.lines-are-cut-anywhere")
+def decodes_each_read_by_itself() -> None:
+    wrap(Session, "receive", lambda original, self, data: original(self, data.decode(errors="replace").encode()))
+
+
+@mutant("F-12", "reading.the-longest-line-is-read")
+def reads_lines_up_to_32_kib() -> None:
+    lmwire.session.CLIENT_LINE_BYTES = 32 * 1024
+
+
+@mutant("F-16", "reading.null-is-absent")
+def takes_null_for_a_value() -> None:
+    decode = lmwire.session._decode
+
+    def strict(line: bytes) -> Any:
+        if b":null" in line:
+            raise msgspec.ValidationError("Expected `str`, got `null`")
+        return decode(line)
+
+    lmwire.session._decode = strict
+    reads_null_as_a_broken_event.mutate()
+
+
+@mutant("F-16", "choosing.what-is-new-can-be-null-or-have-unknown-fields")
+def reads_null_as_a_broken_event() -> None:
+    wrap(Session, "_read_again", lambda original, self, line, error: self._skip(line, error))
+
+
+@mutant("V-4", "reading.unknown-events-are-ignored")
+def dies_of_an_unknown_event() -> None:
+    wrap(Session, "_skip", lambda original, self, line, error: self._violate("an unknown event", line))
+
+
+@mutant("V-4", "reading.unknown-ids-are-ignored")
+def dies_of_an_unknown_id() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        for line in data.split(b"\n"):
+            if b'"id":"not ' in line:
+                self._violate("an unknown id", line)
+        return original(self, data)
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("V-4", "reading.an-unknown-finish-reason-reads-as-other")
+def refuses_an_unknown_value() -> None:
+    lmwire.dones._OPEN.clear()
+
+
+@mutant("T-2", "reading.an-error-without-an-id-ends-nothing")
+def ends_a_request_for_an_error_without_an_id() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        return original(self, data.replace(b'"bad_id":', b'"id":'))
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("T-1", "reading.what-follows-a-terminal-is-ignored")
+def believes_the_second_terminal() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        lines = data.split(b"\n")
+        done = [line for line in lines if line.startswith(b'{"event":"done"')]
+        last = {tuple(line.split(b",")[:2]): line for line in done}.values()
+        return original(self, b"\n".join(line for line in lines if line not in done or line in last))
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("W-6", "reading.a-failure-is-passed-on:busy")
+def knows_no_failure_that_can_be_retried() -> None:
+    def init(original: Any, self: Any, event: Any) -> None:
+        original(self, event)
+        self.retryable = False
+
+    wrap(RequestFailed, "__init__", init)
+
+
+@mutant("H-2", "reading.a-burst-is-read-whole")
+def does_not_read_stderr() -> None:
+    wrap(Process, "_read_stderr", lambda original, self: b"")

@@ -1,0 +1,47 @@
+"""Workers that get tool calls wrong."""
+
+from typing import Any
+
+from lmwire_protocol import encoding, events
+from lmwire_worker.outbox import Outbox
+from mutation import mutant, wrap
+from worker_mutants.changes import change_calls, change_results
+
+
+@mutant("P-4", "p-1-required")
+def leaves_a_call_without_an_end() -> None:
+    change_calls(lambda piece: setattr(piece, "complete", None))
+
+
+@mutant("P-4", "p-1-required")
+def says_that_it_stopped_when_it_called() -> None:
+    change_results(lambda result: setattr(result, "finish_reason", result.finish_reason.replace("tool_calls", "stop")))
+
+
+@mutant("Q-1", "p-1-required")
+def loses_a_piece_of_the_arguments() -> None:
+    change_calls(lambda piece: setattr(piece, "arguments", piece.arguments.replace("true}", "")))
+
+
+@mutant("Q-1", "p-1-required")
+def counts_calls_from_one() -> None:
+    change_calls(lambda piece: setattr(piece, "index", piece.index + 1))
+
+
+@mutant("#tool_call", "p-1-required")
+def gives_a_call_no_id() -> None:
+    change_calls(lambda piece: setattr(piece, "call_id", None))
+
+
+@mutant("P-1", "p-1-required")
+def calls_what_was_not_named() -> None:
+    change_calls(lambda piece: piece.name and setattr(piece, "name", "listen"))
+
+
+@mutant("P-2", "p-2-no-calls")
+def calls_what_it_may_not_call() -> None:
+    def put_and_call(put: Any, self: Outbox, token: events.Token) -> None:
+        put(self, token)
+        self.put_stream(encoding.encode_event(events.ToolCall(id=token.id, index=0, call_id="c", name="look")))
+
+    wrap(Outbox, "put_tokens", put_and_call)

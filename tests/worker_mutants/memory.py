@@ -1,0 +1,97 @@
+"""Workers that remember, load or take in what they should not."""
+
+from typing import Any
+
+import msgspec
+
+from lmwire_protocol import Line, Load, limits
+from lmwire_worker import registry
+from lmwire_worker.mock.cache import PromptCache
+from lmwire_worker.mock.lane import MockLane
+from lmwire_worker.process import Process
+from lmwire_worker.registry import Registry
+from lmwire_worker.scheduler import Scheduler
+from lmwire_worker.text import truncation
+from mutation import mutant, replace, wrap
+
+
+@mutant("A-1", "a-1-same-answer")
+def says_something_else_when_it_has_heard_it_before() -> None:
+    heard: set[Any] = set()
+
+    def add_or_confuse(add: Any, self: MockLane, key: int, request: Any, *arguments: Any, **options: Any) -> Any:
+        if request.prompt in heard and request.cache != "off":
+            request = msgspec.structs.replace(request, prompt=f"again {request.prompt}")
+        heard.add(request.prompt)
+        return add(self, key, request, *arguments, **options)
+
+    wrap(MockLane, "add", add_or_confuse)
+
+
+@mutant("A-3", "a-1-same-answer")
+def remembers_although_it_must_not() -> None:
+    def begin_on(begin: Any, self: PromptCache, request: Any, prompt: Any) -> Any:
+        return begin(self, msgspec.structs.replace(request, cache="on"), prompt)
+
+    wrap(PromptCache, "begin", begin_on)
+
+
+@mutant("A-4", "cache")
+def remembers_what_was_cleared() -> None:
+    replace(PromptCache, "clear", lambda self: 0)
+
+
+@mutant("N-7", "n-7-truncate")
+def cuts_a_token_more_than_it_must() -> None:
+    def fit_less(fit: Any, request: Any, tokens: Any, context_len: int) -> Any:
+        return fit(request, tokens, context_len - (len(tokens) > context_len))
+
+    wrap(truncation, "fit", fit_less)
+
+
+@mutant("#load", "n-7-truncate")
+def takes_no_notice_of_a_loads_context() -> None:
+    def build_whole(build: Any, self: MockLane, load: Load, *arguments: Any) -> None:
+        build(self, msgspec.structs.replace(load, context_len=None), *arguments)
+
+    wrap(MockLane, "__init__", build_whole)
+
+
+@mutant("B-4", "b-4-failed-load")
+def does_not_say_what_is_loaded() -> None:
+    replace(registry, "Load", type("Other", (Load,), {}))
+
+
+@mutant("B-2", "b-4-failed-load")
+def drops_the_model_before_it_looks_for_the_next() -> None:
+    def drop_and_load(begin: Any, self: Scheduler, request: Any, load: Load) -> Any:
+        self._drop_lane()
+        return begin(self, request, load)
+
+    wrap(Scheduler, "_load", drop_and_load)
+
+
+@mutant("W-6", "w-6-busy")
+def takes_any_number_of_requests() -> None:
+    replace(limits, "REQUESTS", 10**9)
+
+
+@mutant("W-1", "w-1-unread")
+def reads_only_while_the_host_reads() -> None:
+    replace(limits, "REPLY_BYTES", 1)
+
+
+@mutant("L-1", "l-1-out-of-band")
+def answers_pings_in_their_turn() -> None:
+    def wait_and_handle(handle: Any, self: Process, line: Line) -> None:
+        if b'"ping"' in line.data:
+            with self._registry._lock:
+                self._registry._news.wait_for(lambda: not self._registry._live)
+        handle(self, line)
+
+    def end_and_tell(end: Any, self: Registry, request: Any, outcome: Any) -> None:
+        end(self, request, outcome)
+        self._news.notify_all()
+
+    wrap(Process, "_handle", wait_and_handle)
+    wrap(Registry, "_end", end_and_tell)

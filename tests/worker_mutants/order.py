@@ -1,0 +1,82 @@
+"""Workers that mistake ids, or do things out of their order."""
+
+from collections import deque
+from typing import Any
+
+from lmwire_protocol import Command, commands, encoding, events, limits
+from lmwire_worker import session
+from lmwire_worker.registry import Registry
+from lmwire_worker.scheduler import Scheduler
+from lmwire_worker.session import Session
+from mutation import mutant, replace, wrap
+from worker_mutants.changes import step_only_after
+
+
+@mutant("I-3", "i-3-duplicate")
+def serves_an_id_that_is_in_flight() -> None:
+    replace(Registry, "_check_free", lambda self, id: None)
+
+
+@mutant("I-4", "i-1-ids")
+def counts_an_ids_characters() -> None:
+    replace(session, "usable_id", lambda value: isinstance(value, str) and 0 < len(value) <= limits.ID_BYTES)
+
+
+@mutant("I-5", "i-5-unreadable")
+def recovers_no_id() -> None:
+    replace(session, "recover_id", lambda line: None)
+
+
+@mutant("S-2", "s-1-version-1")
+def makes_up_an_id() -> None:
+    wrap(Session, "serve", lambda serve, self, fields, size: serve(self, {"id": "made up", **fields}, size))
+
+
+@mutant("O-2", "c-2-same-write")
+def answers_a_cancel_after_its_terminals() -> None:
+    def cancel(self: Registry, id: str, target: str | None) -> None:
+        with self._lock:
+            found = [request for request in self._live.values() if target is None or request.id == target]
+            for request in found:
+                self._end(request, request.cancellation())
+            self._outbox.put_reply(encoding.encode_event(events.CancelDone(id=id, matched=len(found))))
+
+    replace(Registry, "cancel", cancel)
+
+
+@mutant("O-2", "o-2-quits-last")
+def answers_quit_at_once() -> None:
+    def quit_at_once(self: Registry, request: Any, *, drain: bool) -> None:
+        self._outbox.put_reply(encoding.encode_event(events.QuitDone(id=request.id)))
+        self.drain()
+
+    replace(Registry, "quit", quit_at_once)
+
+
+@mutant("C-1", "c-1-nothing-to-cancel")
+def finds_what_is_not_there() -> None:
+    def answer(dispatch: Any, self: Session, id: str, command: Command, size: int) -> None:
+        if isinstance(command, commands.Cancel):
+            self._registry.reply(id, encoding.encode_event(events.CancelDone(id=id, matched=1)))
+        else:
+            dispatch(self, id, command, size)
+
+    wrap(Session, "_dispatch", answer)
+
+
+@mutant("C-2", "c-2-same-write")
+def cancels_nothing() -> None:
+    def cancel(self: Registry, id: str, target: str | None) -> None:
+        self.reply(id, encoding.encode_event(events.CancelDone(id=id, matched=0)))
+
+    replace(Registry, "cancel", cancel)
+
+
+@mutant("L-2", "l-2-barriers")
+def lets_later_requests_pass_a_barrier() -> None:
+    def start_waiting(start: Any, self: Scheduler) -> None:
+        self._waiting = deque(sorted(self._waiting, key=lambda request: request.command.barrier))
+        start(self)
+
+    wrap(Scheduler, "_start_waiting", start_waiting)
+    step_only_after(Scheduler, "pong")  # when it has read the `ping` behind them all
