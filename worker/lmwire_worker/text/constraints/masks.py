@@ -80,14 +80,16 @@ def _fill(constraints: Sequence[Constraint]) -> np.ndarray:
 def _apply(bits: np.ndarray, logits: mx.array) -> mx.array:
     """Bits [R, words], int32, and logits [R, V] → the logits, -inf where the bit is not set."""
     vocabulary = logits.shape[-1]
-    missing = max(0, (vocabulary + 31) // 32 - bits.shape[1])
-    bits = np.pad(bits, [(0, 0), (0, missing)])
-    if mx.default_device() == mx.cpu:  # there a minimum takes a quarter of the time that a choice takes
-        ceilings = _CEILINGS.take(bits.view(np.uint8), axis=0).reshape(len(bits), -1)
-        return mx.minimum(logits, mx.array(ceilings)[:, :vocabulary]).astype(logits.dtype)
-    words = mx.array(bits.view(np.uint32))
-    allowed = ((words[..., None] >> mx.arange(32, dtype=mx.uint32)) & 1).reshape(len(bits), -1)[:, :vocabulary]
-    return mx.where(allowed.astype(mx.bool_), logits, mx.array(-mx.inf, logits.dtype))
+    missing = (vocabulary + 31) // 32 - bits.shape[1]
+    if missing > 0:
+        bits = np.pad(bits, [(0, 0), (0, missing)])
+    octets = bits.view(np.uint8)
+    if mx.default_device() == mx.cpu:  # there numpy looks up many times as fast
+        ceilings = mx.array(_CEILINGS.take(octets, axis=0))
+    else:
+        ceilings = mx.array(_CEILINGS)[mx.array(octets)]
+    # On a CPU a minimum takes a quarter of the time that a choice takes.
+    return mx.minimum(logits, ceilings.reshape(len(bits), -1)[:, :vocabulary]).astype(logits.dtype)
 
 
 def _ceilings() -> np.ndarray:
