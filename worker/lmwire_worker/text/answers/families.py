@@ -1,6 +1,6 @@
 """The states of models that write tags into their text, and of those whose messages mlx-lm describes."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -29,7 +29,7 @@ Edges = dict[str, dict[str, str]]
 """For each state its markers, and the states that they lead to."""
 
 
-def find_thought(tokenizer: TokenizerWrapper) -> Thought | None:
+def find_thought(tokenizer: TokenizerWrapper, vocabulary: Set[str]) -> Thought | None:
     """The markers of a model's thoughts, if it has thoughts."""
     messages = tokenizer.response_transitions
     for marker, target in (edge for edges in messages.values() for edge in edges):
@@ -37,11 +37,12 @@ def find_thought(tokenizer: TokenizerWrapper) -> Thought | None:
             return marker, messages[target][0][0]
     if tokenizer.think_start is not None and tokenizer.think_end is not None:
         return tokenizer.think_start, tokenizer.think_end
-    vocabulary = tokenizer.get_vocab().keys()
     return next((pair for pair in _MORE_THOUGHTS if vocabulary >= set(pair)), None)
 
 
-def find_states(tokenizer: TokenizerWrapper, thought: Thought | None, tools: ToolFormat | None) -> dict[str, State]:
+def find_states(
+    tokenizer: TokenizerWrapper, vocabulary: Set[str], thought: Thought | None, tools: ToolFormat | None
+) -> dict[str, State]:
     """The states of a model: those of its messages, or those that its markers make."""
     edges: Edges = {CONTENT: {}, CALL: {}, THOUGHT_CALL: {}, BARE_CALL: {}}
     if tools is not None and tools.end:
@@ -50,7 +51,6 @@ def find_states(tokenizer: TokenizerWrapper, thought: Thought | None, tools: Too
     if tokenizer.response_transitions:
         edges |= _messages(tokenizer)
     else:
-        vocabulary = tokenizer.get_vocab().keys()
         structure = [*tokenizer.structural_markers, *(marker for marker in _MORE_STRUCTURE if marker in vocabulary)]
         edges |= _tags(thought, tools, structure)
     return {name: _state(name, targets) for name, targets in edges.items()}
