@@ -8,9 +8,7 @@ from typing import Any, Self
 import pytest
 
 from lmwire import Answer, AsyncWorker, CallPiece, Piece, Stream, Worker
-
-SECONDS = 20.0
-"""How long any wait may take before the test fails."""
+from worker_process import SECONDS
 
 
 class AwaitedStream:

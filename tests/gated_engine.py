@@ -20,10 +20,7 @@ from lmwire_worker.registry import Registry
 from lmwire_worker.scheduler import Scheduler
 from lmwire_worker.session import Session
 from lmwire_worker.watcher import Watcher
-from worker_process import Event
-
-TURN_SECONDS = 5.0
-"""How long a turn of the engine may take before the test fails; it computes nothing."""
+from worker_process import SECONDS, Event
 
 ROWS = 2
 """Few, so that requests wait for one."""
@@ -50,7 +47,7 @@ class Gate:
 
     def wait(self) -> str:
         """The test's side: where the engine stops next."""
-        return self._stops.get(timeout=TURN_SECONDS)
+        return self._stops.get(timeout=SECONDS)
 
     def order(self, order: str) -> str:
         """The test's side: lets the engine go on, and says where it stops next."""

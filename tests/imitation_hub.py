@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from worker_process import SECONDS
+
 COMMIT = "c" * 40
 
 
@@ -42,7 +44,7 @@ def running(hub: Hub) -> Iterator[Hub]:
     finally:
         hub.go_on.set()
         hub.shutdown()
-        thread.join(10)
+        thread.join(SECONDS)
         hub.server_close()
 
 
@@ -87,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             half = len(body) // 2
             self._send(200, body[:half], headers | {"Content-Length": str(len(body))}, with_body)
             self.wfile.flush()
-            if self.hub.go_on.wait(20):
+            if self.hub.go_on.wait(SECONDS):
                 self.wfile.write(body[half:])
         else:
             self._send(200, body, headers, with_body)

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+from worker_process import SECONDS
+
 LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
 MOCK_WORKER = f"{LMWIRE} worker --mock"
 """For `lmwire chat --worker`."""
@@ -20,7 +22,6 @@ FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
 """The same, with the name of a fake behind it."""
 REPOSITORY = Path(__file__).parent.parent
 
-_SECONDS = 60
 _CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
 # A session's leader gets its terminal only by asking for it.
 _ON_TERMINAL = (
@@ -35,7 +36,7 @@ def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.C
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=_SECONDS,
+        timeout=SECONDS,
         check=False,
         env=_environment(environment),
     )
@@ -63,7 +64,7 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait(_SECONDS)
+        self._process.wait(SECONDS)
         os.close(self._master)
 
     def type(self, keys: str) -> None:
@@ -80,7 +81,7 @@ class Terminal:
             self.type("\r")
             return self.read_until(text)
 
-    def read_until(self, text: str, seconds: float = _SECONDS) -> str:
+    def read_until(self, text: str, seconds: float = SECONDS) -> str:
         """What appears up to `text`, and with it, without control sequences. What follows is left for the next call."""
         deadline = time.monotonic() + seconds
         while text not in self._unread:
@@ -93,9 +94,9 @@ class Terminal:
 
     def wait(self) -> int:
         """The exit code, when the command has left."""
-        while select.select([self._master], [], [], _SECONDS)[0] and self._read():
+        while select.select([self._master], [], [], SECONDS)[0] and self._read():
             pass
-        return self._process.wait(_SECONDS)
+        return self._process.wait(SECONDS)
 
     def _read(self) -> str:
         try:

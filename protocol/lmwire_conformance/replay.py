@@ -14,8 +14,8 @@ from .transcript import Step, Transcript, expand, filled
 from .violation import Violation, shown
 
 MODEL = "$MODEL"
-GRACE_SECONDS = 1.0
-"""What a busy machine may add to the seconds that the protocol allows."""
+GRACE = 1 / 20
+"""The part of a wait's longest time that a busy machine may add to the seconds that the protocol allows."""
 
 
 def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> Case:
@@ -176,7 +176,7 @@ class _Player:
 
     def _exit(self, wanted: int, within: float | None = None) -> None:
         self._over = True
-        code = self._peer.wait_exit(None if within is None else within + GRACE_SECONDS)
+        code = self._peer.wait_exit(None if within is None else within + self._seconds * GRACE)
         if code != wanted:
             raise Violation((), f"exit code {wanted}", f"exit code {code}; {self._peer.last_words()}")
 

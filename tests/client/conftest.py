@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client_faces import SECONDS
+from worker_process import SECONDS
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lmwire
-from client_faces import FACES, SECONDS, Make, on_both_faces, public_methods
+from client_faces import FACES, Make, on_both_faces, public_methods
 from fake_worker import fake
 from lmwire import (
     AsyncStream,
@@ -28,6 +28,7 @@ from lmwire import (
     WorkerLost,
 )
 from lmwire_protocol import Cancel, events
+from worker_process import SECONDS
 
 
 @on_both_faces

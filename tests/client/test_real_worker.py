@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import random_model
-from client_faces import FACES, SECONDS, Make, on_both_faces
+from client_faces import FACES, Make, on_both_faces
 from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
+from worker_process import SECONDS
 
 MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
 SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}
@@ -154,7 +155,7 @@ def test_the_example_answers(tiny_model: str) -> None:
         [sys.executable, str(EXAMPLE), tiny_model, "Who are you?"],
         capture_output=True,
         text=True,
-        timeout=3 * SECONDS,
+        timeout=SECONDS,
         check=True,
     )
     assert run.stdout.splitlines()[-1].startswith("(length, 200 tokens)")

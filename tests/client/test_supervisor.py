@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from client_faces import SECONDS
 from fake_worker import fake
 from lmwire import (
     AsyncSupervisor,
@@ -18,6 +17,7 @@ from lmwire import (
     WorkerExited,
     WorkerUnavailable,
 )
+from worker_process import SECONDS
 
 
 class Clock:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from lmwire_command import REPOSITORY
+from worker_process import SECONDS
 
 README = (REPOSITORY / "README.md").read_text()
 
@@ -17,7 +18,7 @@ def blocks(language: str) -> list[str]:
 
 def run(example: str, prompt: str) -> str:
     command = [sys.executable, f"examples/{example}", "builtin:tiny", prompt]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
@@ -45,7 +46,9 @@ def test_the_json_example_prints_what_the_schema_asks_for() -> None:
 
 def test_the_shell_example_answers_as_shown() -> None:
     command = ["sh", "-c", blocks("sh")[0]]
-    lines = subprocess.run(command, cwd=REPOSITORY, capture_output=True, timeout=60, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, timeout=SECONDS, check=True
+    ).stdout.splitlines()
     answered = [event for event in map(json.loads, lines) if event["event"] != "progress"]
     shown = [json.loads(line) for line in blocks("json")[0].splitlines()]
     assert [(event["event"], event["id"], set(event)) for event in answered] == [

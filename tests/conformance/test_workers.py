@@ -9,8 +9,8 @@ from lmwire_conformance.replay import replay
 from lmwire_conformance.transcript import read_all
 from lmwire_conformance.worker import features, missing
 from random_model import write_model
+from worker_process import SECONDS
 
-SECONDS = 60.0
 WORKER = [sys.executable, "-m", "lmwire_worker"]
 
 

@@ -15,14 +15,15 @@ from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.host.driver import KINDS
 from lmwire_conformance.report import Case
 from mutant_host import DRIVER, command
+from worker_process import SECONDS
 
 HELLO = "starting.hello-is-the-first-line"
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
 
 
-def check(code: str, *, case: str = HELLO, seconds: float = 3.0) -> Case:
+def check(code: str) -> Case:
     """One case, played against a driver of a few lines."""
-    (tried,) = check_host([sys.executable, "-c", code], only=[case], seconds=seconds)
+    (tried,) = check_host([sys.executable, "-c", code], only=[HELLO], seconds=SECONDS)
     return tried
 
 

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ SHORT = 0.3
 """The time that a test gives to what will never come."""
 
 
-def worker(*faults: str, start_timeout: float = SECONDS, patience: Patience = Patience()) -> Worker:  # noqa: B008
-    return Worker(faulty(*faults), start_timeout=start_timeout, patience=patience)
+def worker(*faults: str, **options: Any) -> Worker:
+    return Worker(faulty(*faults), **{"start_timeout": SECONDS, **options})
 
 
 def answer(worker: Worker) -> str:
@@ -148,10 +149,17 @@ def test_what_takes_too_long_times_out_and_the_worker_is_still_asked(
 
 
 @pytest.mark.parametrize(
-    ("fault", "returncode"), [("ignore-quit", 0), ("ignore-eof", 0), ("ignore-sigterm", -signal.SIGKILL)]
+    ("fault", "patience", "returncode"),
+    [
+        ("ignore-quit", Patience(quit=SHORT, eof=SECONDS, term=SECONDS), 0),
+        ("ignore-eof", Patience(quit=SHORT, eof=SHORT, term=SECONDS), 0),
+        ("ignore-sigterm", Patience(quit=SHORT, eof=SHORT, term=SHORT), -signal.SIGKILL),
+    ],
 )
-def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(fault: str, returncode: int) -> None:
-    with worker(fault, patience=Patience(quit=SHORT, eof=SHORT, term=SHORT)) as stubborn:
+def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(
+    fault: str, patience: Patience, returncode: int
+) -> None:
+    with worker(fault, patience=patience) as stubborn:
         pass
     assert isinstance(stubborn.lost, WorkerExited)
     assert stubborn.lost.returncode == returncode

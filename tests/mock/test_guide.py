@@ -15,6 +15,7 @@ from lmwire_worker.mock.catalogue import FAULTS
 from lmwire_worker.mock.replies import Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from mock_host import LOAD, hear, mock
+from worker_process import SECONDS
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
 FILES = dict(re.findall(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL))
@@ -24,7 +25,6 @@ RUNNERS = {
     "mock.test.mjs": ["node", "--test", "mock.test.mjs"],
     "test_host.py": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_host.py"],
 }
-SECONDS = 120
 """For a compiler that has never run on this machine."""
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, formats, messages
 from lmwire_protocol.schema import main, meta, schema
+from worker_process import SECONDS
 
 PARTS = [
     item
@@ -95,4 +96,4 @@ def test_every_done_form_that_the_facts_name_is_in_the_schema() -> None:
 
 def test_a_start_does_not_pay_for_the_schema() -> None:
     code = "import lmwire_protocol, sys; sys.exit('lmwire_protocol.schema' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=SECONDS).returncode == 0

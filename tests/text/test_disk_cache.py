@@ -20,6 +20,7 @@ from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.prefix_cache import disk as disk_module
 from random_model import write_model
 from text_lanes import FAMILIES, Answer, Driver, ask
+from worker_process import SECONDS
 
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 OTHER = [(11 * index + 5) % 200 for index in range(150)]
@@ -75,7 +76,8 @@ def cached(lane: TextLane, wanted: Generate) -> tuple[int, Answer]:
     admitted = lane.add(0, wanted, 0)
     driver.choices[0] = [Answer()]
     driver._unfinished[0] = 1
-    return admitted.cached_tokens, driver.finish()[0]
+    answer = driver.finish()[0]
+    return admitted.cached_tokens, answer
 
 
 def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields: Any) -> list[Answer]:
@@ -268,12 +270,83 @@ def test_to_clear_the_cache_removes_the_files_of_the_model(workers: Workers) -> 
     assert cached(lane, request())[0] == 0
 
 
+def test_reading_does_not_hold_other_answers_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cold,) = leave(workers, PROMPT)
+    release = threading.Event()
+    read = disk_module.cache_file.read
+
+    def slow(*arguments: Any) -> Any:
+        assert release.wait(60)
+        return read(*arguments)
+
+    monkeypatch.setattr(disk_module.cache_file, "read", slow)
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.add(1, request(OTHER))
+    while driver.running != {0}:
+        driver.step()
+    assert not driver.answers[0].prefilled, "it still waits"
+    release.set()
+    assert driver.finish()[0].token_ids == cold.token_ids
+    assert (stats := driver.lane.cache_stats()) and stats.saved_tokens == len(PROMPT) - 1
+
+
+def test_a_request_can_be_cancelled_while_its_files_are_read(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(workers, PROMPT)
+    release = threading.Event()
+    monkeypatch.setattr(disk_module.cache_file, "read", lambda *_: release.wait(60) and None)
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.step()
+    assert driver.remove(0).token_ids == []
+    assert len(ask(driver.lane, request(OTHER))[0].token_ids) == 8
+    release.set()
+
+
+def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_again(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(workers, PROMPT + OTHER)
+    lane = workers.start()
+    ask(lane, Generate(prompt=PROMPT, max_tokens=1))
+    release = threading.Event()
+    read = disk_module.cache_file.read
+
+    def slow(*arguments: Any) -> Any:
+        assert release.wait(60)
+        return read(*arguments)
+
+    monkeypatch.setattr(disk_module.cache_file, "read", slow)
+    driver = Driver(lane)
+    driver.add(0, request(PROMPT + OTHER))
+    lane._kept.evict(2**30)
+    release.set()
+    answer = driver.finish()[0]
+    assert (stats := lane.cache_stats()) and stats.misses == 2
+    assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
+
+
+def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    lane = workers.start()
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "joined", fail)
+        assert cached(lane, request())[0] == 0
+    assert "Unable to allocate" in workers.lines[0]
+
+
 def test_writing_does_not_hold_the_answer_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
     save = disk_module.cache_file.write
 
     def slow(*arguments: Any) -> Path:
-        assert release.wait(30)
+        assert release.wait(SECONDS)
         return save(*arguments)
 
     monkeypatch.setattr(disk_module.cache_file, "write", slow)

@@ -15,6 +15,7 @@ from huggingface_hub import constants
 import load_model
 from imitation_hub import Hub, running
 from random_model import write_model
+from worker_process import SECONDS
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def load(hub: Hub, *arguments: str, path: str = "owner/model", **environment: st
         [sys.executable, load_model.__file__, path, *arguments],
         env=os.environ | settings | environment,
         stdout=subprocess.PIPE,
-        timeout=60,
+        timeout=SECONDS,
         check=True,
     ).stdout
     return json.loads(output)

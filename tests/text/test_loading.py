@@ -20,6 +20,7 @@ from lmwire_worker.text import TextEngine
 from lmwire_worker.text.checks import check_files
 from random_model import write_model
 from text_lanes import ask, chat, open_lane
+from worker_process import SECONDS
 
 
 class Loading:
@@ -244,7 +245,7 @@ def test_the_limit_of_open_files_is_not_lowered() -> None:
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60).stdout
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=SECONDS).stdout
     assert [int(word) for word in output.split()] == [max(soft, min(2048, hard)), hard]
 
 
@@ -253,7 +254,9 @@ def test_the_engine_is_known_without_importing_the_library() -> None:
         "import sys; from lmwire_worker.text import TextEngine; print(TextEngine().names,"
         "[name for name in ('mlx', 'mlx_lm', 'numpy', 'huggingface_hub') if name in sys.modules])"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60, text=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, timeout=SECONDS, text=True
+    ).stdout
     assert output == "['mlx_lm'] []\n"
 
 

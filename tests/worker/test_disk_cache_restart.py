@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from random_model import write_model
-from worker_process import Event, WorkerProcess
+from worker_process import SECONDS, Event, WorkerProcess
 
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 
@@ -45,6 +45,6 @@ def test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_ke
 )
 def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
     command = [sys.executable, "-m", "lmwire_worker", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 64
     assert problem in ended.stderr.splitlines()[0]

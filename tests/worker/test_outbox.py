@@ -11,8 +11,7 @@ from lmwire_protocol.events import Channel, Logprob, Token
 from lmwire_worker import outbox as outbox_module
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.pipes import Pipes
-
-SECONDS = 30
+from worker_process import SECONDS
 
 
 class Written:
