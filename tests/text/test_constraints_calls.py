@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema
+import llguidance
 import pytest
 from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
@@ -238,6 +239,14 @@ def test_a_family_of_messages_that_is_not_known_cannot_be_held_to_a_format(speak
     with pytest.raises(RequestError) as refusal:
         speaker.constraint(chat(format=RegexFormat("a"), tool_choice="none"))
     assert refusal.value.code == "unsupported"
+
+
+def test_many_tools_are_compiled_once(speaker_of: SpeakerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    speaker = speaker_of("json_tools")
+    tools = [tool(f"draw_{number}", shape={"enum": [number]}) for number in range(100)]
+    speaker.constraint(chat(tools=tools, tool_choice="required"))
+    monkeypatch.setattr(llguidance, "LLMatcher", None)
+    speaker.constraint(chat(tools=tools, tool_choice="required"))
 
 
 def test_a_format_beside_a_required_call_must_be_right_all_the_same(speaker_of: SpeakerOf) -> None:

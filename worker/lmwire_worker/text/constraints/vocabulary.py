@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections import OrderedDict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -12,6 +11,8 @@ from lmwire_protocol import RequestError
 
 COMPILED: Final = 64
 """Grammars kept, the last used."""
+CHECKED: Final = 1024
+"""Grammars of which it is kept whether they compile, the last used: a request may bring a hundred tools."""
 FAULT_CHARACTERS: Final = 300
 
 
@@ -32,7 +33,8 @@ class Vocabulary:
         self._tokenizer = tokenizer
         self._size = max(vocab_size, len(tokenizer))
         self._ends = sorted(ends)
-        self._compiled: OrderedDict[str, Any] = OrderedDict()
+        self._compiled = lru_cache(COMPILED)(self._compile)
+        self._faults = lru_cache(CHECKED)(self._find_fault)
 
     @property
     def words(self) -> int:
@@ -46,20 +48,11 @@ class Vocabulary:
             GrammarFault: it does not compile.
             RequestError: unsupported, as from `view`.
         """
-        if grammar not in self._compiled:
-            self._compiled[grammar] = self._compile(grammar)
-            if len(self._compiled) > COMPILED:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(grammar)
-        return self._compiled[grammar].deep_copy()
+        return self._compiled(grammar).deep_copy()
 
     def fault(self, grammar: str) -> str:
         """Why a grammar does not compile, in a few words; empty when it does."""
-        try:
-            self.matcher(grammar)
-        except GrammarFault as fault:
-            return str(fault)
-        return ""
+        return self._faults(grammar)
 
     def literal(self, text: str) -> str:
         """Fixed text as Lark writes it: special tokens by their ids, as no text ever stands for one."""
@@ -110,6 +103,13 @@ class Vocabulary:
     def _special_texts(self) -> re.Pattern[str]:
         longest_first = sorted(self._specials, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+
+    def _find_fault(self, grammar: str) -> str:
+        try:
+            self._compile(grammar)
+        except GrammarFault as fault:
+            return str(fault)
+        return ""
 
     def _compile(self, grammar: str) -> Any:
         import llguidance
