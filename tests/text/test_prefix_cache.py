@@ -1,5 +1,6 @@
 """The tree of what was computed: what is found in it, what is dropped from it, and that its bytes are counted."""
 
+import gc
 import random
 from typing import Any
 
@@ -290,6 +291,21 @@ def test_what_is_pinned_stays_until_all_is_cleared(kind: type[Plain]) -> None:
     assert cache.cache.clear() > 0
     assert cache.known(1, 2, 3, 4) == 0
     assert cache.cache.bytes == 0
+
+
+@pytest.mark.parametrize("kind", [Plain, Recurrent])
+def test_memory_is_given_back_without_waiting_for_python_to_look_for_circles(kind: type[Plain]) -> None:
+    cache = kind()
+    gc.collect()
+    gc.disable()
+    try:
+        cache.store(1, 2, 3, 4)
+        cache.store(1, 2, 3, 9)
+        assert cache.known(1, 2, 3, 4) == 4
+        cache.cache.clear()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_what_is_known_already_can_be_pinned() -> None:

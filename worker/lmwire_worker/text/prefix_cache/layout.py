@@ -62,13 +62,8 @@ class Layout:
         """
         cut = iter(zip(*pieces, strict=True))
         whole = iter(copy.deepcopy(list(snapshot)))  # arrays are shared until one of them changes
-
-        def fill(cache: Any) -> Any:
-            if isinstance(cache, CacheList):
-                return CacheList(*map(fill, cache.caches))
-            return _filled(cache, next(cut), length) if can_be_cut(cache) else next(whole)
-
-        return [fill(cache) for cache in self._fresh]
+        filled = (_filled(part, next(cut), length) if can_be_cut(part) else next(whole) for part in parts(self._fresh))
+        return [_grouped(cache, filled) for cache in self._fresh]
 
     def restore(self, states: Sequence[Any]) -> list[Any]:
         """The snapshot that had these states, one for each layer that cannot be cut."""
@@ -101,6 +96,13 @@ def arrays_of(caches: Sequence[Any]) -> list[mx.array]:
 def leaves(state: Any) -> list[tuple[str, Any]]:
     """A cache's state, flat."""
     return tree_flatten(state)  # pyright: ignore[reportReturnType]
+
+
+def _grouped(cache: Any, filled: Iterator[Any]) -> Any:
+    """As many of the filled caches as one that may be a list of them holds."""
+    if isinstance(cache, CacheList):
+        return CacheList(*(_grouped(part, filled) for part in cache.caches))
+    return next(filled)
 
 
 def _filled(cache: Any, pieces: Sequence[list[mx.array]], length: int) -> Any:
