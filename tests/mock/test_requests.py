@@ -1,0 +1,89 @@
+"""The mock's lane by itself: what it makes of prompts, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import FEATURES, Load, RequestError, Tokenize
+from lmwire_worker.mock import MockEngine
+from lmwire_worker.mock.replies import Reply
+from lmwire_worker.mock.scenario import Match, Rule, Script
+from mock_lane import KEY, answer, chat, lane, refused
+
+Json = dict[str, Any]
+
+
+def test_a_prefix_is_of_the_prompt_and_not_of_the_answer() -> None:
+    request = chat("a b", prefix="Sure, here")
+    assert lane().add(KEY, request, 1).prompt_tokens == 3
+    assert answer(Reply(), request).content == "a b"
+
+
+def test_a_conversation_can_end_with_nothing_said() -> None:
+    assert answer(Reply(), chat("")).finish_reason == "stop"
+
+
+def test_an_image_is_told_as_a_note_or_refused() -> None:
+    parts = [{"type": "text", "text": "See: "}, {"type": "image", "media": {"url": "http://x/y.png"}}]
+    fields: Json = {"messages": [{"role": "user", "content": parts}]}
+    assert answer(Reply(), chat(**fields)).content == "See: \n[1 image was attached]"
+    error = refused(chat(**fields, strict_media=True))
+    assert (error.code, error.field) == ("unsupported", "messages[0].content[1]")
+
+
+def test_a_message_that_calls_cannot_be_gone_on_with() -> None:
+    call = {"id": "1", "name": "weather", "arguments": {}}
+    messages = [{"role": "assistant", "tool_calls": [call]}]
+    assert refused(chat(messages=messages, add_generation_prompt=False)).field == "add_generation_prompt"
+    assert answer(Reply(text="So."), chat(messages=messages)).content == "So."
+
+
+def test_words_are_tokens() -> None:
+    mock = lane()
+    assert mock.tokenize(Tokenize(prompt="to be or")) == ([0, 1, 2], "to be or")
+    messages = chat("not to").messages
+    assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([0, 1, 2], "not to be")
+
+
+# What there is not.
+
+UNSERVED = {
+    "format": {"type": "json_object"},
+    "chat_template": "{{ messages }}",
+    "template_args": {"enable_thinking": False},
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_what_it_cannot_do_is_refused_unless_a_rule_looks_at_it(name: str) -> None:
+    request = chat(**{name: UNSERVED[name]})
+    for rules in ([], [Rule(Reply(text="{}"))]):
+        error = refused(request, *rules)
+        assert (error.code, error.field) == ("unsupported", name)
+    assert answer(Reply(text="{}"), request, match=Match(has=[name])).content == "{}"
+
+
+def test_a_template_of_the_hosts_own_cannot_be_counted() -> None:
+    with pytest.raises(RequestError) as error:
+        lane().tokenize(Tokenize(messages=chat().messages, chat_template="x"))
+    assert (error.value.code, error.value.field) == ("unsupported", "chat_template")
+
+
+def test_a_bias_for_a_token_that_there_is_not_is_refused() -> None:
+    error = refused(chat(logit_bias={str(1 << 20): 1}))
+    assert (error.code, error.field) == ("invalid_request", f"logit_bias.{1 << 20}")
+
+
+def test_the_features_are_what_is_served() -> None:
+    missing = {
+        *("load.adapter_path", "load.draft_path", "load.kv_bits"),
+        *("generate.format", "chat.format", "chat.chat_template", "chat.template_args"),
+    }
+    assert set(MockEngine().features) == set(FEATURES) - missing
+    script = Script([Rule(Reply(text="{}"), Match(cmd="chat", has=["format"]))])
+    assert set(MockEngine(script).features) == set(FEATURES) - missing | {"chat.format"}
+
+
+def test_the_model_can_what_the_lane_can() -> None:
+    opened = MockEngine().open(Load(path="mock"), lambda *progress: None, lambda: None)
+    assert opened.model.capabilities == ["generate", "chat", "tokenize"]

@@ -1,0 +1,88 @@
+"""The mock's lane by itself, and what a request gives in it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import Chat, Generate, Load, RequestError, decode_command
+from lmwire_worker.lane import CallPiece, Outcome, Piece
+from lmwire_worker.mock import MockLane
+from lmwire_worker.mock.replies import Reply
+from lmwire_worker.mock.scenario import Match, Rule, Script
+
+KEY = 7
+
+
+@dataclass
+class Told:
+    """What a choice has told."""
+
+    content: str = ""
+    reasoning: str = ""
+    calls: dict[int, list[CallPiece]] = field(default_factory=lambda: defaultdict(list))
+    pieces: list[Piece] = field(default_factory=list)
+    finish_reason: str | None = None
+
+    @property
+    def whole_calls(self) -> list[tuple[str | None, str]]:
+        return [
+            (pieces[0].name, "".join(piece.arguments for piece in pieces))
+            for pieces in self.calls.values()
+            if pieces[-1].complete
+        ]
+
+
+def gather(outcomes: Sequence[Outcome], choice: int = 0) -> Told:
+    """What a choice has told in these outcomes."""
+    told = Told()
+    for outcome in outcomes:
+        if isinstance(outcome, CallPiece) and outcome.choice == choice:
+            assert told.finish_reason is None
+            told.calls[outcome.index].append(outcome)
+        elif isinstance(outcome, Piece) and outcome.choice == choice:
+            assert told.finish_reason is None
+            told.pieces.append(outcome)
+            setattr(told, outcome.channel, getattr(told, outcome.channel) + outcome.text)
+            told.finish_reason = outcome.finish_reason
+    return told
+
+
+def lane(*rules: Rule) -> MockLane:
+    """A lane that answers by these rules."""
+    return MockLane(Load(path="mock"), 0, Script(rules))
+
+
+def play(mock: MockLane, request: Generate | Chat, *, raw: bool = False, steps: int = 100) -> list[Outcome]:
+    """What a request gives in so many steps, or up to its end."""
+    mock.add(KEY, request, 1, raw=raw)
+    outcomes: list[Outcome] = []
+    ended = 0
+    for _ in range(steps):
+        came = mock.step()
+        outcomes += came
+        ended += sum(1 for outcome in came if isinstance(outcome, Piece) and outcome.finish_reason is not None)
+        if ended == request.n:
+            return outcomes
+    return outcomes
+
+
+def chat(text: str = "a b", **fields: Any) -> Chat:
+    """A question of one message."""
+    command = decode_command({"cmd": "chat", "messages": [{"role": "user", "content": text}], **fields})
+    assert isinstance(command, Chat)
+    return command
+
+
+def answer(reply: Reply, request: Generate | Chat | None = None, match: Match | None = None) -> Told:
+    """What the first choice is told when the mock has this reply."""
+    return gather(play(lane(Rule(reply, match or Match())), request or chat()))
+
+
+def refused(request: Generate | Chat, *rules: Rule) -> RequestError:
+    """Why a lane with these rules refuses a request."""
+    with pytest.raises(RequestError) as error:
+        lane(*rules).add(KEY, request, 1)
+    return error.value
