@@ -73,7 +73,8 @@ class NextTokens:
         """Logits [B, V] that follow the tokens `newest` [B] → tokens [B], under evaluation, and each row's handle."""
         logits = self._ban(self._penalise(raw, newest))
         if not self._masks.idle:
-            mx.async_eval(logits)  # runs while the masks are made
+            if mx.default_device() == mx.cpu:
+                mx.async_eval(logits)  # runs while the masks are made; on a GPU a second start costs more than that
             told: Any = newest.tolist()
             logits = self._masks(logits, told)
         tokens = self._sample(logits)

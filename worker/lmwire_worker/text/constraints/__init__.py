@@ -1,7 +1,7 @@
 """What answers are held to, token by token: formats, calls that must be made, and the length of thoughts.
 
 A request's grammar covers its whole answer: a thought, if the model thinks, then text of the format or calls. Rows of
-a batch that have one get a bit mask in each step, made while the model computes. Grammars are llguidance's.
+a batch that have one get a bit mask in each step. Grammars are llguidance's.
 """
 
 from .constraint import Constraint

@@ -1,4 +1,4 @@
-"""Bit masks for the constrained rows of a batch, made while the forward pass runs."""
+"""Bit masks for the constrained rows of a batch."""
 
 import time
 from collections.abc import Sequence
