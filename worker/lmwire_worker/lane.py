@@ -56,13 +56,13 @@ class Memory:
     peak_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admitted:
     """A request that the lane has taken in."""
 
     prompt_tokens: int
     cached_tokens: int = 0
-    """Of the prompt's, those that need not be processed."""
+    """Of the prompt's, those that need not be processed. The lane's to set, until it begins with the prompt."""
 
 
 @dataclass(slots=True)

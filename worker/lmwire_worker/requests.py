@@ -8,7 +8,7 @@ from lmwire_protocol import Command, Generation, RequestError
 from lmwire_protocol.events import Choice, Done, Error, Progress, ResultDone, Timings, Usage
 from lmwire_protocol.limits import MAX_INT
 
-from .lane import CallPiece, Piece
+from .lane import Admitted, CallPiece, Piece
 from .outbox import Outbox
 
 
@@ -59,8 +59,8 @@ class Request:
 
     __slots__ = (
         "accepted_at",
+        "admitted",
         "answers",
-        "cached_tokens",
         "command",
         "cut",
         "deadline",
@@ -69,7 +69,6 @@ class Request:
         "key",
         "line_bytes",
         "progress_at",
-        "prompt_tokens",
         "refusal",
         "running",
         "seed",
@@ -91,8 +90,7 @@ class Request:
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
         self.deadline = None if timeout_ms is None else accepted_at + timeout_ms / 1000
-        self.prompt_tokens = 0
-        self.cached_tokens = 0
+        self.admitted = Admitted(prompt_tokens=0)
         self.answers = [Answer() for _ in range(choices(command))]
         self.unfinished = len(self.answers)
         self.started_at: float | None = None
@@ -117,8 +115,8 @@ class Request:
             stop=ends[0].stop,
             seed=self.seed,
             usage=Usage(
-                prompt_tokens=self.prompt_tokens,
-                cached_tokens=self.cached_tokens,
+                prompt_tokens=self.admitted.prompt_tokens,
+                cached_tokens=self.admitted.cached_tokens,
                 completion_tokens=self._completion_tokens,
                 reasoning_tokens=sum(answer.thought_tokens for answer in answers),
                 draft_accepted=sum(answer.drafted_tokens for answer in answers),
@@ -146,7 +144,7 @@ class Request:
         if started is not None and first is not None:
             timings.prefill_ms = _ms(first - started)
             timings.first_token_ms = _ms(first - self.accepted_at)
-            timings.prompt_tps = _rate(self.prompt_tokens, first - started)
+            timings.prompt_tps = _rate(self.admitted.prompt_tokens, first - started)
             timings.decode_tps = _rate(self._completion_tokens - 1, now - first)
         return timings
 

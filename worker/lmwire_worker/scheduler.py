@@ -178,9 +178,8 @@ class Scheduler:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
-        request.prompt_tokens, request.cached_tokens = admitted.prompt_tokens, admitted.cached_tokens
-        self.tokens.prompt += request.prompt_tokens
+        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
