@@ -66,9 +66,18 @@ def test_the_table_says_what_passed() -> None:
             Figure("too late", 70, "ms", 60, "3 spawns"),
         ]
     ).splitlines()
-    assert shown[1] == "fast enough  0.98x    ≥ 0.95x    pass  98 of 100 tok/s"
+    assert shown[1] == "fast enough  0.98x     ≥ 0.95x     pass  98 of 100 tok/s"
     assert [line.split()[-5] for line in shown[1:3]] == ["pass", "MISS"]
     assert [line.split()[-3] for line in shown[3:]] == ["pass", "MISS"]
+
+
+def test_what_just_misses_does_not_look_like_its_target() -> None:
+    figures = [Figure("a", 0.8496, "x", 0.85, ""), Figure("b", 0.85, "x", 0.85, ""), Figure("c", 60.001, "ms", 60, "")]
+    assert [line.split()[1:] for line in table(figures).splitlines()[1:]] == [
+        ["0.8496x", "≥", "0.8500x", "MISS"],
+        ["0.85x", "≥", "0.85x", "pass"],
+        ["60.001", "ms", "≤", "60.000", "ms", "MISS"],
+    ]
 
 
 def test_of_several_turns_the_middle_one_counts() -> None:

@@ -30,16 +30,7 @@ class Figure(NamedTuple):
 def table(figures: Sequence[Figure]) -> str:
     """The figures as lines of columns."""
     rows = [("figure", "value", "target", "", "")]
-    rows += [
-        (
-            figure.name,
-            _number(figure.value, figure.unit),
-            f"{'≥' if figure.unit == 'x' else '≤'} {_number(figure.target, figure.unit)}",
-            "pass" if figure.passed else "MISS",
-            figure.detail,
-        )
-        for figure in figures
-    ]
+    rows += [(figure.name, *_numbers(figure), "pass" if figure.passed else "MISS", figure.detail) for figure in figures]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -73,7 +64,10 @@ def _processor() -> str:
     return platform.processor()
 
 
-def _number(value: float, unit: str) -> str:
-    if unit == "x":
-        return f"{value:.2f}x"
-    return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
+def _numbers(figure: Figure) -> tuple[str, str]:
+    """The value and the target, with as many digits as tell them apart: what is not equal does not look equal."""
+    digits = 2
+    while figure.value != figure.target and round(figure.value, digits) == round(figure.target, digits):
+        digits += 1
+    unit, bound = ("x", "≥") if figure.unit == "x" else (" ms", "≤")
+    return f"{figure.value:.{digits}f}{unit}", f"{bound} {figure.target:.{digits}f}{unit}"
