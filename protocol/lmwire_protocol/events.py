@@ -17,15 +17,19 @@ class Event(Struct, omit_defaults=True, tag_field="event"):
     """What all events share."""
 
 
+Stage = Literal["resolve", "download", "read", "warm_up", "prefill"]
+Unit = Literal["bytes", "tokens", "steps", "seconds"]
+
+
 class Progress(Event, tag="progress", kw_only=True):
     """How far a long step has come; at most ten a second for one id."""
 
     id: str
-    stage: Literal["resolve", "download", "read", "warm_up", "prefill"]
+    stage: Stage
     current: Count
     total: Count | None = None
     """Absent when it is not known."""
-    unit: Literal["bytes", "tokens", "steps", "seconds"]
+    unit: Unit
 
 
 class TopLogprob(Struct, omit_defaults=True):

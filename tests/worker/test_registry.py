@@ -1,5 +1,6 @@
 """The registry: whoever takes an id out writes its end, and nobody else does."""
 
+import math
 import random
 import threading
 from collections import Counter
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
-from lmwire_protocol.events import Token
+from lmwire_protocol.events import FinishReason, Token
 from lmwire_worker.lane import CallPiece, Piece
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
@@ -53,7 +54,7 @@ def request(id: str, command: Command | None = None) -> Request:
     return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
 
 
-def piece(text: str, token_ids: list[int], finish_reason: str | None = None, choice: int = 0) -> Piece:
+def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> Piece:
     return Piece(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
 
 
@@ -88,7 +89,7 @@ def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Re
     registry.accept(ended)
     registry.start(ended)
     registry.emit([(ended, piece("before", [1]))])
-    registry.end(ended, ended.result("stop"))
+    registry.end(ended, ended.result())
     registry.emit([(ended, piece("after", [2]))])
     registry.progress(ended, b'{"event":"progress","id":"a"}\n')
     registry.end(ended, RequestError("internal", "again"))
@@ -101,10 +102,10 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
 ) -> None:
     old, new = request("a"), request("a")
     registry.accept(old)
-    registry.end(old, old.result("stop"))
+    registry.end(old, old.result())
     registry.accept(new)
     registry.emit([(old, piece("old", [1]))])
-    registry.end(old, old.result("stop"))
+    registry.end(old, old.result())
     assert outbox.terminals() == ["a"]
     assert registry.active_and_queued() == (0, 1)
 
@@ -151,7 +152,7 @@ def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorde
 
 def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: Registry, outbox: Recorder) -> None:
     registry.accept(request("a", Generate(prompt="x", timeout_ms=1)))  # accepted when the clock began
-    assert registry.expire() is None
+    assert registry.expire() == math.inf
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
@@ -204,7 +205,7 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry
                 if registry.start(running):
                     registry.emit([(running, piece("text", [1]))])
                     if random.random() < 0.5:
-                        registry.end(running, running.result("stop"))
+                        registry.end(running, running.result())
             for cancelled in registry.take_cancelled():
                 registry.end(cancelled, cancelled.cancellation())
             barrier.wait()

@@ -1,6 +1,7 @@
 """Workers that mix up choices, channels and log-probabilities, or end where they should not."""
 
 import itertools
+import math
 from typing import Any
 
 import msgspec
@@ -141,7 +142,7 @@ def ends_as_soon_as_it_likes() -> None:
 
 @mutant("N-5", "n-5-timeout")
 def knows_no_time_limit() -> None:
-    replace(Registry, "expire", lambda self: None)
+    replace(Registry, "expire", lambda self: math.inf)
 
 
 @mutant("#tokenize", "tokenize")

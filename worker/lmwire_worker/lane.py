@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
-from lmwire_protocol.events import CacheStats, Channel, Logprob, Quantization
+from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit
 
 
 class NoRoom(Exception):
@@ -26,7 +26,7 @@ class LoadCancelled(Exception):
     """Raised by `Report` when the host cancelled the load; the engine lets it pass."""
 
 
-Report = Callable[[str, int, int | None, str], None]
+Report = Callable[[Stage, int, int | None, Unit], None]
 """`report(stage, current, total, unit)`, as in the protocol's `progress` event. Called between any two steps of a
 load, however often: the caller thins it out. It is also where a load notices that it was cancelled."""
 
@@ -87,7 +87,7 @@ class Piece(Struct, gc=False):
     token_ids: list[int] = []
     generated: int = 0
     """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
     """`stop`, `length`, `tool_calls` or `capacity` when the choice has ended by itself. When all of a request's
     choices have, the lane has forgotten the key."""
     stop: str | None = None

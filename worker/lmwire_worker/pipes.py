@@ -5,6 +5,7 @@ would break the protocol, so the real pipes move to descriptors that only the wo
 """
 
 import fcntl
+import io
 import os
 import select
 import sys
@@ -59,7 +60,8 @@ def take_over() -> Pipes:
     os.dup2(into, 1)
     os.close(into)
     os.close(null)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
     return Pipes(stdin, stdout, printed)
 
 

@@ -5,6 +5,7 @@ cancel, a timeout, a quit, a dead engine and a request's own end may race: exact
 and nothing of that request comes after it.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -15,7 +16,7 @@ from lmwire_protocol.events import CancelDone, Done, QuitDone, RequestStats
 
 from .lane import CallPiece, Piece
 from .outbox import Outbox
-from .requests import Request
+from .requests import Cut, Request
 
 
 class Registry:
@@ -92,13 +93,12 @@ class Registry:
             self._outbox.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
             self._cancel(found)
 
-    def expire(self) -> float | None:
-        """Ends the generations whose time is over; returns when the next one's will be."""
+    def expire(self) -> float:
+        """Ends the generations whose time is over; returns when the next one's will be, infinity for none."""
         with self._lock:
-            timed = [request for request in self._live.values() if request.deadline is not None and not request.cut]
             now = time.monotonic()
-            self._cancel([request for request in timed if request.deadline <= now], "timeout")  # type: ignore[operator]
-            return min((request.deadline for request in timed if request.deadline > now), default=None)  # type: ignore[operator,type-var]
+            self._cancel([request for request in self._live.values() if request.deadline <= now], "timeout")
+            return min((request.deadline for request in self._live.values() if not request.cut), default=math.inf)
 
     def cancel_where(self, wanted: Callable[[Request], bool]) -> None:
         """Cancels without an answer: the bridge's cancel, a signal, a host that is gone."""
@@ -204,17 +204,18 @@ class Registry:
         live, outbox = self._live, self._outbox
         with self._lock:
             for request, outcome in outcomes:
-                if live.get(request.id) is not request:
-                    continue
+                is_live = live.get(request.id) is request
                 if isinstance(outcome, CallPiece):
-                    request.voice.call(outbox, request, outcome)
+                    if is_live:
+                        request.voice.call(outbox, request, outcome)
                     continue
                 answer = request.answers[outcome.choice]
-                answer.completion_tokens += outcome.generated
-                answer.thought_tokens += outcome.thought
-                answer.drafted_tokens += outcome.drafted
-                if outcome.text or outcome.token_ids:
-                    request.voice.tokens(outbox, request, outcome)
+                if is_live:
+                    answer.completion_tokens += outcome.generated
+                    answer.thought_tokens += outcome.thought
+                    answer.drafted_tokens += outcome.drafted
+                    if outcome.text or outcome.token_ids:
+                        request.voice.tokens(outbox, request, outcome)
                 if outcome.finish_reason is not None:
                     answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
                     if request.over:
@@ -272,7 +273,7 @@ class Registry:
         self.draining = True
         self._news.notify_all()
 
-    def _cancel(self, found: list[Request], why: str = "cancelled") -> None:
+    def _cancel(self, found: list[Request], why: Cut = "cancelled") -> None:
         for request in found:
             if request.cut:
                 continue

@@ -1,15 +1,19 @@
 """One accepted command's life, from its line to its terminal, and the words in which a session hears of it."""
 
+import math
 import os
 import time
-from typing import Protocol
+from typing import Literal, Protocol
 
 from lmwire_protocol import Command, Generation, RequestError
-from lmwire_protocol.events import Choice, Done, Error, Progress, ResultDone, Timings, Usage
+from lmwire_protocol.events import Choice, Done, Error, FinishReason, Progress, ResultDone, Timings, Usage
 from lmwire_protocol.limits import MAX_INT
 
 from .lane import Admitted, CallPiece, Piece
 from .outbox import Outbox
+
+Cut = Literal["cancelled", "timeout"]
+"""Why a request ends before its own end."""
 
 
 class Voice(Protocol):
@@ -46,15 +50,15 @@ class Answer:
         self.completion_tokens = 0
         self.thought_tokens = 0
         self.drafted_tokens = 0
-        self.finish_reason: str | None = None
+        self.finish_reason: FinishReason | None = None
         self.stop: str | None = None
 
 
 class Request:
     """A command in flight. The registry's lock guards `running`, `cut` and `answers`; the engine writes the rest.
 
-    `cut` is why it is to end before its own end: cancelled or timeout. `refusal` is an answer that is known already
-    and only waits for its turn (the bridge answers in order).
+    `cut` is why it is to end, once it is. `refusal` is an answer that is known already and only waits for its turn
+    (the bridge answers in order).
     """
 
     __slots__ = (
@@ -73,7 +77,6 @@ class Request:
         "running",
         "seed",
         "started_at",
-        "unfinished",
         "voice",
     )
 
@@ -85,14 +88,13 @@ class Request:
         self.accepted_at = accepted_at
         self.refusal: RequestError | None = None
         self.running = False
-        self.cut: str | None = None
+        self.cut: Cut | None = None
         self.key = 0
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
-        self.deadline = None if timeout_ms is None else accepted_at + timeout_ms / 1000
+        self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = Admitted(prompt_tokens=0)
         self.answers = [Answer() for _ in range(choices(command))]
-        self.unfinished = len(self.answers)
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
@@ -102,13 +104,11 @@ class Request:
         """Whether all of a generation's answers have ended by themselves."""
         return all(answer.finish_reason is not None for answer in self.answers)
 
-    def result(self, cut: str | None = None) -> ResultDone:
-        """The `done` of a generation that ends now; `cut` is why, for answers that have not ended by themselves."""
+    def result(self) -> ResultDone:
+        """The `done` of a generation that ends now, in whatever state its answers are."""
         answers = self.answers
-        ends = [
-            Choice(answer.finish_reason or cut, answer.completion_tokens, answer.stop)  # type: ignore[arg-type]
-            for answer in answers
-        ]
+        why = self.cut or "cancelled"  # of those that have not ended by themselves
+        ends = [Choice(answer.finish_reason or why, answer.completion_tokens, answer.stop) for answer in answers]
         return ResultDone(
             id=self.id,
             finish_reason=ends[0].finish_reason,
@@ -128,7 +128,7 @@ class Request:
     def cancellation(self) -> Done | RequestError:
         """How a cut ends it: with what a generation has so far, and with an error where there is nothing."""
         if self.command.done is ResultDone:
-            return self.result(self.cut or "cancelled")
+            return self.result()
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
 
     @property

@@ -18,9 +18,11 @@ from lmwire_protocol.events import (
     ModelDone,
     PingDone,
     Progress,
+    Stage,
     State,
     TokenizeDone,
     TokenStats,
+    Unit,
     UnloadDone,
 )
 
@@ -196,7 +198,7 @@ class Scheduler:
     # Models.
 
     def _load(self, request: Request, load: Load) -> ModelDone:
-        def report(stage: str, current: int, total: int | None, unit: str) -> None:
+        def report(stage: Stage, current: int, total: int | None, unit: Unit) -> None:
             if request.cut:
                 raise LoadCancelled
             self._sign_of_life = time.monotonic()
@@ -240,7 +242,7 @@ class Scheduler:
     def _send(self, outcomes: Sequence[Outcome]) -> None:
         now = time.monotonic()
         generated: list[tuple[Request, Piece | CallPiece]] = []
-        over: list[Request] = []
+        ended: set[Request] = set()
         for outcome in outcomes:
             request = self._active[outcome.key]
             if isinstance(outcome, Piece):
@@ -249,9 +251,7 @@ class Scheduler:
                     request.first_token_at = request.first_token_at or now
                 generated.append((request, outcome))
                 if outcome.finish_reason is not None:
-                    request.unfinished -= 1
-                    if request.unfinished == 0:
-                        over.append(request)
+                    ended.add(request)
             elif isinstance(outcome, CallPiece):
                 generated.append((request, outcome))
             elif isinstance(outcome, Prefilled):
@@ -260,8 +260,9 @@ class Scheduler:
                 self._fail(request, outcome)
         if generated:
             self._registry.emit(generated)
-        for request in over:
-            self._forget(request)
+        for request in ended:
+            if request.over:
+                self._forget(request)
 
     def _fail(self, request: Request, outcome: Failed) -> None:
         self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
@@ -276,9 +277,9 @@ class Scheduler:
         self._room_made = True
         self._too_large = None
 
-    def _progress(self, request: Request, stage: str, current: int, total: int | None, unit: str) -> None:
+    def _progress(self, request: Request, stage: Stage, current: int, total: int | None, unit: Unit) -> None:
         now = time.monotonic()
         if now - request.progress_at >= _PROGRESS_SECONDS:
             request.progress_at = now
-            event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)  # type: ignore[arg-type]
+            event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
             self._registry.progress(request, request.voice.progress(event))

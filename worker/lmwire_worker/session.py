@@ -1,5 +1,6 @@
 """A version 1 session: what the reader answers itself, and what it hands to the engine."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -139,7 +140,7 @@ class Session:
             case _:
                 request = Request(id, command, VOICE, line_bytes, time.monotonic())
                 self._registry.accept(request)
-                if request.deadline is not None:
+                if request.deadline < math.inf:
                     self._watcher.look_at_deadlines()
 
     def _hello(self, id: str, hello: Hello) -> None:

@@ -5,6 +5,7 @@ descriptor, and the last resort is `os._exit` from here.
 """
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -29,7 +30,7 @@ _POLL_SECONDS = 0.5
 """How often a host is looked at where the system cannot report its end."""
 
 _NAP_SECONDS = 86_400.0
-"""How long a wait may be: a time limit of a request may be longer than any that the system can wait for."""
+"""How long a wait may be: the system cannot wait for ever, nor as long as some requests' time limits."""
 
 
 class Watcher:
@@ -42,7 +43,6 @@ class Watcher:
 
     def __init__(self, registry: Registry, stdout: int) -> None:
         self._registry = registry
-        self._expires_at: float | None = None
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._poller = select.poll()
@@ -50,8 +50,9 @@ class Watcher:
         self._poller.register(stdout, 0)  # reports only hang-up and error
         self._hosts: set[int] = set()
         self._polled: set[int] = set()  # those of the hosts whose end the system does not report
-        self._end_all_at: float | None = None
-        self._exit_at: float | None = None
+        self._end_all_at = math.inf
+        self._exit_at = math.inf
+        self._expires_at = math.inf
         self.exit_code = EXIT_OK
         """With which code the process leaves once nothing is in flight."""
 
@@ -79,7 +80,7 @@ class Watcher:
 
     def end_soon(self) -> None:
         """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
-        self._end_all_at = _sooner(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
+        self._end_all_at = min(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
         self._nudge()
 
     def look_at_deadlines(self) -> None:
@@ -92,7 +93,7 @@ class Watcher:
             self.exit_code = EXIT_HOST_GONE
             self._registry.drain()
             self._registry.cancel_where(lambda request: True)
-            self._exit_at = _sooner(self._exit_at, time.monotonic() + _GONE_SECONDS)
+            self._exit_at = min(self._exit_at, time.monotonic() + _GONE_SECONDS)
             self._nudge()
 
     def run(self) -> None:
@@ -116,37 +117,28 @@ class Watcher:
 
     def _terminate(self) -> None:
         """SIGTERM, SIGHUP, Ctrl-C: cancel, write the terminals, and leave within 2 s whatever happens."""
-        if self._exit_at is None:
-            now = time.monotonic()
-            self._exit_at = now + _SIGNAL_EXIT_SECONDS
-            self._end_all_at = _sooner(self._end_all_at, now + _SIGNAL_CANCEL_SECONDS)
-            self._registry.drain()
-            self._registry.cancel_where(lambda request: True)
+        now = time.monotonic()
+        self._exit_at = min(self._exit_at, now + _SIGNAL_EXIT_SECONDS)
+        self._end_all_at = min(self._end_all_at, now + _SIGNAL_CANCEL_SECONDS)
+        self._registry.drain()
+        self._registry.cancel_where(lambda request: True)
 
     def _enforce(self) -> None:
         now = time.monotonic()
-        if self._exit_at is not None and now >= self._exit_at:
+        if now >= self._exit_at:
             os._exit(self.exit_code)
-        if self._end_all_at is not None and now >= self._end_all_at:
-            self._end_all_at = None
+        if now >= self._end_all_at:
+            self._end_all_at = math.inf
             self._registry.end_all(Request.cancellation)
         self._expires_at = self._registry.expire()
 
-    def _milliseconds(self) -> float | None:
-        deadlines = [at for at in (self._end_all_at, self._exit_at, self._expires_at) if at is not None]
-        if self._polled:
-            deadlines.append(time.monotonic() + _POLL_SECONDS)
-        if not deadlines:
-            return None
-        return min(max(0.0, min(deadlines) - time.monotonic()), _NAP_SECONDS) * 1000 + 1
+    def _milliseconds(self) -> float:
+        until = min(self._end_all_at, self._exit_at, self._expires_at) - time.monotonic()
+        return min(max(0.0, until), _POLL_SECONDS if self._polled else _NAP_SECONDS) * 1000 + 1
 
     def _nudge(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full: it is awake
             os.write(self._wake, b"\0")
-
-
-def _sooner(at: float | None, other: float) -> float:
-    return other if at is None else min(at, other)
 
 
 def _noticed_elsewhere(number: int, frame: object) -> None:

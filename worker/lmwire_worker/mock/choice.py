@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lmwire_protocol import Chat, Generate
-from lmwire_protocol.events import Channel, Logprob, TopLogprob
+from lmwire_protocol.events import Channel, FinishReason, Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
 
 from ..lane import CallPiece, Outcome, Piece
@@ -126,9 +126,7 @@ class Choice:
     def _release(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Adds the text that was held back, since it will not become a stop string."""
         if self._stops and (text := self._stops.flush()):
-            if not outcomes or not isinstance(outcomes[-1], Piece):
-                outcomes.append(Piece(self._key, choice=self._index, channel=self._channel))
-            outcomes[-1].text += text  # type: ignore[union-attr]
+            self._last(outcomes).text += text
         return outcomes
 
     def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
@@ -137,12 +135,17 @@ class Choice:
             return outcomes
         self._let_go(outcomes)
         if not has_ended(outcomes):
-            if not outcomes or not isinstance(outcomes[-1], Piece):
-                outcomes.append(Piece(self._key, choice=self._index))
-            outcomes[-1].finish_reason = self._reason()  # type: ignore[union-attr]
+            self._last(outcomes).finish_reason = self._reason()
         return outcomes
 
-    def _reason(self) -> str:
+    def _last(self, outcomes: list[Outcome]) -> Piece:
+        """The piece that stands last; one without tokens where none does."""
+        last = outcomes[-1] if outcomes else None
+        if not isinstance(last, Piece):
+            outcomes.append(last := Piece(self._key, choice=self._index, channel=self._channel))
+        return last
+
+    def _reason(self) -> FinishReason:
         if self._draft.is_cut:
             return "length"
         return "tool_calls" if self._has_called and self._answer.finish_reason == "stop" else self._answer.finish_reason

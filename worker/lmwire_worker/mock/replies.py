@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from lmwire_protocol import CODES, RequestError
+from lmwire_protocol import CODES, RequestError, events
 
 from .prompts import words
 
@@ -49,10 +49,10 @@ class Call(Struct, forbid_unknown_fields=True, frozen=True):
 class Stage(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One point that a load, or the processing of a prompt, comes to."""
 
-    stage: Literal["resolve", "download", "read", "warm_up", "prefill"]
+    stage: events.Stage
     current: Count
     total: Count | None = None
-    unit: Literal["bytes", "tokens", "steps", "seconds"]
+    unit: events.Unit
     delay_ms: Milliseconds = 0
     """How long it stays there."""
 
