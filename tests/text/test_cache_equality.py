@@ -1,6 +1,7 @@
 """An answer that begins with what is cached is the answer that is computed from nothing, token for token."""
 
 import random
+from bisect import bisect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
+from lmwire_worker.text.admission import Room
 from lmwire_worker.text.lane import TextLane
+from lmwire_worker.text.stream import Stream
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
 from text_lanes import FAMILIES, Answer, Driver, ask, chat, choices, open_lane
@@ -175,6 +178,63 @@ def test_a_prompt_processed_for_later_is_known_later(lane: TextLane) -> None:
     assert lane._kept is not None
     lane._kept.evict(1 << 40)
     assert warm(lane, Generate(prompt=[*tokens(90), 7, 8], max_tokens=8)) == 90
+
+
+def test_the_same_prompt_twice_at_once_is_processed_once(lane: TextLane) -> None:
+    requests = [Generate(prompt=tokens(200), max_tokens=8, temperature=1.0, n=n) for n in (1, 2)]
+    before, driver = cached(lane), Driver(lane)
+    for key, request in enumerate(requests):
+        driver.add(key, request, key)
+    driver.finish()
+    assert cached(lane) - before == 199
+    for key, request in enumerate(requests):
+        for one, other in zip(driver.choices[key], choices(lane, replace(request, cache="off"), key), strict=True):
+            same(one, other)
+
+
+def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(200), max_tokens=8)
+    driver = Driver(lane)
+    driver.add(0, request)
+    driver.add(1, request)
+    driver.remove(0)
+    same(driver.finish()[1], ask(lane, replace(request, cache="off"))[0])
+
+
+def test_a_request_with_the_cache_off_waits_for_none(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(200), max_tokens=8)
+    before, driver = cached(lane), Driver(lane)
+    driver.add(0, request)
+    driver.add(1, replace(request, cache="off"))
+    same(*driver.finish().values())
+    assert cached(lane) == before
+
+
+def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not pinned gives way to it, and nothing that is."""
+    kept, chat = lane._kept, [*tokens(40), END, *tokens(60, seed=1)]
+    pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
+    for prompt in pins:
+        ask(lane, Generate(prompt=tokens(200, seed=4), max_tokens=0))
+        request = Generate(prompt=prompt, max_tokens=4, cache="pin")
+        (stream,) = lane._intake.streams(0, request, 0, raw=False)
+
+        def refused(budget: int, stream: Stream = stream) -> bool:
+            monkeypatch.setattr(kept, "_room", Room(4 * budget, 0, kept._room.cost))
+            try:
+                kept.check(stream)
+            except RequestError as error:
+                assert (error.code, error.field) == ("out_of_memory", "cache")
+                return True
+            return False
+
+        least = bisect(range(1 << 24), False, key=lambda budget: not refused(budget))
+        assert not refused(least)
+        monkeypatch.setattr(kept._cache, "_budget", least)
+        ask(lane, request)
+    kept.evict(1 << 40)
+    for prompt in pins:
+        assert warm(lane, Generate(prompt=prompt, max_tokens=4)) == len(prompt) - 1
 
 
 def test_a_request_with_the_cache_off_leaves_no_trace(lane: TextLane) -> None:

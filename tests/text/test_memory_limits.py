@@ -88,6 +88,17 @@ def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Calla
     assert ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))[0].generated == 1
 
 
+def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(lane_for: Callable[[int], TextLane]) -> None:
+    lane = lane_for(1024)
+    ask(lane, Generate(prompt=prompt(100, 1), max_tokens=1, cache="pin"))
+    with pytest.raises(RequestError) as refusal:
+        lane.add(0, Generate(prompt=prompt(180, 2), max_tokens=1, cache="pin"), 0)
+    assert (refusal.value.code, refusal.value.field) == ("out_of_memory", "cache")
+    assert "pin 180 tokens" in refusal.value.message and refusal.value.message.count("MiB") == 3
+    assert ask(lane, Generate(prompt=prompt(180, 2), max_tokens=1))[0].generated == 1
+    assert ask(lane, Generate(prompt=prompt(130, 2), max_tokens=1, cache="pin"))[0].generated == 1
+
+
 # Requests that go on.
 
 

@@ -59,6 +59,11 @@ class RowCost:
         """What each further token takes, however long the row is."""
         return sum(size for size, window in self.growing if window is None)
 
+    def kept_bytes(self, length: int, snapshots: int) -> int:
+        """What the prefix cache keeps of so many tokens, and so many times of the layers that cannot be cut."""
+        windows = sum(size * window for size, window in self.growing if window is not None)
+        return self.token_bytes * length + snapshots * (self.fixed + windows)
+
     def bytes(self, length: int) -> int:
         """What a row of so many tokens takes."""
         steps = -(-length // STEP) * STEP

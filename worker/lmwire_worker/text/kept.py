@@ -1,5 +1,6 @@
 """What a lane keeps of its requests for those that come after, as each of them asks."""
 
+from concurrent.futures import Future
 from typing import Any, Final
 
 from mlx import nn
@@ -8,12 +9,17 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
+from .admission import Room
 from .batching import RowCache
-from .prefix_cache import Disk, Layout, PrefixCache, Start, same_logits
+from .memory import in_words
+from .prefix_cache import Disk, Layout, PrefixCache, Read, Start, same_logits
 from .stream import Stream
 
 LAST_BORDERS: Final = 3
 """Snapshots at the ends of a prompt's last messages, besides one at the end of its first. Each costs memory."""
+
+WORTH_WAITING: Final = 64
+"""Tokens of a prompt: less is as soon processed again."""
 
 
 class Kept:
@@ -21,49 +27,78 @@ class Kept:
 
     Args:
         network: The model.
-        budget_bytes: What it may take.
+        room: The memory that there is.
         ends: The model's end-of-turn tokens.
         disk: What is kept beyond the process; None for nothing.
     """
 
-    def __init__(self, network: nn.Module, budget_bytes: int, ends: set[int], disk: Disk | None = None) -> None:
+    def __init__(self, network: nn.Module, room: Room, ends: set[int], disk: Disk | None = None) -> None:
         self._network = network
         self._ends = ends
         self._layout = Layout(make_prompt_cache(network))
-        self._cache = PrefixCache(self._layout, budget_bytes, disk=disk)
+        self._room = room
+        self._cache = PrefixCache(self._layout, room.cache_bytes, disk=disk)
 
-    def check(self, mode: str) -> None:
-        """Raises unsupported when a request cannot be served as it asks."""
-        if mode == "pin" and not self._layout.known:
+    def check(self, stream: Stream) -> None:
+        """Raises unsupported or out_of_memory when a request's prompt cannot be kept as it asks."""
+        if stream.request.cache != "pin":
+            return
+        if not self._layout.known:
             problem = "nothing can be kept of this model's prompts: it has caches of its own kind"
             raise RequestError("unsupported", problem, field="cache")
+        before_last = len(stream.prompt) - 1
+        held = stream.prompt[: before_last + stream.only_prefills]
+        places = {*self._message_ends(held), before_last, len(held)}
+        need = self._room.cost.kept_bytes(*self._cache.to_pin(held, places))
+        pinned, budget = self._cache.pinned_bytes, self._room.cache_bytes
+        if need + pinned > budget:
+            there_is = f"of the {in_words(budget)} for what is cached, {in_words(pinned)} are pinned already"
+            problem = f"cache: to pin {len(stream.prompt)} tokens takes {in_words(need)}, and {there_is}"
+            raise RequestError("out_of_memory", problem, field="cache")
 
-    def start(self, streams: list[Stream]) -> list[Any] | None:
-        """The model's caches with what is known of a request's prompt; `begun` of its first stream is how much."""
-        first, mode = streams[0], streams[0].request.cache
-        if mode == "off" or not self._layout.known:
+    def read(self, stream: Stream) -> Future[Read | None] | None:
+        """Begins to read what only the disk knows of a request's prompt; None when there is nothing."""
+        return self._cache.read(stream.prompt) if self._may_use(stream) else None
+
+    def start(self, streams: list[Stream], read: Read | None) -> list[Any] | None:
+        """The model's caches with what is known of a request's prompt; `begun` of its first stream is how much.
+
+        Args:
+            streams: The request's choices.
+            read: What `read` found.
+        """
+        first = streams[0]
+        if not self._may_use(first):
             return None
         for stream in streams:
             stream.keeper = self._keep
-        start = self._cache.fetch(first.prompt)
+        start = self._cache.fetch(first.prompt, read)
         if start is None:
             return None
         if start.check:
             first.check = start
             return None
-        if mode == "pin":
+        if first.request.cache == "pin":
             self._cache.pin(first.prompt[: start.length])
         first.begun = first.prefilled = start.length
         return start.cache
+
+    def will_share(self, running: Stream, other: Stream) -> bool:
+        """Whether a stream's prompt is in work, is to be kept and is so much of another's that this had better wait."""
+        before_last = len(running.prompt) - 1
+        return (
+            running.keeper is not None
+            and not running.generated
+            and running.prefilled < before_last >= WORTH_WAITING
+            and self._may_use(other)
+            and running.prompt[:before_last] == other.prompt[:before_last]
+        )
 
     def borders(self, stream: Stream) -> list[int]:
         """Where in its prompt a stream is to offer what was computed, besides its end."""
         if stream.check is not None:
             return [stream.check.length]
-        if stream.keeper is None or not self._layout.whole:
-            return []
-        borders = [index + 1 for index, token in enumerate(stream.prompt) if token in self._ends]
-        return [*borders[:1], *borders[1:][-LAST_BORDERS:]]
+        return self._message_ends(stream.prompt[:-1]) if stream.keeper else []
 
     def forget(self, stream: Stream) -> None:
         """Trusts nothing more that is computed for a stream."""
@@ -89,6 +124,16 @@ class Kept:
     def stats(self) -> CacheStats | None:
         """None when nothing ever is kept. May be called from any thread."""
         return self._cache.stats() if self._layout.known else None
+
+    def _may_use(self, stream: Stream) -> bool:
+        return stream.request.cache != "off" and self._layout.known
+
+    def _message_ends(self, prompt: list[int]) -> list[int]:
+        """Where in a prompt it is worth to keep the layers that cannot be cut, if there are any."""
+        if not self._layout.whole:
+            return []
+        ends = [index + 1 for index, token in enumerate(prompt) if token in self._ends]
+        return [*ends[:1], *ends[1:][-LAST_BORDERS:]]
 
     def _keep(self, stream: Stream, tokens: list[int], cache: RowCache) -> None:
         if stream.check is not None and len(tokens) == stream.check.length:

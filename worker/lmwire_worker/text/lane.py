@@ -16,6 +16,7 @@ from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
 from .admission import Admission, Room
+from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
@@ -45,15 +46,16 @@ class TextLane:
         self.model = model
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
-        self._network: nn.Module | None = network
-        self._intake: Intake | None = (tokens := Intake(tokenizer, model))
+        self._network = network
+        self._intake = Intake(tokenizer, model)
+        self._kept = Kept(network, room, self._intake.ends, disk)
+        self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
-        self._kept: Kept | None = (kept := Kept(network, room.cache_bytes, tokens.ends, disk))
-        self._admission: Admission | None = Admission(room, kept, self._lengths)
         self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
         self._by_uid: dict[int, Stream] = {}
+        self._arrivals = Arrivals(self._kept, self._by_uid)
         self._broken: deque[Stream] = deque()
         """After an exception in a step: the streams that wait to be started again."""
         self._restarted = False
@@ -61,23 +63,89 @@ class TextLane:
         self._generator: Buckets | Drafted | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
-        assert self._intake is not None and self._kept is not None and self._admission is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
-        self._kept.check(request.cache)
-        first, prompt = streams[0], streams[0].prompt
-        self._admission.check(len(prompt), request.max_tokens, request.n)
-        start = self._kept.start(streams)
+        first = streams[0]
+        self._kept.check(first)
+        self._admission.check(len(first.prompt), request.max_tokens, request.n)
+        arrival = Arrival(Admitted(len(first.prompt)), streams, self._kept.read(first))
+        if not self._arrivals.hold(key, arrival):
+            self._begin(arrival)
         self._requests[key] = streams
-        shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
-        for stream in streams[:1] if shared else streams:
-            borders = self._kept.borders(stream)
-            cache = copy.deepcopy(start)
-            self._enter(stream, self._batch().add(stream, prompt, cache, first.begun, borders))
-        return Admitted(len(prompt), first.begun)
+        return arrival.admitted
 
     def step(self) -> list[Outcome]:
         if self._broken:
             return self._restart(self._broken.popleft())
+        failures = self._begin_arrivals()
+        if not self._by_uid:
+            self._arrivals.wait()
+            return failures
+        return failures + self._advance()
+
+    def remove(self, key: int) -> Sequence[Outcome]:
+        streams = self._requests[key]
+        self._drop(key)
+        return [outcome for stream in streams for outcome in stream.end(None)]
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        prompt = self._intake.read(request)
+        return prompt.tokens, prompt.text
+
+    def memory(self) -> Memory:
+        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+
+    def cache_stats(self) -> CacheStats | None:
+        kept: Kept | None = getattr(self, "_kept", None)  # the lane may be closed meanwhile
+        return kept.stats() if kept is not None else None
+
+    def clear_cache(self) -> int:
+        freed = self._kept.clear()
+        mx.clear_cache()
+        return freed
+
+    def close(self) -> int:
+        before = mx.get_active_memory() + mx.get_cache_memory()
+        self._reset()
+        self._kept.close()
+        del self._network, self._intake, self._kept, self._admission, self._arrivals
+        gc.collect()  # modules refer to one another in circles
+        mx.clear_cache()
+        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
+
+    def prepare(self) -> None:
+        """Does what the first request of a kind would otherwise wait for. No request is held."""
+        self._intake.prepare()
+
+    def try_padding(self) -> None:
+        """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
+        self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
+        self._reset()
+
+    # Requests that begin.
+
+    def _begin_arrivals(self) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for key, arrival in self._arrivals.ready():
+            try:
+                self._begin(arrival)
+            except Exception as error:
+                self._drop(key)
+                outcomes.append(_failure(key, error))
+        return outcomes
+
+    def _begin(self, arrival: Arrival) -> None:
+        streams, first = arrival.streams, arrival.streams[0]
+        start = self._kept.start(streams, arrival.read.result() if arrival.read else None)
+        arrival.admitted.cached_tokens = first.begun
+        shared = len(first.prompt) - first.begun > 1  # the other choices wait for the first one's cache
+        for stream in streams[:1] if shared else streams:
+            cache = copy.deepcopy(start)
+            borders = self._kept.borders(stream)
+            self._enter(stream, self._batch().add(stream, stream.prompt, cache, first.begun, borders))
+
+    # A step.
+
+    def _advance(self) -> list[Outcome]:
         generator = self._batch()
         prompts = generator.prompts_in_work
         running = generator.running
@@ -99,52 +167,6 @@ class TextLane:
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
         self._pace.learn(seconds, running, longest * len(progress))
         return outcomes + self._end_overrun()
-
-    def remove(self, key: int) -> Sequence[Outcome]:
-        streams = self._requests[key]
-        self._drop(key)
-        return [outcome for stream in streams for outcome in stream.end(None)]
-
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
-        assert self._intake is not None
-        prompt = self._intake.read(request)
-        return prompt.tokens, prompt.text
-
-    def memory(self) -> Memory:
-        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
-
-    def cache_stats(self) -> CacheStats | None:
-        kept = self._kept
-        return kept.stats() if kept is not None else None
-
-    def clear_cache(self) -> int:
-        assert self._kept is not None
-        freed = self._kept.clear()
-        mx.clear_cache()
-        return freed
-
-    def close(self) -> int:
-        before = mx.get_active_memory() + mx.get_cache_memory()
-        self._reset()
-        if self._kept is not None:
-            self._kept.close()
-        self._network = self._intake = self._kept = self._admission = None
-        gc.collect()  # modules refer to one another in circles
-        mx.clear_cache()
-        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
-
-    def prepare(self) -> None:
-        """Does what the first request of a kind would otherwise wait for. No request is held."""
-        assert self._intake is not None
-        self._intake.prepare()
-
-    def try_padding(self) -> None:
-        """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
-        assert self._network is not None
-        self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
-        self._reset()
-
-    # What a step gave.
 
     def _collect(self, rows: Sequence[Stream]) -> list[Outcome]:
         outcomes: list[Outcome] = []
@@ -194,6 +216,7 @@ class TextLane:
 
     def _drop(self, key: int) -> None:
         """Takes what is left of a request out of the batch."""
+        self._arrivals.forget(key)
         for stream in self._requests.pop(key, ()):
             if stream in self._broken:
                 self._broken.remove(stream)
@@ -209,7 +232,6 @@ class TextLane:
 
     def _end_overrun(self) -> list[Outcome]:
         """Ends requests until there is memory for the next token of the others."""
-        assert self._admission is not None and self._kept is not None
         outcomes: list[Outcome] = []
         while self._requests and self._admission.overrun():
             streams = self._requests[self._longest()]
@@ -227,7 +249,6 @@ class TextLane:
 
     def _batch(self) -> Buckets | Drafted:
         if self._generator is None:
-            assert self._network is not None and self._intake is not None
             network, ends, structural = self._network, self._intake.ends, self._intake.structural
             if isinstance(network, Pair):
                 self._generator = Drafted(network, ends, structural)
@@ -248,7 +269,6 @@ class TextLane:
         So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
         the rows fail together that were well alone, they all fail, or the longest where it is memory that they lack.
         """
-        assert self._kept is not None
         for stream in self._by_uid.values():
             self._kept.forget(stream)
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
@@ -262,15 +282,17 @@ class TextLane:
         elif ran_out(error) and self._requests:
             longest = self._longest()
             del self._requests[longest]
+            self._arrivals.forget(longest)
             outcomes.append(_failure(longest, error))
             self._broken.extend(stream for stream in streams if stream.key != longest)
         else:
-            outcomes += [_failure(key, error) for key in self._requests]
-            self._requests.clear()
+            failed = [key for key in self._requests if key not in self._arrivals]
+            outcomes += [_failure(key, error) for key in failed]
+            for key in failed:
+                del self._requests[key]
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:
-        assert self._network is not None
         stream.restart()
         try:
             cache = prefill(self._network, stream.told)

@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 from mlx.utils import tree_map
-from mlx_lm.models.cache import BatchKVCache
+from mlx_lm.models.cache import BatchKVCache, RotatingKVCache
 
 from ..prefix_cache.layout import Layout, can_be_cut, parts
 from ..prefix_cache.tree import Slices
@@ -60,5 +60,9 @@ def _cut(part: Any) -> bool:
 
 def _own(part: Any) -> Any:
     """The cache with arrays that keep nothing else alive."""
+    if isinstance(part, RotatingKVCache) and (passed := part._idx - part.max_size) > 0:
+        # Of a prompt's slice it holds all until the next one comes, and then no more than this.
+        part.keys, part.values = (part._trim(passed, array) for array in (part.keys, part.values))
+        part._idx = part.max_size
     part.state = tree_map(lambda value: mx.contiguous(value) if isinstance(value, mx.array) else value, part.state)
     return part

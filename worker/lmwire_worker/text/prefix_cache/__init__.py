@@ -2,12 +2,13 @@
 
 `tree` finds what is known of a sequence of tokens, `layout` knows what a model's layers keep and how to put it
 together again, `store` has the budget, and `self_check` holds what was kept against what is computed anew.
-`disk` keeps it for the next process, in files that `cache_file` describes, and `segments` finds what is in them.
+`disk` keeps it for the next process, in files that `cache_file` describes and a `directory` holds, and `segments` finds
+what is in them.
 """
 
-from .disk import Disk, open_disk
+from .disk import Disk, Read, open_disk
 from .layout import Layout, Source, parts
 from .self_check import same_logits
 from .store import PrefixCache, Start
 
-__all__ = ["Disk", "Layout", "PrefixCache", "Source", "Start", "open_disk", "parts", "same_logits"]
+__all__ = ["Disk", "Layout", "PrefixCache", "Read", "Source", "Start", "open_disk", "parts", "same_logits"]

@@ -59,7 +59,7 @@ class Segments:
 
     def covered(self, tokens: list[int]) -> int:
         """The tokens whose slices are known, written or not."""
-        return _end(_cover(self._reaches(tokens, written=False), len(tokens)))
+        return end_of(_cover(self._reaches(tokens, written=False), len(tokens)))
 
     def chain(self, tokens: list[int], *, written: bool) -> list[Step]:
         """How the longest known beginning of the tokens from which a model can go on is put together."""
@@ -69,7 +69,7 @@ class Segments:
         ends = [segment for reach, segment in reaches if reach == len(segment.tokens)]
         for last in sorted(ends, key=lambda segment: len(segment.tokens), reverse=True):
             steps = _cover(reaches, last.start)
-            if _end(steps) == last.start:
+            if end_of(steps) == last.start:
                 return [*steps, Step(last, last.start, len(last.tokens))]
         return []
 
@@ -80,7 +80,7 @@ class Segments:
 
 def _cover(reaches: list[tuple[int, Segment]], stop: int) -> list[Step]:
     steps: list[Step] = []
-    while (at := _end(steps)) < stop:
+    while (at := end_of(steps)) < stop:
         further = [(reach, segment) for reach, segment in reaches if segment.start <= at < reach]
         if not further:
             break
@@ -89,7 +89,8 @@ def _cover(reaches: list[tuple[int, Segment]], stop: int) -> list[Step]:
     return steps
 
 
-def _end(steps: list[Step]) -> int:
+def end_of(steps: list[Step]) -> int:
+    """The tokens that they lead through."""
     return steps[-1].stop if steps else 0
 
 

@@ -1,6 +1,8 @@
 """The cache itself: what it keeps, within its budget, and what it drops."""
 
 from collections import OrderedDict
+from collections.abc import Collection
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +10,7 @@ import mlx.core as mx
 
 from lmwire_protocol.events import CacheStats
 
-from .disk import Disk
+from .disk import Disk, Read
 from .layout import Layout, Source, arrays_of
 from .tree import Node, bytes_of
 
@@ -54,12 +56,20 @@ class PrefixCache:
         self.bytes = 0
         self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
-    def fetch(self, prompt: list[int]) -> Start | None:
-        """The longest known beginning of a prompt that leaves its last token to be processed."""
-        node, length = self._known(prompt[:-1])
-        if self._disk and (read := self._disk.read(prompt[:-1], length, self._layout.restore)):
+    def read(self, prompt: list[int]) -> "Future[Read | None] | None":
+        """Begins to read what is known of a prompt on disk alone; None when that is not worth it. Waits for nothing."""
+        return self._disk and self._disk.read(prompt[:-1], self._known(prompt[:-1])[1], self._layout.restore)
+
+    def fetch(self, prompt: list[int], read: Read | None = None) -> Start | None:
+        """The longest known beginning of a prompt that leaves its last token to be processed.
+
+        Args:
+            prompt: Its tokens.
+            read: What `read` found of it.
+        """
+        if read is not None and self._root.match(prompt).length >= read.start:  # else that was dropped meanwhile
             self.store(prompt[: read.length], read)
-            node, length = self._known(prompt[:-1])
+        node, length = self._known(prompt[:-1])
         if not length:
             self._misses += 1
             return None
@@ -117,6 +127,18 @@ class PrefixCache:
         match = self._root.match(tokens)
         if match.length == len(tokens):
             self._pin(match.node if match.whole else self._split(match.node, match.inside))
+
+    @property
+    def pinned_bytes(self) -> int:
+        """What is kept until everything is cleared."""
+        return sum(bytes_of(node.slices) + node.pinned * node.snapshot_bytes for node in self._pinned())
+
+    def to_pin(self, tokens: list[int], places: Collection[int]) -> tuple[int, int]:
+        """Of a sequence, how many tokens are not pinned yet, and in how many of the places its snapshots are not."""
+        pinned, match = self._pinned(), self._root.match(tokens)
+        way = [node for node in match.node.path() if node in pinned]
+        known = min(way[0].end, match.length) if way else 0
+        return len(tokens) - known, len({*places} - {node.end for node in way if node.pinned})
 
     def quarantine(self, tokens: list[int]) -> None:
         """Drops all that is known of tokens, and whatever was computed from it: a check found it to be wrong."""
@@ -179,8 +201,12 @@ class PrefixCache:
         node.pinned = True
         self._recent.pop(node, None)
 
+    def _pinned(self) -> set[Node]:
+        """The nodes that are pinned, and those that lead to them."""
+        return {step for node in self._root.below() if node.pinned for step in node.path()}
+
     def _split(self, node: Node, at: int) -> Node:
-        top = node.split(at, mx.contiguous)
+        top = node.split(at)
         mx.async_eval(top.slices, node.slices)
         self._entries += 1
         if not self._layout.whole:

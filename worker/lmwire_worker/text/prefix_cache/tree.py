@@ -1,6 +1,6 @@
 """A radix tree over tokens: an edge owns what the layers keep of its own tokens, so a common prefix is kept once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,15 +55,23 @@ class Node:
             length += inside
         return Match(node, inside, length)
 
-    def split(self, at: int, own: Callable[[mx.array], mx.array]) -> "Node":
+    def split(self, at: int) -> "Node":
         """Puts a node into the middle of its edge, and returns that."""
         assert self.parent is not None and 0 < at < len(self.edge)
-        head = [[own(array[..., :at, :]) for array in arrays] for arrays in self.slices]
-        self.slices = [[own(array[..., at:, :]) for array in arrays] for arrays in self.slices]
+        head, self.slices = cut(self.slices, 0, at), cut(self.slices, at, len(self.edge))
         top = Node(self.parent, self.edge[:at], head)
         top.children[self.edge[at]] = self
         self.parent, self.edge = top, self.edge[at:]
         return top
+
+    def known(self, start: int, stop: int) -> Slices:
+        """The slices of the tokens from `start` to `stop`, on the way to here."""
+        pieces: list[Slices] = []
+        for step in reversed(list(self.path())):
+            begin = step.end - len(step.edge)
+            if step.end > start and begin < stop:
+                pieces.append(cut(step.slices, max(start - begin, 0), min(stop, step.end) - begin))
+        return joined(pieces)
 
     def cut_off(self) -> None:
         """Takes it out of the tree, with all that is below it."""
@@ -100,6 +108,27 @@ class Match:
 def bytes_of(slices: Slices) -> int:
     """What they take."""
     return sum(array.nbytes for arrays in slices for array in arrays)
+
+
+def cut(slices: Slices, start: int, stop: int) -> Slices:
+    """A part of slices, which keeps the rest of them alive only when it is all."""
+    return [
+        [
+            array if (start, stop) == (0, array.shape[-2]) else mx.contiguous(array[..., start:stop, :])
+            for array in arrays
+        ]
+        for arrays in slices
+    ]
+
+
+def joined(pieces: list[Slices]) -> Slices:
+    """The slices of all the pieces' tokens, in their order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return [
+        [mx.concatenate(list(same), axis=-2) for same in zip(*layer, strict=True)]
+        for layer in zip(*pieces, strict=True)
+    ]
 
 
 def common(edge: list[int], tokens: list[int], start: int) -> int:

@@ -1,0 +1,55 @@
+"""The directory that the files of all models are in: this user's alone, and within its budget."""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from .cache_file import NAME, TEMPORARY, ForeignFileError
+
+ABANDONED_SECONDS: Final = 3600.0
+"""After so long nobody is still writing a file."""
+
+
+def private(folder: Path) -> Path:
+    """Makes a folder that only this user can look into.
+
+    Raises:
+        OSError: it cannot be made.
+        ForeignFileError: it is there, and others can change what is in it.
+    """
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
+        raise ForeignFileError(f"{folder} is not this user's alone; remove it, or name another directory")
+    return folder
+
+
+def shrink(directory: Path, budget_bytes: int) -> set[Path]:
+    """Removes the least recently used files, of whatever model, beyond a budget; returns which."""
+    files = sorted(_files(directory))
+    total = sum(size for _, size, _ in files)
+    removed: set[Path] = set()
+    for _, size, path in files:
+        if total <= budget_bytes:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+        removed.add(path)
+    return removed
+
+
+def _files(directory: Path) -> list[tuple[float, int, Path]]:
+    """Time of last use, size and path of all files that are counted; what no writer ends any more is removed."""
+    files: list[tuple[float, int, Path]] = []
+    for path in directory.glob(f"{'[0-9a-f]' * 32}/*.safetensors"):
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            if TEMPORARY.fullmatch(path.name) and status.st_mtime < time.time() - ABANDONED_SECONDS:
+                path.unlink()
+            elif NAME.fullmatch(path.name):
+                files.append((status.st_mtime, status.st_size, path))
+    return files
