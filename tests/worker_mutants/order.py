@@ -9,7 +9,6 @@ from lmwire_worker.registry import Registry
 from lmwire_worker.scheduler import Scheduler
 from lmwire_worker.session import Session
 from mutation import mutant, replace, wrap
-from worker_mutants.changes import step_only_after
 
 
 @mutant("I-3", "i-3-duplicate")
@@ -79,4 +78,3 @@ def lets_later_requests_pass_a_barrier() -> None:
         start(self)
 
     wrap(Scheduler, "_start_waiting", start_waiting)
-    step_only_after(Scheduler, "pong")  # when it has read the `ping` behind them all
