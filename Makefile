@@ -6,6 +6,8 @@ STAMP := .venv/.set-up
 MODEL := .cache/random-tiny
 # A vocabulary of Qwen's size, for what costs the more the larger it is.
 WIDE := .cache/random-wide
+# Layers enough for a draft of a few of them.
+DEEP := .cache/random-deep
 
 .DEFAULT_GOAL := help
 .PHONY: help setup chat test lint format schema bench
@@ -40,10 +42,12 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 	$(BIN)/python -m lmwire_protocol.schema
 
-bench: $(MODEL)/config.json $(WIDE)/config.json ## measure what the pipe costs, and JSON and log-probabilities
+bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json ## measure what the worker costs and saves, in some minutes
 	$(BIN)/lmwire bench pipe --model $(MODEL)
 	$(BIN)/lmwire bench generation --model $(MODEL)
 	$(BIN)/lmwire bench mixed --model $(MODEL) --rounds 2
+	$(BIN)/lmwire bench cache --model $(MODEL)
+	$(BIN)/lmwire bench draft --model $(DEEP)
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2
 
 $(STAMP): pyproject.toml constraints.txt
@@ -60,3 +64,6 @@ $(MODEL)/config.json: worker/builtin/random_model.py | $(STAMP)
 
 $(WIDE)/config.json: worker/builtin/random_model.py | $(STAMP)
 	$(BIN)/python worker/builtin/random_model.py $(WIDE) --vocab-size 151936
+
+$(DEEP)/config.json: worker/builtin/random_model.py | $(STAMP)
+	$(BIN)/python worker/builtin/random_model.py $(DEEP) --layers 16

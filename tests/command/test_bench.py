@@ -37,6 +37,10 @@ FIGURES = {
         "a prompt of 32 tokens that 1000 entries do not know",
         "first token of such a prompt from disk after a restart, against not cached",
     ],
+    "draft": [
+        "1 stream with a draft of 1 of 1 layers that is always right, against without",
+        "1 stream with a draft of 1 of 1 layers that never is, against without",
+    ],
 }
 
 
@@ -49,6 +53,21 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
     assert all(figure["value"] > 0 for figure in report["figures"] if figure["unit"] == "x")
     assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
+
+
+def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path, num_hidden_layers=3)
+    result = lmwire("bench", "draft", "--model", str(model), "--tokens", "20", "--rounds", "1", "--json")
+    right, wrong = json.loads(result.stdout)["figures"]
+    assert "1 of 3 layers" in right["name"]
+    assert right["detail"].endswith(", 16 of 20 tokens were proposed")
+    assert wrong["detail"].endswith(", 0 of 20 tokens were proposed")
+
+
+def test_drafts_are_made_of_plain_transformers_only(tmp_path: Path) -> None:
+    result = lmwire("bench", "draft", "--model", str(random_model.write_model(tmp_path, "mamba")))
+    assert result.returncode == 64
+    assert "no model of plain transformer layers" in result.stderr
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

@@ -257,8 +257,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="OUT")
     parser.add_argument("--family", choices=FAMILIES, default="qwen3")
     parser.add_argument("--vocab-size", type=int, default=512, metavar="N", help="tokens (default: 512)")
+    parser.add_argument("--layers", type=int, metavar="N", help="layers (default: the family's)")
     arguments = parser.parse_args()
-    print(write_model(arguments.folder, arguments.family, vocab_size=arguments.vocab_size))
+    layers = {} if arguments.layers is None else {"num_hidden_layers": arguments.layers}
+    print(write_model(arguments.folder, arguments.family, vocab_size=arguments.vocab_size, **layers))
 
 
 if __name__ == "__main__":

@@ -193,7 +193,16 @@ def _add_bench(subcommands: Any) -> None:
             one whose context holds that. What was just written is read from the system's own cache of the disk."""),
         epilog="example:\n  lmwire bench cache --model ./my-model",
     )
-    for benchmark in (pipe, generation, mixed, cache):
+    draft = benchmarks.add_parser(
+        "draft",
+        help="what a draft model gives at best, and what it costs at worst",
+        description=dedent("""\
+            Measure how fast one stream is with a draft model of an eighth of the model's layers, against without:
+            with one that is always right, and with one that never is. Real ones are between the two. Both are made of
+            the model: its other layers are made to add nothing, which takes them as long as before."""),
+        epilog="example:\n  lmwire bench draft --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache, draft):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"
