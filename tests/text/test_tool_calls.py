@@ -195,6 +195,12 @@ def test_no_schema_keeps_a_call_from_being_read(name: str, properties: Any) -> N
     assert calls(name, WRITERS[name]([("f", {"note": "Paris"})]), [odd]) == [("f", {"note": "Paris"}, None)]
 
 
+@pytest.mark.parametrize("name", ["json_tools", "glm47", "qwen3_coder", "kimi_k3"])
+def test_a_call_of_a_function_that_nobody_offered_is_read_too(name: str) -> None:
+    offered = Tool(function=Function(name="f"))
+    assert calls(name, WRITERS[name]([("g", {"note": "Paris"})]), [offered]) == [("g", {"note": "Paris"}, None)]
+
+
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
