@@ -290,23 +290,30 @@ class MemoryStats(Struct):
     """The model library's memory, in bytes."""
 
     active_bytes: Count
+    """In use."""
     cache_bytes: Count
     """Freed, and kept for reuse."""
     peak_bytes: Count
+    """The most that was in use."""
 
 
 class CacheStats(Struct):
     """What is kept of prompts and answers, and what it was good for since the model was loaded."""
 
     bytes: Count
+    """Memory that it takes."""
     budget_bytes: Count
+    """Memory that it takes at most."""
     entries: Count
+    """Pieces of prompts and answers."""
     hits: Count
     """Requests that began with something cached."""
     misses: Count
+    """Requests that looked for something, and began with nothing."""
     saved_tokens: Count
     """Prompt tokens that were not processed again."""
     evictions: Count
+    """Entries that were given up for others, or for requests."""
     mismatches: Count
     """Entries that a check found to differ from what the model computes anew; they were dropped."""
 
