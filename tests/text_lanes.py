@@ -1,12 +1,13 @@
 """Drives text lanes as the scheduler does, and asks mlx-lm for what they should give."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import mlx_lm
+import pytest
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError
 from lmwire_protocol.events import Logprob
@@ -148,9 +149,23 @@ def choices(lane: TextLane, request: Generate | Chat, seed: int = 0) -> list[Ans
 
 
 def open_lane(folder: Path, **fields: Any) -> TextLane:
+    """The lane of a load, by an engine of its own."""
+    return _open(folder, fields, replace=lambda: None)
+
+
+def refusal(folder: Path, **fields: Any) -> RequestError:
+    """Why a load is refused, before it takes the place of anything."""
+    replaced: list[bool] = []
+    with pytest.raises(RequestError) as refused:
+        _open(folder, fields, lambda: replaced.append(True))
+    assert not replaced
+    return refused.value
+
+
+def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> TextLane:
     engine = TextEngine()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace=lambda: None)
+    lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
     assert isinstance(lane, TextLane)
     return lane
 

@@ -44,13 +44,13 @@ class WorkerProcess:
             **popen,
         )
         assert self.process.stdin and self.process.stdout and self.process.stderr
-        self._stdin = self.process.stdin
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
         self.events: list[Event] = []
         self.lines: list[bytes] = []
         self.stderr = b""
         self._news = threading.Condition()
         self._ended = False
-        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self.stdout,), daemon=True)
         self._stderr_reader = threading.Thread(target=self._read_stderr, args=(self.process.stderr,), daemon=True)
         if read_stderr:
             self._stderr_reader.start()
@@ -63,7 +63,7 @@ class WorkerProcess:
     def __exit__(self, *exc: object) -> None:
         self.process.kill()
         self.process.wait(SECONDS)
-        self._stdin.close()
+        self.stdin.close()
 
     def start_reading(self) -> None:
         """Begins to read its output."""
@@ -77,11 +77,11 @@ class WorkerProcess:
         """Writes bytes as they are."""
         view = memoryview(data)
         while view:
-            view = view[self._stdin.write(view) :]
+            view = view[self.stdin.write(view) :]
 
     def close_stdin(self) -> None:
         """Ends its input."""
-        self._stdin.close()
+        self.stdin.close()
 
     def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
         """The first event, past or coming, that is wanted."""

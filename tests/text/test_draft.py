@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from mlx_lm.models.llama import Model
 
-from lmwire_protocol import Generate, JsonSchemaFormat, Load, RegexFormat, RequestError
+from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
 from lmwire_worker.lane import Piece
-from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
-from text_lanes import Answer, Driver, ask, choices, open_lane
+from text_lanes import Answer, Driver, ask, choices, open_lane, refusal
 
 FolderOf = Callable[[str], Path]
 
@@ -39,24 +38,6 @@ REQUESTS: dict[str, dict[str, Any]] = {
 }
 
 
-def load(path: Path, **fields: Any) -> TextLane:
-    engine = TextEngine()
-    engine.prepare()
-    lane = engine.open(Load(path=str(path), **fields), lambda *_: None, replace=lambda: None)
-    assert isinstance(lane, TextLane)
-    return lane
-
-
-def refusal(path: Path, **fields: Any) -> RequestError:
-    replaced = []
-    engine = TextEngine()
-    engine.prepare()
-    with pytest.raises(RequestError) as refused:
-        engine.open(Load(path=str(path), **fields), lambda *_: None, replace=lambda: replaced.append(True))
-    assert not replaced
-    return refused.value
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("draft") / "small", "llama", hidden_size=32, num_hidden_layers=1, seed=5)
@@ -70,13 +51,13 @@ def plain(folder_of: FolderOf) -> TextLane:
 @pytest.fixture(scope="module")
 def drafted(folder_of: FolderOf, small: Path) -> TextLane:
     """Its draft is another model, of whose proposals few are accepted."""
-    return load(folder_of("llama"), draft_path=str(small))
+    return open_lane(folder_of("llama"), draft_path=str(small))
 
 
 @pytest.fixture(scope="module")
 def own(folder_of: FolderOf) -> TextLane:
     """Its draft is the model itself, whose proposals are what greedy answers are."""
-    return load(folder_of("llama"), draft_path=str(folder_of("llama")))
+    return open_lane(folder_of("llama"), draft_path=str(folder_of("llama")))
 
 
 def said(answer: Answer) -> tuple[object, ...]:
@@ -178,7 +159,7 @@ def test_a_long_prompt_comes_in_slices_and_says_how_far_it_is(own: TextLane, pla
 
 
 def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plain: TextLane) -> None:
-    lane = load(folder_of("llama"), draft_path=str(small))
+    lane = open_lane(folder_of("llama"), draft_path=str(small))
     draw = random.Random(3)
     told = [draw.randrange(5, 260) for _ in range(20)]
     for turn in range(8):

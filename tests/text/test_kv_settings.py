@@ -8,11 +8,9 @@ import mlx.core as mx
 import pytest
 from mlx_lm.models.cache import QuantizedKVCache
 
-from lmwire_protocol import Generate, Load, RequestError
-from lmwire_worker.text import TextEngine
-from lmwire_worker.text.lane import TextLane
+from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
-from text_lanes import ask, ask_alone, choices, stock
+from text_lanes import ask, ask_alone, choices, open_lane, refusal, stock
 
 FolderOf = Callable[[str], Path]
 
@@ -39,24 +37,6 @@ class Model(nn.Module):
 """
 
 
-def load(path: Path, **fields: Any) -> TextLane:
-    engine = TextEngine()
-    engine.prepare()
-    lane = engine.open(Load(path=str(path), **fields), lambda *_: None, replace=lambda: None)
-    assert isinstance(lane, TextLane)
-    return lane
-
-
-def refusal(path: Path, **fields: Any) -> RequestError:
-    replaced = []
-    engine = TextEngine()
-    engine.prepare()
-    with pytest.raises(RequestError) as refused:
-        engine.open(Load(path=str(path), **fields), lambda *_: None, replace=lambda: replaced.append(True))
-    assert not replaced
-    return refused.value
-
-
 def greedy(folder: Path, prompt: list[int], count: int, *, group_size: int, bits: int) -> list[int]:
     """What the model gives with mlx-lm's quantised cache."""
     network = stock(folder)[0]
@@ -64,7 +44,7 @@ def greedy(folder: Path, prompt: list[int], count: int, *, group_size: int, bits
     network(mx.array([prompt[:-1]]), cache=cache)
     tokens = prompt[-1:]
     for _ in range(count):
-        tokens.append(mx.argmax(network(mx.array([tokens[-1:]]), cache=cache)[0, -1]).item())  # type: ignore[arg-type]
+        tokens.append(int(mx.argmax(network(mx.array([tokens[-1:]]), cache=cache)[0, -1])))
     return tokens[1:]
 
 
@@ -76,7 +56,7 @@ def wide(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_answers_are_those_of_mlx_lms_quantised_cache(bits: int, wide: Path) -> None:
-    lane = load(wide, kv_bits=bits)
+    lane = open_lane(wide, kv_bits=bits)
     requests = [Generate(prompt=prompt, max_tokens=20) for prompt in PROMPTS]
     wanted = [greedy(wide, prompt, 20, group_size=32, bits=bits) for prompt in PROMPTS]
     assert [answer.token_ids for answer in ask_alone(lane, *requests)] == wanted
@@ -84,7 +64,7 @@ def test_answers_are_those_of_mlx_lms_quantised_cache(bits: int, wide: Path) -> 
 
 
 def test_what_is_cached_gives_the_same_answer_again(wide: Path) -> None:
-    lane = load(wide, kv_bits=8)
+    lane = open_lane(wide, kv_bits=8)
     request = Generate(prompt=PROMPTS[2], max_tokens=20)
     first, again = ask_alone(lane, request, request)
     assert first.token_ids == again.token_ids
@@ -94,16 +74,16 @@ def test_what_is_cached_gives_the_same_answer_again(wide: Path) -> None:
 
 def test_heads_of_64_share_a_scale_among_64(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", "llama", head_dim=64, end_scale=0)
-    answer = ask(load(folder, kv_bits=4), Generate(prompt=PROMPTS[2], max_tokens=20))[0]
+    answer = ask(open_lane(folder, kv_bits=4), Generate(prompt=PROMPTS[2], max_tokens=20))[0]
     assert answer.token_ids == greedy(folder, PROMPTS[2], 20, group_size=64, bits=4)
 
 
 def test_quantised_caches_are_served_one_at_a_time(wide: Path) -> None:
-    assert load(wide, kv_bits=8).rows == 1
+    assert open_lane(wide, kv_bits=8).rows == 1
 
 
 def test_the_choices_of_one_prompt_are_those_of_prompts_alone(wide: Path) -> None:
-    lane = load(wide, kv_bits=8)
+    lane = open_lane(wide, kv_bits=8)
     fields: dict[str, Any] = {"prompt": PROMPTS[2], "max_tokens": 10, "temperature": 1.0}
     together = choices(lane, Generate(n=3, **fields), seed=5)
     alone = ask_alone(lane, *[Generate(**fields)] * 3, seeds=(5, 6, 7))
@@ -130,8 +110,8 @@ def test_kv_bits_are_refused_where_attention_computes_on_the_keys_by_itself(tmp_
 
 
 def test_the_context_is_the_models_own_or_shorter(folder_of: FolderOf) -> None:
-    assert load(folder_of("llama")).model.context_len == 4096
-    lane = load(folder_of("llama"), context_len=40)
+    assert open_lane(folder_of("llama")).model.context_len == 4096
+    lane = open_lane(folder_of("llama"), context_len=40)
     assert lane.model.context_len == 40
     answer = ask(lane, Generate(prompt=[1] * 30, ignore_eos=True))[0]
     assert (answer.generated, answer.finish_reason) == (10, "length")
@@ -141,7 +121,7 @@ def test_the_context_is_the_models_own_or_shorter(folder_of: FolderOf) -> None:
 
 
 def test_a_context_of_one_token_loads(folder_of: FolderOf) -> None:
-    assert load(folder_of("llama"), context_len=1).model.context_len == 1
+    assert open_lane(folder_of("llama"), context_len=1).model.context_len == 1
 
 
 def test_a_context_above_the_models_own_is_refused_with_the_numbers(folder_of: FolderOf) -> None:

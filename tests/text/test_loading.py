@@ -160,10 +160,16 @@ def test_a_file_is_no_folder(folder: Path) -> None:
     assert "is a file" in Loading(folder / "config.json").error.message
 
 
+def weights_bytes(folder: Path) -> int:
+    weights = mx.load(str(folder / "model.safetensors"))
+    assert isinstance(weights, dict)
+    return sum(weight.nbytes for weight in weights.values())
+
+
 def test_every_stage_tells_how_far_it_is(folder: Path) -> None:
     progress = Loading(folder).progress
     assert list(dict.fromkeys(stage for stage, *_ in progress)) == ["resolve", "read", "warm_up"]
-    size = sum(weight.nbytes for weight in dict(mx.load(str(folder / "model.safetensors"))).values())  # type: ignore[union-attr]
+    size = weights_bytes(folder)
     assert [told for told in progress if told[0] == "read"][-1] == ("read", size, size, "bytes")
     warm_up = [told for told in progress if told[0] == "warm_up"]
     assert warm_up[-1][1] == warm_up[-1][2] and warm_up[-1][3] == "steps"
@@ -207,7 +213,7 @@ def test_a_model_is_described(tmp_path: Path) -> None:
     assert (model.path, model.model_type, model.vocab_size) == (str(folder), "llama", 512)
     assert (model.layers, model.hidden_size, model.context_len) == (2, 64, 777)
     assert model.quantization == Quantization(4, 32)
-    assert model.weights_bytes == sum(weight.nbytes for weight in mx.load(str(folder / "model.safetensors")).values())  # type: ignore[union-attr]
+    assert model.weights_bytes == weights_bytes(folder)
     assert model.capabilities == ["generate", "chat", "tokenize"]
 
 

@@ -44,7 +44,7 @@ def by_mlx_lm(fields: Generate, history: list[int], logits: mx.array) -> mx.arra
         window,
     )
     for process in processors:
-        logits = process(mx.array(history), logits)  # pyright: ignore[reportArgumentType]
+        logits = process(mx.array(history), logits)
     return logits
 
 

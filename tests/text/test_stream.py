@@ -1,15 +1,17 @@
 """One choice's way from tokens to outcomes. No model: a token is a letter."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, Message, Tool
 from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
 from lmwire_worker.lane import CallPiece, Failed, Outcome, Piece
 from lmwire_worker.text.answers import Answer, Syntax
+from lmwire_worker.text.logprobs import Handle
 from lmwire_worker.text.scanner import Strings
 from lmwire_worker.text.stream import Stream
 from lmwire_worker.text.tools import FORMATS
@@ -43,7 +45,22 @@ class Thinker:
         return {"<think>": 1, "</think>": 2}
 
 
-SYNTAX = Syntax.of(Thinker(), "qwen3", FORMATS["json_tools"])  # type: ignore[arg-type]
+class Resolved(Handle):
+    """A token with a log-probability of -1."""
+
+    def __init__(self, token: int) -> None:
+        self._token = token
+
+    def resolve(self) -> tuple[int, float, list[tuple[int, float]]]:
+        return self._token, -1.0, []
+
+
+def describe(handle: Handle) -> Logprob:
+    token, logprob, _ = handle.resolve()
+    return Logprob(token, chr(token), logprob)
+
+
+SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_tools"])
 
 
 def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Stream:
@@ -64,7 +81,7 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
         answer=answer,
         stops=Strings(request.stop) if request.stop else None,
         constraint=None,
-        describe=lambda handle: handle,  # type: ignore[arg-type,return-value]
+        describe=describe,
     )
 
 
@@ -173,7 +190,7 @@ def test_log_probabilities_go_with_their_tokens() -> None:
     row = stream(logprobs=True)
     outcomes: list[Outcome] = []
     for token in map(ord, "<think>a</think>b"):
-        row.push(token, Logprob(token, chr(token), -1.0))  # type: ignore[arg-type]
+        row.push(token, Resolved(token))
         outcomes += row.take()
     for outcome in outcomes:
         if isinstance(outcome, Piece) and outcome.token_ids:

@@ -64,7 +64,7 @@ def test_replies_fill_no_more_than_their_reserve() -> None:
 
 def _write_until_full(worker: WorkerProcess, data: bytes) -> int:
     """Writes until the worker has stopped reading; returns how many bytes of whole lines it was."""
-    fd = worker.process.stdin.fileno()  # type: ignore[union-attr]
+    fd = worker.stdin.fileno()
     os.set_blocking(fd, False)
     sent, rest = 0, b""
     while True:
