@@ -2,13 +2,23 @@
 
 import os
 import time
-from typing import Protocol
+from typing import Literal, Protocol
 
-from lmwire_protocol import Command, Generation, RequestError
-from lmwire_protocol.events import Choice, Done, Error, Progress, ResultDone, Timings, Usage
+from lmwire_protocol import Command, Embed, Generation, RequestError, Transcribe
+from lmwire_protocol.events import (
+    Choice,
+    Done,
+    EmbedDone,
+    Error,
+    Progress,
+    ResultDone,
+    Timings,
+    TranscribeDone,
+    Usage,
+)
 from lmwire_protocol.limits import MAX_INT
 
-from .lane import CallPiece, Piece
+from .lane import CallPiece, Embedded, Gathering, Heard, Piece
 from .outbox import Outbox
 
 
@@ -26,6 +36,14 @@ class Voice(Protocol):
 
     def call(self, outbox: Outbox, request: "Request", piece: CallPiece) -> None:
         """Sends a piece of a tool call. Where all text is raw there is none."""
+        ...
+
+    def embedded(self, outbox: Outbox, request: "Request", outcome: Embedded) -> None:
+        """Sends a vector. The bridge asks for none."""
+        ...
+
+    def heard(self, outbox: Outbox, request: "Request", outcome: Heard) -> None:
+        """Sends a stretch of a transcript. The bridge asks for none."""
         ...
 
     def progress(self, event: Progress) -> bytes:
@@ -64,15 +82,20 @@ class Request:
         "command",
         "cut",
         "deadline",
+        "dimensions",
+        "duration_s",
         "first_token_at",
+        "gathering",
         "id",
         "key",
+        "language",
         "line_bytes",
         "progress_at",
         "prompt_tokens",
         "refusal",
         "running",
         "seed",
+        "segments",
         "started_at",
         "unfinished",
         "voice",
@@ -89,12 +112,17 @@ class Request:
         self.cut: str | None = None
         self.key = 0
         self.seed = _seed(command)
-        timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
+        timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = None if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.answers = [Answer() for _ in range(choices(command))]
-        self.unfinished = len(self.answers)
+        self.unfinished = len(command.input) if isinstance(command, Embed) else len(self.answers)
+        self.gathering: Gathering | None = None
+        self.dimensions = 0
+        self.segments = 0
+        self.duration_s = 0.0
+        self.language: str | None = None
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
@@ -103,6 +131,17 @@ class Request:
     def over(self) -> bool:
         """Whether all of a generation's answers have ended by themselves."""
         return all(answer.finish_reason is not None for answer in self.answers)
+
+    def embedding(self) -> EmbedDone:
+        """The `done` of an `embed` whose vectors are all sent."""
+        assert isinstance(self.command, Embed)
+        usage = Usage(self.prompt_tokens, cached_tokens=0, completion_tokens=0)
+        return EmbedDone(self.id, len(self.command.input), self.dimensions, usage)
+
+    def transcript(self, finish_reason: Literal["stop", "cancelled", "timeout"]) -> TranscribeDone:
+        """The `done` of a transcription that ends now."""
+        timings = self._timings(time.monotonic())
+        return TranscribeDone(self.id, finish_reason, self.duration_s, timings, self.language)
 
     def result(self, cut: str | None = None) -> ResultDone:
         """The `done` of a generation that ends now; `cut` is why, for answers that have not ended by themselves."""
@@ -131,6 +170,8 @@ class Request:
         """How a cut ends it: with what a generation has so far, and with an error where there is nothing."""
         if self.command.done is ResultDone:
             return self.result(self.cut or "cancelled")
+        if self.command.done is TranscribeDone:
+            return self.transcript("timeout" if self.cut == "timeout" else "cancelled")
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
 
     @property

@@ -9,7 +9,18 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
-from lmwire_protocol import Cache, Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
+from lmwire_protocol import (
+    Cache,
+    Chat,
+    Command,
+    Embed,
+    Generate,
+    Load,
+    RequestError,
+    Tokenize,
+    Transcribe,
+    Unload,
+)
 from lmwire_protocol.events import (
     CacheDone,
     CacheStats,
@@ -24,7 +35,22 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from .lane import CallPiece, Engine, Failed, Lane, LoadCancelled, Memory, NoRoom, Outcome, Piece, Prefilled
+from .lane import (
+    CallPiece,
+    Embedded,
+    Engine,
+    Failed,
+    Heard,
+    Lane,
+    Listened,
+    LoadCancelled,
+    Memory,
+    NoRoom,
+    Outcome,
+    Piece,
+    Prefilled,
+    Task,
+)
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
@@ -69,6 +95,8 @@ class Scheduler:
                 self._start_waiting()
             if not self._active:
                 self._activity = "idle"
+                if self._waiting:  # for images or sounds that are being read
+                    self._registry.wait_unless(lambda: self._room_made)
             elif self._outbox.full:
                 self._activity = "paused"
                 self._registry.wait_unless(lambda: not self._outbox.full)
@@ -121,14 +149,27 @@ class Scheduler:
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
-            generates = isinstance(request.command, Generation)
-            if generates and (full or not self._has_room(request)):
+            steps = isinstance(request.command, Task)
+            if not self._has_gathered(request):
+                held_back.append(request)  # others may overtake it: nobody knows how long a network takes
+            elif steps and (full or not self._has_room(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
             elif self._registry.start(request) and not self._begin(request):
                 full = True
                 held_back.append(request)
         self._waiting.extendleft(reversed(held_back))
+
+    def _has_gathered(self, request: Request) -> bool:
+        """Whether the images and sounds that a request refers to are there. Starts to read them."""
+        if request.gathering is None and self._lane is not None and isinstance(request.command, Task | Tokenize):
+            request.gathering = self._lane.gather(request.command, self._gathered)
+        return request.gathering is None or request.gathering.done
+
+    def _gathered(self) -> None:
+        """Called from another thread."""
+        self._room_made = True
+        self._registry.wake()
 
     def _has_room(self, request: Request) -> bool:
         """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
@@ -158,7 +199,7 @@ class Scheduler:
                     return self._load(request, load)
                 case Unload():
                     return UnloadDone(id=request.id, freed_bytes=self._close_lane())
-                case Generate() | Chat() as command:
+                case Generate() | Chat() | Embed() | Transcribe() as command:
                     return self._add(request, command)
                 case Tokenize() as command:
                     return self._tokenize(request, command)
@@ -174,17 +215,19 @@ class Scheduler:
             self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
-    def _add(self, request: Request, command: Generate | Chat) -> None:
+    def _add(self, request: Request, command: Task) -> None:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        gathered = request.gathering
+        admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, gathered=gathered)
+        request.gathering = None  # the pictures of a long answer would take memory all the while
         request.prompt_tokens, request.cached_tokens = admitted.prompt_tokens, admitted.cached_tokens
         self.tokens.prompt += request.prompt_tokens
         self._active[request.key] = request
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
-        tokens, text = self._lane_for(command).tokenize(command)
+        tokens, text = self._lane_for(command).tokenize(command, request.gathering)
         if not command.count_only:
             self._registry.emit([(request, Piece(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
@@ -257,6 +300,21 @@ class Scheduler:
                 generated.append((request, outcome))
             elif isinstance(outcome, Prefilled):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
+            elif isinstance(outcome, Embedded):
+                request.unfinished -= 1
+                request.prompt_tokens += outcome.prompt_tokens
+                request.dimensions = len(outcome.vector)
+                self.tokens.prompt += outcome.prompt_tokens
+                self._registry.emit_vector(request, outcome)
+                if request.unfinished == 0:
+                    over.append(request)
+            elif isinstance(outcome, Heard):
+                self._registry.emit_segment(request, outcome)
+            elif isinstance(outcome, Listened):
+                self._progress(request, "transcribe", int(outcome.done_s), int(outcome.duration_s), "seconds")
+                self._registry.listen(request, outcome)
+                if outcome.over:
+                    over.append(request)
             else:
                 self._fail(request, outcome)
         if generated:

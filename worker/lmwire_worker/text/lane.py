@@ -4,7 +4,7 @@ import copy
 import gc
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import mlx.core as mx
@@ -14,7 +14,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
+from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, Prefilled, Task
 from .admission import Admission, Room
 from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
@@ -59,7 +59,13 @@ class TextLane:
         """Since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        return None
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
+        assert isinstance(request, Generate | Chat)
         assert self._intake is not None and self._kept is not None and self._admission is not None
         streams = self._intake.streams(key, request, seed, raw=raw)
         self._kept.check(request.cache)
@@ -104,7 +110,7 @@ class TextLane:
         self._drop(key)
         return [outcome for stream in streams for outcome in stream.end(None)]
 
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
         assert self._intake is not None
         prompt = self._intake.read(request)
         return prompt.tokens, prompt.text
