@@ -65,25 +65,25 @@ def decode_image(content: bytes, policy: Policy, allowance: PixelAllowance) -> I
 
 
 def _decode(content: bytes, policy: Policy, allowance: PixelAllowance) -> "Pixels":
-    from PIL import Image as pillow
-    from PIL import ImageOps
+    import PIL.Image
+    import PIL.ImageOps
 
     try:
-        image = pillow.open(io.BytesIO(content), formats=_FORMATS)
-    except pillow.DecompressionBombError:
+        image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)
+    except PIL.Image.DecompressionBombError:
         raise Problem(f"has more pixels than the {policy.max_pixels:,} that are taken; make it smaller") from None
     except Exception:
         raise Problem(f"is no image in a format that is read, or a damaged one; send {_named(_FORMATS)}") from None
     pixels = image.width * image.height
     if pixels > policy.max_pixels:
-        size = f"{image.width:,} × {image.height:,} pixels"
+        size = f"{image.width:,} x {image.height:,} pixels"
         raise Problem(f"has {size}; at most {policy.max_pixels:,} in all are taken; make it smaller")
     allowance.take(pixels)
     try:
         if image.format != _MULTI_PICTURE and getattr(image, "is_animated", False):
             raise Problem("holds several pictures; send the one that is meant, as a file of its own")
         image.load()
-        return _in_rgb(ImageOps.exif_transpose(image))
+        return _in_rgb(PIL.ImageOps.exif_transpose(image))
     except Problem:
         raise
     except Exception as error:  # a decoder may fail at anything
@@ -92,16 +92,16 @@ def _decode(content: bytes, policy: Policy, allowance: PixelAllowance) -> "Pixel
 
 def _in_rgb(image: "Pixels") -> "Pixels":
     """On white where it is transparent: what is behind transparent pixels is often black, as is the text before it."""
-    from PIL import Image as pillow
+    import PIL.Image
 
     if image.mode.startswith("I;16"):  # Pillow's own conversion would cut all above 255
-        return pillow.fromarray((_array(image) >> 8).astype("uint8")).convert("RGB")
+        return PIL.Image.fromarray((_array(image) >> 8).astype("uint8")).convert("RGB")
     if image.mode in ("I", "F"):
         raise Problem("has pixels of 32 bits; send 8 or 16")
     if not image.has_transparency_data:
         return image.convert("RGB")
     upper = image.convert("RGBA")
-    return pillow.alpha_composite(pillow.new("RGBA", upper.size, "white"), upper).convert("RGB")
+    return PIL.Image.alpha_composite(PIL.Image.new("RGBA", upper.size, "white"), upper).convert("RGB")
 
 
 def _array(image: "Pixels") -> Any:

@@ -20,8 +20,9 @@ _FETCHERS: Final = 8
 
 
 class Gathered:
-    """The media of one request; see `lmwire_worker.lane.Gathering`. Dropped before its end, what was not begun of it
-    never is.
+    """The media of one request; see `lmwire_worker.lane.Gathering`.
+
+    When it is dropped before its end, as with a request that is cancelled, what was not begun of it never is.
 
     Args:
         count: How many there are.
