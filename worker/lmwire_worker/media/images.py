@@ -3,7 +3,6 @@
 import hashlib
 import io
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,9 +58,7 @@ def decode_image(content: bytes, policy: Policy, allowance: PixelAllowance) -> I
     except ImportError:
         problem = "Pillow is not installed, which reads images; install it with `pip install 'lmwire[vision]'`"
         raise Problem(problem, "unsupported") from None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return Image(_decode(content, policy, allowance), hashlib.sha256(content).digest())
+    return Image(_decode(content, policy, allowance), hashlib.sha256(content).digest())
 
 
 def _decode(content: bytes, policy: Policy, allowance: PixelAllowance) -> "Pixels":

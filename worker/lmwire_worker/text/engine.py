@@ -14,6 +14,7 @@ from typing import Any, Final
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..lane import Lane, LoadCancelled, Report
+from ..media import Policy
 from .disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
@@ -26,11 +27,15 @@ class TextEngine:
     Args:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
         disk: What is kept on disk of prompts and answers; None for nothing.
+        media: What may be read of images and sounds; None for what comes as data alone.
     """
 
-    def __init__(self, memory_limit: int | None = None, disk: DiskSettings | None = None) -> None:
+    def __init__(
+        self, memory_limit: int | None = None, disk: DiskSettings | None = None, media: Policy | None = None
+    ) -> None:
         self._memory_limit = memory_limit
         self._disk = disk
+        self._media = media or Policy()
         self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
         self.features = [
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
