@@ -127,7 +127,7 @@ class Embedded(Struct, gc=False):
 
 
 class Heard(Struct, gc=False):
-    """A stretch of a recording that was written down. Its text is at most 4,000 characters, and 400 words."""
+    """A stretch of a recording that was written down. Its text is at most 2,000 characters, and 200 words."""
 
     key: int
     start_s: float
