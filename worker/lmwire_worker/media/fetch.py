@@ -89,7 +89,7 @@ def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: R
         content = response.read(policy.max_bytes + 1)
         check_size(len(content), policy.max_bytes)
         if response.length:
-            raise Problem(f"ended {response.length:,} bytes early", retryable=True)
+            raise http.client.IncompleteRead(content, response.length)
         return content
 
 
