@@ -36,7 +36,7 @@ class TextEngine:
         self._memory_limit = memory_limit
         self._disk = disk
         self._media = media or Policy()
-        self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
+        self.names = [name for name in ("mlx_lm", "mlx_vlm") if importlib.util.find_spec(name)]
         self.features = [
             name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
         ]
@@ -45,7 +45,7 @@ class TextEngine:
         """The `Base` that was read last, or None: it goes with the last lane on it."""
 
     def prepare(self) -> None:
-        if not self.names:
+        if "mlx_lm" not in self.names:
             self._missing = "mlx-lm is not installed"
             return
         try:
@@ -80,23 +80,31 @@ class TextEngine:
         from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
         from .prefix_cache import open_disk
         from .resolve import find_folder
+        from .sighted import sees
         from .warm_up import warm_up
 
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report)
         config = check_folder(folder, trust_remote_code=request.trust_remote_code)
-        check_architecture(config)
+        eyes = self._eyes(request, folder, config) if sees(folder, config) else None
+        if not eyes:
+            check_architecture(config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
         draft = open_draft(request, report)
         held = self._held(folder)
-        base = held or open_base(folder, trust_remote_code=request.trust_remote_code)
+        open_model = eyes.open_base if eyes else open_base
+        base = held or open_model(folder, trust_remote_code=request.trust_remote_code)
         network = base.network()
+        if eyes:
+            eyes.open_processor(network, tokenizer)
         if adapter:
             attach(network, adapter)
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        if eyes:
+            model = replace(model, capabilities=[*model.capabilities, "images"])
         if draft:
             network = draft.beside(network, tokenizer, model.vocab_size)
             model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -111,9 +119,33 @@ class TextEngine:
         disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
-        lane = TextLane(network, tokenizer, model, room, disk)
+        sight = eyes.open(network, self._media, report) if eyes else None
+        lane = TextLane(network, tokenizer, model, room, disk, sight)
+        if eyes and not eyes.batches:
+            lane.rows = 1
         warm_up(lane, report)
         return lane
+
+    def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:
+        """What opens a model that sees; None where it can only be loaded as one that does not.
+
+        Raises:
+            RequestError: unsupported.
+        """
+        from .loading import check_architecture
+
+        if "mlx_vlm" in self.names:
+            from ..vision.eyes import Eyes, knows
+
+            if knows(config):
+                return Eyes(request, folder)
+            return None
+        try:
+            check_architecture(config)
+        except RequestError:
+            problem = f"{folder} is a model that sees, and mlx-vlm is not installed; install it with"
+            raise RequestError("unsupported", f"{problem} `pip install 'lmwire[vision]'`") from None
+        return None
 
     def _held(self, folder: Path) -> Any:
         """The folder's `Base` if it is in memory."""

@@ -45,14 +45,15 @@ class Kept:
             return None
         for stream in streams:
             stream.keeper = self._keep
-        start = self._cache.fetch(first.prompt)
+        prompt = first.named(first.prompt)
+        start = self._cache.fetch(prompt)
         if start is None:
             return None
         if start.check:
             first.check = start
             return None
         if mode == "pin":
-            self._cache.pin(first.prompt[: start.length])
+            self._cache.pin(prompt[: start.length])
         first.begun = first.prefilled = start.length
         return start.cache
 
@@ -92,13 +93,13 @@ class Kept:
 
     def _keep(self, stream: Stream, tokens: list[int], cache: RowCache) -> None:
         if stream.check is not None and len(tokens) == stream.check.length:
-            self._compare(stream.check, stream.prompt, cache)
+            self._compare(stream.check, stream, cache)
             stream.check = None
         pin = stream.request.cache == "pin" and len(tokens) <= len(stream.prompt)
-        self._cache.store(list(tokens), cache, pin=pin)
+        self._cache.store(stream.named(list(tokens)), cache, pin=pin)
 
-    def _compare(self, known: Start, prompt: list[int], cache: RowCache) -> None:
+    def _compare(self, known: Start, stream: Stream, cache: RowCache) -> None:
         """Holds what was known of a prompt against what was just computed of it."""
         computed = cache.copy(self._layout)
-        if not same_logits(self._network, prompt[known.length], known.cache, computed):
-            self._cache.quarantine(prompt[: known.length])
+        if not same_logits(self._network, stream.prompt[known.length], known.cache, computed):
+            self._cache.quarantine(stream.named(stream.prompt)[: known.length])

@@ -5,7 +5,7 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 from mlx import nn
@@ -16,13 +16,18 @@ from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, Prefilled, Task
 from .admission import Admission, Room
-from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
+from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .memory import ran_out
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream
+
+if TYPE_CHECKING:
+    from ..vision.pictures import Picture
+    from ..vision.prefill import ImagePrefill
+    from ..vision.sight import Sight
 
 ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 8
@@ -37,16 +42,23 @@ class TextLane:
         model: What is reported of it.
         room: The memory that there is.
         disk: What is kept of prompts and answers beyond the process; None for nothing.
+        sight: Of a model that sees.
     """
 
     def __init__(
-        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, room: Room, disk: Disk | None = None
+        self,
+        network: nn.Module,
+        tokenizer: TokenizerWrapper,
+        model: Model,
+        room: Room,
+        disk: Disk | None = None,
+        sight: "Sight | None" = None,
     ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network: nn.Module | None = network
-        self._intake: Intake | None = (tokens := Intake(tokenizer, model))
+        self._intake: Intake | None = (tokens := Intake(tokenizer, model, sight))
         self._kept: Kept | None = (kept := Kept(network, room.cache_bytes, tokens.ends, disk))
         self._admission: Admission | None = Admission(room, kept, self._lengths)
         self._pace = Pace()
@@ -58,31 +70,41 @@ class TextLane:
         self._restarted = False
         """Since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
+        self._sight = sight
+        self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
+        """The streams whose prompt has images that are yet to be processed, with that work."""
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
-        return None
+        return self._sight.gather(request, ready) if self._sight else None
 
     def add(
         self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
     ) -> Admitted:
         assert isinstance(request, Generate | Chat)
         assert self._intake is not None and self._kept is not None and self._admission is not None
-        streams = self._intake.streams(key, request, seed, raw=raw)
+        streams = self._intake.streams(key, request, seed, raw=raw, pictures=_pictures(gathered))
         self._kept.check(request.cache)
         first, prompt = streams[0], streams[0].prompt
         self._admission.check(len(prompt), request.max_tokens, request.n)
         start = self._kept.start(streams)
         self._requests[key] = streams
-        shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
-        for stream in streams[:1] if shared else streams:
-            borders = self._kept.borders(stream)
-            cache = copy.deepcopy(start)
-            self._enter(stream, self._batch().add(stream, prompt, cache, first.begun, borders))
-        return Admitted(len(prompt), first.begun)
+        admitted = Admitted(len(prompt), first.begun)
+        if self._sight and first.images and first.begun < first.images.end:
+            self._unseen.append((first, self._sight.prefill(first.images, prompt, start, first.begun)))
+            return admitted
+        if self._sight and first.images and start:
+            self._sight.settle(first.images, prompt, start)
+        self._begin(streams, start)
+        return admitted
 
     def step(self) -> list[Outcome]:
         if self._broken:
             return self._restart(self._broken.popleft())
+        seen = self._see() if self._unseen else []
+        return seen + self._advance() if self._by_uid else seen
+
+    def _advance(self) -> list[Outcome]:
+        """A step of the batch."""
         generator = self._batch()
         prompts = generator.prompts_in_work
         running = generator.running
@@ -112,7 +134,7 @@ class TextLane:
 
     def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
         assert self._intake is not None
-        prompt = self._intake.read(request)
+        prompt = self._intake.read(request, _pictures(gathered))
         return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
@@ -124,7 +146,7 @@ class TextLane:
 
     def clear_cache(self) -> int:
         assert self._kept is not None
-        freed = self._kept.clear()
+        freed = self._kept.clear() + (self._sight.clear() if self._sight else 0)
         mx.clear_cache()
         return freed
 
@@ -133,7 +155,9 @@ class TextLane:
         self._reset()
         if self._kept is not None:
             self._kept.close()
-        self._network = self._intake = self._kept = self._admission = None
+        if self._sight is not None:
+            self._sight.close()
+        self._network = self._intake = self._kept = self._admission = self._sight = None
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
@@ -148,6 +172,44 @@ class TextLane:
         assert self._network is not None
         self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
         self._reset()
+
+    # Prompts.
+
+    def _begin(self, streams: Sequence[Stream], start: list[Any] | None) -> None:
+        """Puts a request into the batch, with what is known of its prompt."""
+        assert self._kept is not None
+        first, prompt = streams[0], streams[0].prompt
+        shared = len(prompt) - first.begun > 1  # the other choices wait for the first one's cache
+        for stream in streams[:1] if shared else streams:
+            borders = self._kept.borders(stream)
+            cache = copy.deepcopy(start)
+            self._enter(stream, self._batch().add(stream, prompt, cache, first.begun, borders))
+
+    def _see(self) -> list[Outcome]:
+        """A piece of the work that is to be done for images, those of the oldest request first."""
+        assert self._sight is not None
+        stream, work = self._unseen[0]
+        generator = self._batch()
+        size = self._pace.slice(generator.running, 1 + generator.prompts_in_work)
+        started = time.perf_counter()
+        try:
+            tokens = work.advance(size)
+        except Exception as error:  # its cache is its own
+            self._drop(stream.key)
+            return [_failure(stream.key, error)]
+        self._pace.learn(time.perf_counter() - started, 0, tokens)
+        stream.prefilled = work.done
+        if work.done == work.end:
+            self._unseen.popleft()
+            assert stream.images is not None
+            self._sight.settle(stream.images, stream.prompt, work.cache)
+            stream.begun = work.done
+            stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
+            self._begin(self._requests[stream.key], work.cache)
+        return [Prefilled(stream.key, work.done, len(stream.prompt))]
+
+    def _unsee(self, key: int) -> None:
+        self._unseen = deque((stream, work) for stream, work in self._unseen if stream.key != key)
 
     # What a step gave.
 
@@ -199,6 +261,7 @@ class TextLane:
 
     def _drop(self, key: int) -> None:
         """Takes what is left of a request out of the batch."""
+        self._unsee(key)
         for stream in self._requests.pop(key, ()):
             if stream in self._broken:
                 self._broken.remove(stream)
@@ -266,24 +329,33 @@ class TextLane:
                 self._kept.evict(self._kept.bytes)
         elif ran_out(error) and self._requests:
             longest = self._longest()
+            self._unsee(longest)
             del self._requests[longest]
             outcomes.append(_failure(longest, error))
             self._broken.extend(stream for stream in streams if stream.key != longest)
         else:
-            outcomes += [_failure(key, error) for key in self._requests]
-            self._requests.clear()
+            for key in {stream.key for stream in streams}:
+                outcomes.append(_failure(key, error))
+                del self._requests[key]
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:
         assert self._network is not None
         stream.restart()
         try:
-            cache = prefill(self._network, stream.told)
+            cache, held = None, 0
+            if self._sight and stream.images:
+                cache, held = self._sight.refill(stream.images, stream.prompt), stream.images.end
+            cache = prefill(self._network, stream.told, cache, held)
         except Exception as error:
             self._drop(stream.key)
             return [_failure(stream.key, error)]
         self._join(self._waiting(stream.key), cache)
         return []
+
+
+def _pictures(gathered: Any) -> "Sequence[Picture]":
+    return gathered.results() if gathered is not None else ()
 
 
 def _failure(key: int, error: Exception) -> Failed:

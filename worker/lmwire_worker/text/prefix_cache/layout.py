@@ -66,6 +66,8 @@ class Layout:
         def fill(cache: Any) -> Any:
             if isinstance(cache, CacheList):
                 return CacheList(*map(fill, cache.caches))
+            if _is_derived(cache):
+                return copy.copy(cache)
             return _filled(cache, next(cut), length) if can_be_cut(cache) else next(whole)
 
         return [fill(cache) for cache in self._fresh]
@@ -80,12 +82,16 @@ class Layout:
 
 
 def parts(caches: Sequence[Any]) -> Iterator[Any]:
-    """The caches with the lists among them taken apart."""
+    """The caches with the lists among them taken apart, and without those that are worked out anew for each prompt."""
     for cache in caches:
         if isinstance(cache, CacheList):
             yield from parts(cache.caches)
-        else:
+        elif not _is_derived(cache):
             yield cache
+
+
+def _is_derived(cache: Any) -> bool:
+    return getattr(cache, "derived", False)
 
 
 def can_be_cut(cache: Any) -> bool:
