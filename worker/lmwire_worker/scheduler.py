@@ -52,12 +52,16 @@ from .lane import (
     Task,
 )
 from .log import Log
+from .media import items_of
 from .outbox import Outbox
 from .registry import Registry
 from .requests import Request, choices
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
+
+_READ_AHEAD = 16
+"""Requests that wait with their images and sounds in memory."""
 
 
 class Scheduler:
@@ -141,6 +145,7 @@ class Scheduler:
         self._room_made = False
         held_back: list[Request] = []
         full = False
+        ahead = 0
         while self._waiting:
             request = self._waiting.popleft()
             if not self._registry.holds(request):
@@ -150,7 +155,7 @@ class Scheduler:
                 held_back.append(request)
                 break
             steps = isinstance(request.command, Task)
-            if not self._has_gathered(request):
+            if not self._has_gathered(request, may_read=ahead < _READ_AHEAD):
                 held_back.append(request)  # others may overtake it: nobody knows how long a network takes
             elif steps and (full or not self._has_room(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
@@ -158,12 +163,16 @@ class Scheduler:
             elif self._registry.start(request) and not self._begin(request):
                 full = True
                 held_back.append(request)
+            ahead += request.gathering is not None
         self._waiting.extendleft(reversed(held_back))
 
-    def _has_gathered(self, request: Request) -> bool:
-        """Whether the images and sounds that a request refers to are there. Starts to read them."""
-        if request.gathering is None and self._lane is not None and isinstance(request.command, Task | Tokenize):
-            request.gathering = self._lane.gather(request.command, self._gathered)
+    def _has_gathered(self, request: Request, *, may_read: bool) -> bool:
+        """Whether the images and sounds that a request refers to are there. Starts to read them, if it may."""
+        command = request.command
+        if request.gathering is None and self._lane and isinstance(command, Task | Tokenize) and items_of(command):
+            if not may_read:
+                return False
+            request.gathering = self._lane.gather(command, self._gathered)
         return request.gathering is None or request.gathering.done
 
     def _gathered(self) -> None:

@@ -36,5 +36,5 @@ def _parts(request: Generate | Chat | Tokenize | Embed) -> Iterator[tuple[str, s
             yield f"input[{index}]", part
     elif isinstance(request, Chat | Tokenize):
         for index, message in enumerate(request.messages or ()):
-            for at, part in enumerate(message.content or ()):
+            for at, part in enumerate(message.content if isinstance(message.content, list) else ()):
                 yield f"messages[{index}].content[{at}]", part
