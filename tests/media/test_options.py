@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import prose
 from lmwire_worker.__main__ import _read_options, _settings
 from lmwire_worker.log import Log
 from lmwire_worker.media import Policy
@@ -32,6 +33,19 @@ def test_a_directory_may_be_relative_to_where_the_worker_starts(
     (tmp_path / "images").mkdir()
     monkeypatch.chdir(tmp_path)
     assert policy("--media-dir", "images").directories == (tmp_path / "images",)
+
+
+def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
+    policy = Policy()
+    (table,) = prose.tables()["Images and sounds"]
+    told = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
+    assert told == {
+        "an image or a sound, as a file": f"{policy.max_bytes // 2**20} MiB",
+        "an image": f"{policy.max_pixels:,} pixels",
+        "the images of a request together": f"{policy.max_request_pixels:,} pixels",
+        "a sound": f"{policy.max_samples:,} samples",
+        "all that an address takes, redirects included": f"{policy.fetch_seconds:g} s",
+    }
 
 
 @pytest.mark.parametrize(
