@@ -57,7 +57,7 @@ def write_embedding_model(
         **overrides: Fields of config.json.
     """
     folder.mkdir(parents=True)
-    random_model._write_tokenizer(folder, 512)
+    random_model.write_tokenizer(folder, 512)
     config = {"model_type": family, **FAMILIES[family], **overrides}
     (folder / "config.json").write_text(json.dumps(config))
     _write_weights(folder, config, _MODULES.get(family, family))

@@ -19,6 +19,7 @@ from .disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
+LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
 
 
 class TextEngine:
@@ -36,9 +37,9 @@ class TextEngine:
         self._memory_limit = memory_limit
         self._disk = disk
         self._media = media or Policy()
-        self.names = [name for name in ("mlx_lm", "mlx_vlm") if importlib.util.find_spec(name)]
+        self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
-            name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
+            name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
         ]
         self._missing: str | None = None
         self._base: Callable[[], Any] = lambda: None
@@ -69,23 +70,44 @@ class TextEngine:
         raise failure
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
+        """Finds out what kind of model it is, and opens it as that."""
+        from ..embeddings import is_embedding_model
+        from ..speech import is_speech_model
+        from .checks import check_folder, read_json
+        from .resolve import find_folder
+
+        report("resolve", 0, None, "steps")
+        folder = find_folder(request.path, report)
+        config = read_json(folder / "config.json")
+        if is_speech_model(config):
+            self._need("mlx_audio", f"{folder} is a model that writes down speech")
+            from ..speech import open_speech
+
+            return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
+        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
+        if is_embedding_model(folder, config):
+            self._need("mlx_vlm", f"{folder} is a model that makes vectors")
+            from ..embeddings import open_embeddings
+
+            return open_embeddings(request, folder, config, report, give_up, self._memory_limit)
+        return self._open_text(request, folder, config, report, give_up)
+
+    def _open_text(
+        self, request: Load, folder: Path, config: dict[str, Any], report: Report, give_up: Callable[[], None]
+    ) -> Lane:
+        """A model that answers in text, whether it sees or not."""
         from . import memory
         from .adapters import attach, find_adapter
         from .admission import Room, check_load
-        from .checks import check_folder
         from .draft import open_draft
         from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
         from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
         from .prefix_cache import open_disk
-        from .resolve import find_folder
         from .sighted import sees
         from .warm_up import warm_up
 
-        report("resolve", 0, None, "steps")
-        folder = find_folder(request.path, report)
-        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
         eyes = self._eyes(request, folder, config) if sees(folder, config) else None
         if not eyes:
             check_architecture(config)
@@ -137,20 +159,29 @@ class TextEngine:
         if "mlx_vlm" in self.names:
             from ..vision.eyes import Eyes, knows
 
-            if knows(config):
-                return Eyes(request, folder)
-            return None
+            return Eyes(request, folder) if knows(config) else None
         try:
             check_architecture(config)
         except RequestError:
-            problem = f"{folder} is a model that sees, and mlx-vlm is not installed; install it with"
-            raise RequestError("unsupported", f"{problem} `pip install 'lmwire[vision]'`") from None
+            self._need("mlx_vlm", f"{folder} is a model that sees")
         return None
+
+    def _need(self, library: str, why: str) -> None:
+        if library not in self.names:
+            problem = f"{why}, and {library.replace('_', '-')} is not installed"
+            raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
 
     def _held(self, folder: Path) -> Any:
         """The folder's `Base` if it is in memory."""
         base = self._base()
         return base if base and base.is_of(folder) else None
+
+
+def _library_of(feature: str) -> str | None:
+    """What has to be installed for it, besides what every engine needs."""
+    if feature.endswith(".format"):
+        return "llguidance"
+    return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
 
 
 def _row_cost(network: Any, folder: Path) -> Any:
