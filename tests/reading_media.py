@@ -2,8 +2,10 @@
 
 import base64
 import io
+import struct
 import threading
 import wave
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,22 @@ def encoded(image: PIL.Image.Image, format: str = "PNG", **options: Any) -> byte
     file = io.BytesIO()
     image.save(file, format, **options)
     return file.getvalue()
+
+
+def animated(format: str) -> bytes:
+    """A file of two pictures."""
+    return encoded(picture(), format, save_all=True, append_images=[picture(color="blue")], duration=100)
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG of a few bytes that says that it is so large."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"")
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def wav(samples: Any, rate: int = 16_000, channels: int = 1) -> bytes:

@@ -1,8 +1,6 @@
 """Images: what comes of those that can be read, and what is said of those that cannot."""
 
 import random
-import struct
-import zlib
 from typing import Any
 
 import PIL.Image
@@ -12,23 +10,9 @@ from lmwire_protocol import Media
 from lmwire_worker.media import Image, Policy
 from lmwire_worker.media.images import PixelAllowance, decode_image
 from lmwire_worker.media.problem import Problem
-from reading_media import encoded, in_base64, picture, read_all, read_image, refusal
+from reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def bomb(width: int, height: int) -> bytes:
-    """A PNG of a few bytes that says it is so large."""
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-
-
-def animated(format: str) -> bytes:
-    return encoded(picture(), format, save_all=True, append_images=[picture(color="blue")], duration=100)
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
