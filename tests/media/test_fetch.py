@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from lmwire_worker.media import Policy
 from lmwire_worker.media.addresses import is_public, public_addresses
 from lmwire_worker.media.fetch import fetch
 from lmwire_worker.media.problem import Problem
-from reading_media import refusal
+from reading_media import SECONDS, refusal
 
 NOT_PUBLIC = "is no public host"
 
@@ -101,6 +102,18 @@ def test_what_takes_too_long_is_given_up(server: ImageHost, path: str) -> None:
     refused = problem(server.url(path), fetch_seconds=0.2)
     assert "took longer than the 0.2 s that there are" in str(refused)
     assert refused.retryable
+
+
+def test_a_name_that_nobody_resolves_is_given_up(server: ImageHost) -> None:
+    answered = threading.Event()
+
+    def never(host: str, port: int) -> list[str]:
+        answered.wait(SECONDS)
+        return ["127.0.0.1"]
+
+    with pytest.raises(Problem, match=r"took longer than the 0\.2 s that there are"):
+        fetch(server.url("/image.png"), "image", Policy(urls=True, fetch_seconds=0.2), never)
+    answered.set()
 
 
 def test_a_host_that_is_not_there_may_be_there_later(server: ImageHost) -> None:

@@ -10,6 +10,7 @@ import string
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Self
@@ -75,7 +76,7 @@ class _Target:
 
 def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: Resolve) -> bytes | str:
     """The file, or where else it is."""
-    with _connected(target, resolve(target.host, target.port), ends_at) as connection:
+    with _connected(target, _addresses(target, ends_at, resolve), ends_at) as connection:
         connection.request("GET", target.path, headers={"User-Agent": f"lmwire/{__version__}"})
         response = connection.getresponse()
         location = response.getheader("Location")
@@ -91,6 +92,20 @@ def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: R
         if response.length:
             raise http.client.IncompleteRead(content, response.length)
         return content
+
+
+def _addresses(target: _Target, ends_at: float, resolve: Resolve) -> list[str]:
+    """Asks in a thread that can be left behind: resolvers have a patience of their own."""
+    found: Future[list[str]] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(resolve(target.host, target.port))
+        except Exception as error:
+            found.set_exception(error)
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    return found.result(_left(ends_at))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from lmwire_protocol import RequestError
@@ -74,8 +75,6 @@ class Reader:
     """
 
     def __init__(self, policy: Policy) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # a worker that reads no media starts without it
-
         self._policy = policy
         self._decoders = ThreadPoolExecutor(_DECODERS, "media")
         self._fetchers = ThreadPoolExecutor(_FETCHERS, "fetch")

@@ -17,7 +17,7 @@ def read_source(item: Item, policy: Policy) -> bytes:
     elif media.path is not None:
         content = read_file(media.path, policy)
     else:
-        from .fetch import fetch  # brings the network's modules, which few requests need
+        from .fetch import fetch  # with the network's modules, which few need
 
         assert media.url is not None
         content = fetch(media.url, item.kind, policy)
