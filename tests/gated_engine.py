@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
+from lmwire_protocol import Generate, Load, RequestError, Tokenize
 from lmwire_protocol.events import Token
-from lmwire_worker.lane import Admitted, Failed, Memory, Model, NoRoom, Outcome, Piece, Report
+from lmwire_worker.lane import Admitted, Failed, Gathering, Memory, Model, NoRoom, Outcome, Piece, Report, Task
 from lmwire_worker.log import Log
+from lmwire_worker.media import items_of
 from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.scheduler import Scheduler
@@ -101,23 +102,46 @@ class Events(Outbox):
         return events
 
 
+class GatedGathering:
+    """Is done when it is told to be."""
+
+    def __init__(self, ready: Callable[[], None]) -> None:
+        self._ready = ready
+        self.done = False
+
+    def finish(self) -> None:
+        self.done = True
+        self._ready()
+
+
 class GatedLane:
     """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
 
     rows = ROWS
-    model = Model("gated", "gated", 100, 0, 0, 100, 0, ["generate"])
+    model = Model("gated", "gated", 100, 0, 0, 100, 0, ["generate", "chat"])
 
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
         self._held: list[int] = []
+        self.gatherings: dict[str, GatedGathering] = {}
+        """By the first image's data."""
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
-        assert isinstance(request, Generate) and isinstance(request.prompt, str)
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> GatedGathering | None:
+        name = items_of(request)[0].media.data
+        assert name is not None
+        return self.gatherings.setdefault(name, GatedGathering(ready))
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
+        name = request.prompt if isinstance(request, Generate) else items_of(request)[0].media.data
+        assert isinstance(name, str)
+        assert gathered is self.gatherings.get(name) and (gathered is None or gathered.done)
         assert len(self._held) < ROWS
-        if self._held and request.prompt.endswith(LARGE):
+        if self._held and name.endswith(LARGE):
             raise NoRoom
-        self._started(request.prompt)
+        self._started(name)
         self._held.append(key)
         return Admitted(1)
 
@@ -134,7 +158,7 @@ class GatedLane:
         self._held.remove(key)
         return [Piece(key, "held back", [])]
 
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
         raise AssertionError("is not asked for")
 
     def memory(self) -> Memory:
@@ -160,6 +184,7 @@ class GatedEngine:
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
+        self.lane: GatedLane | None = None
 
     def prepare(self) -> None:
         pass
@@ -174,7 +199,8 @@ class GatedEngine:
             else:
                 raise RequestError("bad_model", "as ordered")
         replace()
-        return GatedLane(self._gate, self._started)
+        self.lane = GatedLane(self._gate, self._started)
+        return self.lane
 
 
 class Bystander(Watcher):
@@ -214,7 +240,7 @@ class GatedWorker:
         self._gate = Gate()
         self.events = Events()
         self.registry = GatedRegistry(self.events, self._gate)
-        engine, log = GatedEngine(self._gate, started), Silence()
+        self._engine, log = (engine := GatedEngine(self._gate, started)), Silence()
         self._scheduler = Scheduler(self.registry, self.events, engine, log)
         self.session = Session(
             self.registry, self.events, self._scheduler, Bystander(), engine.names, (), log, self.registry.drain
@@ -226,6 +252,12 @@ class GatedWorker:
     def order(self, order: str) -> None:
         """Lets the engine go on to where it stops next."""
         self.engine = self._gate.order(order)
+
+    @property
+    def gatherings(self) -> dict[str, GatedGathering]:
+        """Of the lane that was opened last."""
+        assert self._engine.lane
+        return self._engine.lane.gatherings
 
     def _run(self) -> None:
         try:

@@ -1,5 +1,6 @@
 """Drives text lanes as the scheduler does, and asks mlx-lm for what they should give."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,12 +10,14 @@ from typing import Any
 import mlx_lm
 import pytest
 
-from lmwire_protocol import Chat, Generate, Load, Message, RequestError
+from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
-from lmwire_worker.lane import CallPiece, Failed, Outcome, Prefilled
+from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
 from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 
+SECONDS = 30.0
+"""How long reading images may take before a test fails."""
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 
@@ -66,7 +69,7 @@ class Driver:
         return set(self._unfinished)
 
     def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
-        self.lane.add(key, request, seed, raw=raw)
+        self.lane.add(key, request, seed, raw=raw, gathered=gather(self.lane, request))
         self.choices[key] = [Answer() for _ in range(request.n)]
         self._unfinished[key] = request.n
 
@@ -100,6 +103,7 @@ class Driver:
         elif isinstance(outcome, CallPiece):
             self._take_call(choices[outcome.choice], outcome)
         else:
+            assert isinstance(outcome, Piece)
             answer = choices[outcome.choice]
             assert answer.finish_reason is None, "a piece after the choice's end"
             answer.parts.append(outcome.text)
@@ -125,6 +129,14 @@ class Driver:
         assert call.complete is None, "a piece after the call's end"
         call.arguments += piece.arguments
         call.complete = piece.complete
+
+
+def gather(lane: TextLane, request: Generate | Chat | Tokenize) -> Gathering | None:
+    """A request's images, read."""
+    there = threading.Event()
+    gathering = lane.gather(request, there.set)
+    assert gathering is None or there.wait(SECONDS)
+    return gathering
 
 
 def ask(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:

@@ -11,6 +11,7 @@ from .commands import (
     Cancel,
     Chat,
     Command,
+    Embed,
     Generate,
     Generation,
     Hello,
@@ -20,10 +21,11 @@ from .commands import (
     Quit,
     Stats,
     Tokenize,
+    Transcribe,
     Unload,
 )
 from .decoding import decode_command, decode_object, recover_id, usable_id
-from .encoding import clip, encode_calls, encode_command, encode_event, encode_tokens, error_event
+from .encoding import clip, encode_calls, encode_command, encode_embedding, encode_event, encode_tokens, error_event
 from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
 from .features import FEATURES
 from .formats import (
@@ -63,6 +65,7 @@ __all__ = [
     "Chat",
     "ChoiceFormat",
     "Command",
+    "Embed",
     "Format",
     "Function",
     "Generate",
@@ -88,6 +91,7 @@ __all__ = [
     "TextPart",
     "Tokenize",
     "Tool",
+    "Transcribe",
     "Unload",
     "__version__",
     "clip",
@@ -95,6 +99,7 @@ __all__ = [
     "decode_object",
     "encode_calls",
     "encode_command",
+    "encode_embedding",
     "encode_event",
     "encode_tokens",
     "error_event",

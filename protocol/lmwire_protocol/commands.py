@@ -13,16 +13,18 @@ from .formats import Format
 from .framing import json_bytes
 from .limits import (
     CLIENT_BYTES,
+    INPUTS,
     LOGIT_BIASES,
     MAX_INT,
     PROTOCOL_VERSION,
+    SPEECH_PROMPT_BYTES,
     STOP_BYTES,
     STOP_STRINGS,
     STOP_TOLD_BYTES,
     TOOLS,
     TOP_LOGPROBS,
 )
-from .messages import Message, NamedTool, Tool
+from .messages import ImagePart, Media, Message, NamedTool, TextPart, Tool
 
 NonNegative = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
@@ -259,6 +261,48 @@ class Tokenize(Command, frozen=True):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
 
 
+class Embed(Command, frozen=True):
+    """Turns each input into a vector whose direction stands for its meaning."""
+
+    name = "embed"
+    done = events.EmbedDone
+    streams = (events.Embedding,)
+
+    input: Annotated[list[str | TextPart | ImagePart], Meta(min_length=1, max_length=INPUTS)]
+    """Texts, and images where the model takes them; each gets a vector of its own."""
+    normalize: bool = True
+    """Scale each vector to length 1."""
+    dimensions: Positive | None = None
+    """Keep only so many of the first numbers of each vector; all when absent, and not above those."""
+    encoding: Literal["base64", "float"] = "base64"
+    """How the numbers are written: as base64 of little-endian float32, or as JSON numbers."""
+
+
+class Transcribe(Command, frozen=True):
+    """Writes down what is said in a recording."""
+
+    name = "transcribe"
+    done = events.TranscribeDone
+    streams = (events.Progress, events.Segment)
+
+    audio: Media
+    """The recording."""
+    language: Annotated[str, Meta(min_length=2, max_length=32)] | None = None
+    """What is spoken, as `en` or `english`; the model finds out when absent."""
+    prompt: Annotated[str, Meta(extra_json_schema={"maxLength": SPEECH_PROMPT_BYTES})] = ""
+    """What was said before, or names as they are to be spelt; at most 4,096 bytes."""
+    temperature: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """0 takes the most probable words."""
+    words: bool = False
+    """Tell each word's time as well."""
+    timeout_ms: Positive | None = None
+    """End with what there is so long after the request was read, waiting included."""
+
+    def __post_init__(self) -> None:
+        if len(self.prompt.encode()) > SPEECH_PROMPT_BYTES:
+            raise ValueError(f"prompt: must be a string of 0 to {SPEECH_PROMPT_BYTES:,} bytes")
+
+
 class Cache(Command, frozen=True):
     """Changes what is kept of earlier prompts and answers."""
 
@@ -322,6 +366,21 @@ class Quit(Command, frozen=True):
 
 COMMANDS: Final[dict[str, type[Command]]] = {
     command.name: command
-    for command in (Hello, Load, Unload, Generate, Chat, Tokenize, Cache, Info, Cancel, Ping, Stats, Quit)
+    for command in (
+        Hello,
+        Load,
+        Unload,
+        Generate,
+        Chat,
+        Tokenize,
+        Embed,
+        Transcribe,
+        Cache,
+        Info,
+        Cancel,
+        Ping,
+        Stats,
+        Quit,
+    )
 }
 """Every command by the value of `cmd`."""

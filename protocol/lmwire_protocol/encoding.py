@@ -1,6 +1,9 @@
 """Commands and events to lines. Every event line stays under `LINE_OUT_BYTES`, whatever it carries."""
 
+import base64
 import math
+import sys
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,9 +11,9 @@ import msgspec
 
 from .commands import Command
 from .errors import RequestError
-from .events import Error, Event, Logprob, Token, ToolCall
+from .events import Embedding, Error, Event, Logprob, Token, ToolCall
 from .framing import escape_separators
-from .limits import ERROR_BYTES, TOKEN_IDS
+from .limits import EMBEDDING_VALUES, ERROR_BYTES, TOKEN_IDS
 
 _encode = msgspec.json.Encoder().encode
 
@@ -80,6 +83,23 @@ def encode_calls(call: ToolCall) -> bytes:
         lines.append(encode_event(msgspec.structs.replace(call, arguments=piece, complete=None)))
         call = ToolCall(id=call.id, choice=call.choice, index=call.index, arguments=rest, complete=call.complete)
     return b"".join([*lines, encode_event(call)])
+
+
+def encode_embedding(id: str, index: int, vector: "array[float]", *, numbers: bool) -> bytes:
+    """Embedding events as lines: one, or as many as the limits make of the vector, which holds float32 ("f")."""
+    lines: list[bytes] = []
+    for offset in range(0, len(vector), EMBEDDING_VALUES):
+        piece = vector[offset : offset + EMBEDDING_VALUES]
+        values = piece.tolist() if numbers else base64.b64encode(_little_endian(piece)).decode()
+        lines.append(encode_event(Embedding(id=id, index=index, offset=offset, dims=len(vector), embedding=values)))
+    return b"".join(lines)
+
+
+def _little_endian(values: "array[float]") -> bytes:
+    if sys.byteorder == "big":
+        values = array("f", values)
+        values.byteswap()
+    return values.tobytes()
 
 
 def _fit(logprobs: Sequence[Logprob]) -> tuple[int, int]:

@@ -11,13 +11,15 @@ from .limits import TOKEN_IDS
 
 Count = Annotated[int, Meta(ge=0)]
 Milliseconds = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0)]
+"""Within a recording."""
 
 
 class Event(Struct, omit_defaults=True, tag_field="event"):
     """What all events share."""
 
 
-Stage = Literal["resolve", "download", "read", "warm_up", "prefill"]
+Stage = Literal["resolve", "download", "read", "warm_up", "prefill", "transcribe"]
 Unit = Literal["bytes", "tokens", "steps", "seconds"]
 
 
@@ -84,6 +86,41 @@ class ToolCall(Event, tag="tool_call", kw_only=True):
     """The next piece of the arguments' JSON text."""
     complete: bool | None = None
     """In its last event: whether the call is whole. If not, discard it: its raw text follows as token events."""
+
+
+class Embedding(Event, tag="embedding", kw_only=True):
+    """An input's vector, or a piece of one; it is whole when offset and the piece's numbers come to dims."""
+
+    id: str
+    index: Count
+    """Which of `input` it belongs to."""
+    offset: Count = 0
+    """Where in the vector the piece begins."""
+    dims: Count
+    """The numbers of the whole vector."""
+    embedding: str | list[float]
+    """Base64 of little-endian float32, or numbers; at most 2,048 of them."""
+
+
+class Word(Struct):
+    """A word that was said."""
+
+    text: str
+    """As it stands in the segment's text, white space included."""
+    start_s: Seconds
+    end_s: Seconds
+
+
+class Segment(Event, tag="segment", kw_only=True):
+    """A stretch of a recording, and what is said in it. The texts of all, joined, are the transcript."""
+
+    id: str
+    index: Count
+    start_s: Seconds
+    end_s: Seconds
+    text: str
+    words: list[Word] | None = None
+    """When asked for."""
 
 
 class Error(Event, tag="error", kw_only=True):
@@ -239,6 +276,28 @@ class TokenizeDone(Done, tag="done"):
     """Tokens."""
 
 
+class EmbedDone(Done, tag="done"):
+    """The reply to `embed`."""
+
+    count: Count
+    """Vectors."""
+    dimensions: Count
+    """The numbers of each."""
+    usage: Usage
+
+
+class TranscribeDone(Done, tag="done"):
+    """The reply to `transcribe`."""
+
+    finish_reason: Literal["stop", "cancelled", "timeout"]
+    """`stop`: the recording's end was reached."""
+    duration_s: Seconds
+    """Of the recording; 0 when it ended before that was known."""
+    timings: Timings
+    language: str | None = None
+    """What is spoken, as a code like `en`; absent when the model does not tell."""
+
+
 class CacheDone(Done, tag="done"):
     """The reply to `cache`."""
 
@@ -339,6 +398,8 @@ EVENTS: Final[dict[str, type[Event]]] = {
     "progress": Progress,
     "token": Token,
     "tool_call": ToolCall,
+    "embedding": Embedding,
+    "segment": Segment,
     "error": Error,
     "done": Done,
 }

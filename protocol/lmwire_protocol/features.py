@@ -44,6 +44,8 @@ _LOAD: Final = ("adapter_path", "draft_path", "context_len", "kv_bits", "force")
 
 FEATURES: Final = (
     "tokenize",
+    "embed",
+    "transcribe",
     "cache",
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),

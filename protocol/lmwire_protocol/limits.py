@@ -67,6 +67,15 @@ TOP_LOGPROBS = 20
 LOGPROB_CHARACTERS = 256
 """A token's text among log-probabilities; a longer one is cut, a count of characters."""
 
+INPUTS = 2048
+"""Texts and images of one `embed`, a count."""
+
+EMBEDDING_VALUES = 2048
+"""Numbers of one embedding in one event, a count; more continue in the next event."""
+
+SPEECH_PROMPT_BYTES = 4 * 1024
+"""`transcribe`'s `prompt`."""
+
 BANNER_BYTES = 64 * 1024
 """Lines that are no JSON objects which a client skips before the reply to its `hello` (login banners)."""
 

@@ -27,7 +27,8 @@ from .errors import CLIENT_CODES, CODES, EXIT_CODES
 
 _DIRECTORY = Path("protocol/schema/v1")
 _DONE_FORMS: Final = tuple(dict.fromkeys(command.done for command in COMMANDS.values()))
-_EVENTS: Final = (events.Progress, events.Token, events.ToolCall, *_DONE_FORMS, events.Error)
+_STREAMED: Final = (events.Progress, events.Token, events.ToolCall, events.Embedding, events.Segment)
+_EVENTS: Final = (*_STREAMED, *_DONE_FORMS, events.Error)
 _MODULES: Final = (commands, messages, formats, events)
 _ID: Final = {"type": "string", "minLength": 1, "maxLength": limits.ID_BYTES}
 _ABOUT: Final = (

@@ -67,6 +67,21 @@ def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
     }
 
 
+def test_images_go_along_with_the_prompt(tmp_path: Path) -> None:
+    for name in ("one.png", "two.png"):
+        (tmp_path / name).write_text(name)
+    options = [option for name in ("one.png", "two.png") for option in ("--image", str(tmp_path / name))]
+    request = json.loads(lmwire(*ECHO, *options).stdout)
+    images = [{"type": "image", "media": {"data": data}} for data in ("b25lLnBuZw==", "dHdvLnBuZw==")]
+    assert request["messages"] == [{"role": "user", "content": [*images, {"type": "text", "text": "Hi"}]}]
+
+
+def test_an_image_that_is_not_there_is_named(tmp_path: Path) -> None:
+    result = lmwire(*ECHO, "--image", str(tmp_path / "none.png"))
+    assert (result.returncode, result.stdout) == (USAGE, "")
+    assert f"--image: {tmp_path / 'none.png'}: No such file" in result.stderr
+
+
 def test_options_reach_the_load() -> None:
     options = ["--context-len", "5", "--force", "--truncate", "left", "--max-tokens", "2"]
     assert lmwire(*MOCK, *options, "-p", "a b c d e f ").stdout == "d e \n"

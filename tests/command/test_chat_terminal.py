@@ -42,6 +42,23 @@ def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
         assert terminal.wait() == 0
 
 
+def test_an_image_can_be_shown_in_the_middle_of_it(tmp_path: Path) -> None:
+    (tmp_path / "an image.png").write_text("image")
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"/image {tmp_path / 'none.png'}{ENTER}")
+        terminal.read_until("none.png: No such file")
+        terminal.read_until("> ")
+        terminal.type(f"/image {tmp_path / 'an image.png'}{ENTER}")
+        terminal.read_until("It goes with what you say next.")
+        terminal.read_until("> ")
+        terminal.type(f"see{ENTER}")
+        terminal.read_until("aW1hZ2U=")
+        terminal.read_until("> ")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
+
+
 def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until("> ")

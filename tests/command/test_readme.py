@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from lmwire_command import REPOSITORY
 from worker_process import SECONDS
@@ -16,8 +17,8 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def run(example: str, prompt: str) -> str:
-    command = [sys.executable, f"examples/{example}", "builtin:tiny", prompt]
+def run(example: str, *arguments: str) -> str:
+    command = [sys.executable, f"examples/{example}", "builtin:tiny", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
@@ -42,6 +43,15 @@ def test_the_tools_example_calls_and_tells_what_came_of_it() -> None:
 def test_the_json_example_prints_what_the_schema_asks_for() -> None:
     person = ast.literal_eval(run("python_json.py", "Ada is 36 years old. Give me JSON with name and age."))
     assert (set(person), type(person["name"]), type(person["age"])) == ({"name", "age"}, str, int)
+
+
+def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
+    images = [str(tmp_path / f"{number}.png") for number in range(1, 6)]
+    for image in images:
+        Path(image).write_bytes(b"an image; the built-in model is told that there is one")
+    told = run("python_images.py", "Who are you?", *images)
+    answered = re.fullmatch(f"{', '.join(images[:4])}:\n(.+)\n{images[4]}:\n(.+)\n", told, flags=re.DOTALL)
+    assert answered and answered[1].strip() and answered[2].strip()
 
 
 def test_the_shell_example_answers_as_shown() -> None:

@@ -32,6 +32,23 @@ def test_forgetting_keeps_the_system_message(talk: Talk, capsys: pytest.CaptureF
     assert answer(talk, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
+def test_an_image_goes_with_the_next_prompt_and_stays_in_the_conversation(
+    talk: Talk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = lmwire.image_part(b"image")
+    talk.attach(image)
+    shown = [image, {"type": "text", "text": "one"}]
+    first = f"(system: Be brief., user: {shown})"
+    assert answer(talk, "one", capsys) == f"{first}\n"
+    assert answer(talk, "two", capsys) == f"(system: Be brief., user: {shown}, assistant: {first}, user: two)\n"
+
+
+def test_forgetting_takes_back_what_was_attached(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+    talk.attach(lmwire.image_part(b"image"))
+    talk.forget()
+    assert answer(talk, "one", capsys) == "(system: Be brief., user: one)\n"
+
+
 def test_a_refused_turn_leaves_no_trace(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(lmwire.RequestFailed):
         talk.answer("refuse")

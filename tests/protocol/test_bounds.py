@@ -19,6 +19,7 @@ PARTS = [
     {"type": "text", "text": "a"},
     *({"type": kind, "media": media} for kind in ("image", "audio") for media in MEDIA),
 ]
+EMBEDDED = [part for part in PARTS if part["type"] != "audio"]
 FORMATS = [
     {"type": "json_object"},
     {"type": "json_schema", "schema": {}},
@@ -94,6 +95,13 @@ BASES: dict[str, list[dict[str, Any]]] = {
         *({"messages": MESSAGES, **CHAT, "format": form, "tool_choice": {"name": "look"}} for form in FORMATS),
     ],
     "tokenize": [{"prompt": "a", "count_only": True}, {"messages": MESSAGES, **TEMPLATE}],
+    "embed": [
+        {"input": ["a", *EMBEDDED], "normalize": True, "dimensions": 1, "encoding": "float"},
+    ],
+    "transcribe": [
+        {"audio": media, "language": "en", "prompt": "a", "temperature": 0, "words": True, "timeout_ms": 1}
+        for media in MEDIA
+    ],
     "cache": [{"action": "clear"}],
     "info": [{}],
     "cancel": [{"target": "a"}, {"all": True}],

@@ -1,6 +1,8 @@
 """What a worker and a client write: short lines, whole text, `id` first."""
 
+import base64
 import json
+from array import array
 from typing import Any
 
 import msgspec
@@ -24,6 +26,7 @@ from lmwire_protocol import (
     decode_object,
     encode_calls,
     encode_command,
+    encode_embedding,
     encode_event,
     encode_tokens,
     error_event,
@@ -123,6 +126,33 @@ def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments:
     assert "".join(piece.arguments for piece in pieces) == arguments
     assert [piece.complete for piece in pieces] == [*[None] * (len(pieces) - 1), True]
     assert [(piece.call_id, piece.name) for piece in pieces] == [("c", "look"), *[(None, None)] * (len(pieces) - 1)]
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("size", [1, 2048, 2049, 8192])
+def test_a_vectors_pieces_come_in_order_in_lines_that_are_short(size: int, numbers: bool) -> None:
+    vector = array("f", [-1.2345678e-38 / (at + 1) for at in range(size)])
+    lines = encode_embedding("\x01" * 128, 2047, vector, numbers=numbers).splitlines(keepends=True)
+    pieces = [msgspec.json.decode(line, type=events.Embedding) for line in lines]
+    assert max(map(len, lines)) < limits.LINE_OUT_BYTES
+    assert {(piece.index, piece.dims) for piece in pieces} == {(2047, size)}
+    held = array("f")
+    for piece in pieces:
+        assert piece.offset == len(held)
+        assert isinstance(piece.embedding, list) == numbers
+        if isinstance(piece.embedding, str):
+            held.frombytes(base64.b64decode(piece.embedding))
+        else:
+            held.extend(piece.embedding)
+    assert held == vector
+
+
+def test_the_longest_segment_with_the_most_words_is_a_line() -> None:
+    longest = events.Word("\x01" * 10, 12345.67, 12345.67)
+    segment = events.Segment(
+        id="\x01" * 128, index=99_999, start_s=1e4 / 3, end_s=1e4 / 3, text="\u2028" * 2000, words=[longest] * 200
+    )
+    assert len(encode_event(segment)) < limits.LINE_OUT_BYTES
 
 
 def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:

@@ -168,7 +168,7 @@ def command_tables() -> list[Any]:
 
 
 def event_tables() -> list[Any]:
-    tags = ("progress", "token", "tool_call", "error")
+    tags = ("progress", "token", "tool_call", "embedding", "segment", "error")
     cases = [pytest.param(tag, described(events.EVENTS[tag]), id=tag) for tag in tags]
     for name, command in COMMANDS.items():
         fields = described(command.done)
@@ -260,6 +260,7 @@ def test_the_limits_agree() -> None:
         "text of one `token` event, in its JSON form": f"{limits.TEXT_BYTES // kib} KiB",
         "arguments of one `tool_call` event, in their JSON form": f"{limits.TEXT_BYTES // kib} KiB",
         "token ids of one `token` event": f"{limits.TOKEN_IDS:,}",
+        "numbers of one `embedding` event": f"{limits.EMBEDDING_VALUES:,}",
         "an error's sentence, in its JSON form": f"{limits.ERROR_BYTES // kib} KiB",
         "progress events": "10 a second for one request",
     }

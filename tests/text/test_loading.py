@@ -1,6 +1,7 @@
 """Loading: what is wrong is found before the model of before is given up, and nothing stays behind."""
 
 import gc
+import importlib.util
 import json
 import resource
 import shutil
@@ -258,12 +259,13 @@ def test_the_limit_of_open_files_is_not_lowered() -> None:
 def test_the_engine_is_known_without_importing_the_library() -> None:
     code = (
         "import sys; from lmwire_worker.text import TextEngine; print(TextEngine().names,"
-        "[name for name in ('mlx', 'mlx_lm', 'numpy', 'huggingface_hub') if name in sys.modules])"
+        "[name for name in ('mlx', 'mlx_lm', 'mlx_vlm', 'PIL', 'numpy', 'huggingface_hub') if name in sys.modules])"
     )
     output = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, timeout=SECONDS, text=True
     ).stdout
-    assert output == "['mlx_lm'] []\n"
+    installed = [name for name in ("mlx_lm", "mlx_vlm", "mlx_audio") if importlib.util.find_spec(name)]
+    assert output == f"{installed} []\n"
 
 
 def test_without_the_library_a_load_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,14 +125,14 @@ def write_model(
     config = {"model_type": family, **FAMILIES[family], "vocab_size": vocab_size, **overrides}
     recipe = {"config": dict(config), "dtype": dtype, "quantize": quantize, "printable": printable}
     recipe |= {"end_scale": end_scale, "seed": seed, "source": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
-    if not _begin(folder, recipe):
+    if not begin(folder, recipe):
         return folder
-    vocabulary = _write_tokenizer(folder, vocab_size)
+    vocabulary = write_tokenizer(folder, vocab_size)
     config["eos_token_id"] = vocabulary[END_OF_TURN]
     silent = [token_id for text, token_id in vocabulary.items() if printable and not _is_printable(text)]
     scales = dict.fromkeys(silent, 0.1) | {vocabulary[END_OF_TURN]: end_scale}
     _write_weights(folder, config, scales, dtype=dtype, quantize=quantize, seed=seed)
-    return _finish(folder, recipe)
+    return finish(folder, recipe)
 
 
 def write_custom_model(folder: Path, source: str, **config: Any) -> Path:
@@ -143,23 +143,23 @@ def write_custom_model(folder: Path, source: str, **config: Any) -> Path:
     """
     config = {"vocab_size": 272, **config}
     recipe = {"source": source, "config": config}
-    if not _begin(folder, recipe):
+    if not begin(folder, recipe):
         return folder
     import mlx.core as mx
 
-    vocabulary = _write_tokenizer(folder, config["vocab_size"])
+    vocabulary = write_tokenizer(folder, config["vocab_size"])
     (folder / "model.py").write_text(source)
     fields = {"model_type": "custom", "model_file": "model.py", "hidden_size": 1, "num_hidden_layers": 1}
     fields |= {"max_position_embeddings": 4096, "eos_token_id": vocabulary[END_OF_TURN]}
     (folder / "config.json").write_text(json.dumps(fields | config, indent=1))
     mx.save_safetensors(str(folder / "model.safetensors"), {"weight": mx.ones(1)}, metadata={"format": "mlx"})
-    return _finish(folder, recipe)
+    return finish(folder, recipe)
 
 
 RECIPE: Final = "random_model.json"
 
 
-def _begin(folder: Path, recipe: dict[str, Any]) -> bool:
+def begin(folder: Path, recipe: dict[str, Any]) -> bool:
     """Whether the folder must be written; it is made for that. The recipe goes last, so half a model never counts."""
     marker = folder / RECIPE
     if marker.exists():
@@ -170,7 +170,8 @@ def _begin(folder: Path, recipe: dict[str, Any]) -> bool:
     return True
 
 
-def _finish(folder: Path, recipe: dict[str, Any]) -> Path:
+def finish(folder: Path, recipe: dict[str, Any]) -> Path:
+    """Says that the folder holds all of what the recipe makes, and returns it."""
     (folder / RECIPE).write_text(json.dumps(recipe))
     return folder
 
@@ -187,21 +188,22 @@ def _syllables() -> Iterator[tuple[str, str]]:
         yield from itertools.product(heads, known)
 
 
-def _write_tokenizer(folder: Path, vocab_size: int) -> dict[str, int]:
+def write_tokenizer(folder: Path, vocab_size: int, special: tuple[str, ...] = SPECIAL, **fields: Any) -> dict[str, int]:
+    """Writes a tokenizer with so many tokens, and returns their ids. The fields go into tokenizer_config.json."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    if vocab_size < len(letters) + len(SPECIAL):
-        raise ValueError(f"vocab_size is {vocab_size}: it must hold {len(letters) + len(SPECIAL)} tokens at least")
-    merges = list(itertools.islice(_syllables(), vocab_size - len(letters) - len(SPECIAL)))
+    if vocab_size < len(letters) + len(special):
+        raise ValueError(f"vocab_size is {vocab_size}: it must hold {len(letters) + len(special)} tokens at least")
+    merges = list(itertools.islice(_syllables(), vocab_size - len(letters) - len(special)))
     vocabulary = {text: index for index, text in enumerate(letters + ["".join(merge) for merge in merges])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in SPECIAL])
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END_OF_TURN, "pad_token": SPECIAL[0]}
-    config |= {"chat_template": CHAT_TEMPLATE, "clean_up_tokenization_spaces": False}
+    config |= {"chat_template": CHAT_TEMPLATE, "clean_up_tokenization_spaces": False, **fields}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return tokenizer.get_vocab()
 

@@ -1,16 +1,17 @@
 """`python -m lmwire_worker`: a worker on this process's pipes."""
 
-import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from .log import Log
+    from .media import Policy
     from .mock.plan import Plan
     from .text.disk_settings import DiskSettings
 
 _USAGE = """usage: python -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
+                               [--media-dir DIR]... [--media-urls]
        python -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
@@ -21,12 +22,17 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
                         nothing is kept on disk by default. The files tell whoever reads them what was said
   --cache-disk-bytes BYTES
                         what they may take; 16 GiB by default. The least recently used go first
+  --media-dir DIR       let requests name image and sound files under this directory, and of no other; can be
+                        given again. Without it these come inside the requests
+  --media-urls          let requests name http and https addresses of images and sounds on public hosts
   --mock                serve an engine that needs no model library, to test hosts with; see --mock --help
   --help                show this
   --version             show the version
 """
 
-_OPTIONS = ("--memory-limit", "--cache-dir", "--cache-disk-bytes")
+_NUMBERS = ("--memory-limit", "--cache-disk-bytes")
+_DIRECTORIES = ("--cache-dir", "--media-dir")
+_FLAGS = ("--media-urls",)
 
 EXIT_USAGE = 64
 EXIT_STDOUT = 74
@@ -50,21 +56,29 @@ def main(arguments: list[str] | None = None) -> None:
     _serve(options=_read_options(arguments))
 
 
-def _read_options(arguments: list[str]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for name, value in itertools.zip_longest(arguments[::2], arguments[1::2], fillvalue=""):
-        if name not in _OPTIONS:
+def _read_options(arguments: list[str]) -> dict[str, list[str]]:
+    """The values of each option that is given."""
+    options: dict[str, list[str]] = {}
+    rest = iter(arguments)
+    for name in rest:
+        if name not in (*_NUMBERS, *_DIRECTORIES, *_FLAGS):
             _refuse(f"unknown argument {name!r}")
-        if name in options:
+        if name in options and name != "--media-dir":
             _refuse(f"{name} is given twice")
-        if name == "--cache-dir" and not value:
-            _refuse(f"{name} needs a directory")
-        if name != "--cache-dir" and not (value.isascii() and value.isdigit() and int(value) > 0):
-            _refuse(f"{name} needs a number of bytes, above 0")
-        options[name] = value
+        options.setdefault(name, []).extend(() if name in _FLAGS else [_value(name, next(rest, ""))])
     if "--cache-disk-bytes" in options and "--cache-dir" not in options:
         _refuse("--cache-disk-bytes needs a --cache-dir")
     return options
+
+
+def _value(name: str, value: str) -> str:
+    if name in _DIRECTORIES and not value:
+        _refuse(f"{name} needs a directory")
+    if name in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
+        _refuse(f"{name} needs a number of bytes, above 0")
+    if name == "--media-dir" and not Path(value).expanduser().is_dir():
+        _refuse(f"{name} {value} is no directory")
+    return value
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -72,7 +86,7 @@ def _refuse(problem: str) -> NoReturn:
     sys.exit(EXIT_USAGE)
 
 
-def _serve(mock: "Plan | None" = None, options: dict[str, str] | None = None) -> None:
+def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = None) -> None:
     from . import pipes  # before anything that could print
     from .log import Log
 
@@ -89,14 +103,19 @@ def _serve(mock: "Plan | None" = None, options: dict[str, str] | None = None) ->
     Process(io, log := Log(), TextEngine(*_settings(options or {}, log))).run()
 
 
-def _settings(options: dict[str, str], log: "Log") -> "tuple[int | None, DiskSettings | None]":
+def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":
+    from .media import Policy
     from .text.disk_settings import DEFAULT_DISK_BYTES, DiskSettings
 
-    limit = int(options["--memory-limit"]) if "--memory-limit" in options else None
+    limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
+    media = Policy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
     if "--cache-dir" not in options:
-        return limit, None
-    directory = Path(options["--cache-dir"]).expanduser().absolute()
-    return limit, DiskSettings(directory, int(options.get("--cache-disk-bytes", DEFAULT_DISK_BYTES)), log)
+        return limit, None, media
+    return limit, DiskSettings(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media
+
+
+def _folder(name: str) -> Path:
+    return Path(name).expanduser().absolute()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_comm
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
-from .lane import CallPiece, Piece
+from .lane import CallPiece, Embedded, Heard, Piece
 from .log import Log
 from .outbox import Outbox
 from .registry import Registry
@@ -64,6 +64,12 @@ class _Voice:
 
     def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
         raise AssertionError("raw text has no calls")
+
+    def embedded(self, outbox: Outbox, request: Request, outcome: Embedded) -> None:
+        raise AssertionError("the bridge has no such request")
+
+    def heard(self, outbox: Outbox, request: Request, outcome: Heard) -> None:
+        raise AssertionError("the bridge has no such request")
 
     def progress(self, event: Progress) -> bytes:
         return b""

@@ -8,14 +8,15 @@ All calls come from one thread, the process's main one, because MLX streams belo
 called from any. Why each rule is there stands beside it.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Struct
 
-from lmwire_protocol import Chat, Generate, Load, RequestError, Tokenize
-from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit
+from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Tokenize, Transcribe
+from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit, Word
 
 
 class NoRoom(Exception):
@@ -115,6 +116,38 @@ class CallPiece(Struct, gc=False):
     complete: bool | None = None
 
 
+class Embedded(Struct, gc=False):
+    """The vector of one of an `embed`'s inputs. When all inputs have one, the lane has forgotten the key."""
+
+    key: int
+    index: int
+    vector: "array[float]"
+    """Float32 ("f"), as it goes to the host: normalised and cut as the request asks."""
+    prompt_tokens: int
+
+
+class Heard(Struct, gc=False):
+    """A stretch of a recording that was written down. Its text is at most 2,000 characters, and 200 words."""
+
+    key: int
+    start_s: float
+    end_s: float
+    text: str
+    words: list[Word] | None = None
+
+
+class Listened(Struct, gc=False):
+    """How far a `transcribe` has come; told before the first `Heard`, and whenever more is known."""
+
+    key: int
+    done_s: float
+    duration_s: float
+    language: str | None = None
+    """As a code like `en`."""
+    over: bool = False
+    """The recording's end was reached; the lane has forgotten the key."""
+
+
 @dataclass(slots=True)
 class Failed:
     """The request, with all its choices and no other, has failed; the lane has forgotten the key."""
@@ -123,7 +156,19 @@ class Failed:
     error: RequestError
 
 
-Outcome = Prefilled | Piece | CallPiece | Failed
+Outcome = Prefilled | Piece | CallPiece | Embedded | Heard | Listened | Failed
+
+Task = Generate | Chat | Embed | Transcribe
+"""What a lane works on step by step. Which of them it serves, its model's capabilities say."""
+
+
+class Gathering(Protocol):
+    """Images and sounds of a request that are being read, in a thread of their own; the lane knows what they are."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all are there, or one of them has failed."""
+        ...
 
 
 class Lane(Protocol):
@@ -138,7 +183,21 @@ class Lane(Protocol):
     """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
     cost. A request that has more choices than that alone comes alone."""
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        """Starts to read the images and sounds that a request refers to, so that no step waits for a disk or a network.
+
+        Args:
+            request: What they are of.
+            ready: Called from another thread when they are there, or one has failed: `add` and `tokenize` tell.
+
+        Returns:
+            None when there is nothing to read.
+        """
+        ...
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
         """Takes a request in. Computes nothing yet.
 
         Args:
@@ -146,6 +205,7 @@ class Lane(Protocol):
             request: What to answer.
             seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
             raw: All text is content: no reasoning and no calls are told apart.
+            gathered: What `gather` returned for it; done.
 
         Raises:
             RequestError: it cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
@@ -166,7 +226,7 @@ class Lane(Protocol):
         """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
         ...
 
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
         """A prompt's tokens, and the text that they stand for: a conversation as its template renders it.
 
         Raises:

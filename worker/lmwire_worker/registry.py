@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, QuitDone, RequestStats
 
-from .lane import CallPiece, Piece
+from .lane import CallPiece, Embedded, Heard, Listened, Piece
 from .outbox import Outbox
 from .requests import Cut, Request
 
@@ -220,6 +220,32 @@ class Registry:
                     answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
                     if request.over:
                         self._end(request, request.result())
+
+    def emit_vector(self, request: Request, outcome: Embedded) -> None:
+        """Sends a vector of a request that is still in flight; the last one ends it."""
+        with self._lock:
+            if self._live.get(request.id) is request:
+                request.voice.embedded(self._outbox, request, outcome)
+                request.vectors += 1
+                request.dimensions = len(outcome.vector)
+                request.admitted.prompt_tokens += outcome.prompt_tokens
+                if request.over:
+                    self._end(request, request.embedding())
+
+    def emit_segment(self, request: Request, outcome: Heard) -> None:
+        """Sends a stretch of a transcript that is still in the making."""
+        with self._lock:
+            if self._live.get(request.id) is request:
+                request.voice.heard(self._outbox, request, outcome)
+                request.segments += 1
+
+    def listen(self, request: Request, outcome: Listened) -> None:
+        """Takes in how far a transcription has come, and ends one that is over."""
+        with self._lock:
+            request.duration_s, request.language = outcome.duration_s, outcome.language
+            request.heard_all = outcome.over
+            if outcome.over:
+                self._end(request, request.transcript("stop"))
 
     def progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""

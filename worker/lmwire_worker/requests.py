@@ -5,11 +5,22 @@ import os
 import time
 from typing import Literal, Protocol
 
-from lmwire_protocol import Command, Generation, RequestError
-from lmwire_protocol.events import Choice, Done, Error, FinishReason, Progress, ResultDone, Timings, Usage
+from lmwire_protocol import Command, Embed, Generation, RequestError, Transcribe
+from lmwire_protocol.events import (
+    Choice,
+    Done,
+    EmbedDone,
+    Error,
+    FinishReason,
+    Progress,
+    ResultDone,
+    Timings,
+    TranscribeDone,
+    Usage,
+)
 from lmwire_protocol.limits import MAX_INT
 
-from .lane import Admitted, CallPiece, Piece
+from .lane import Admitted, CallPiece, Embedded, Gathering, Heard, Piece
 from .outbox import Outbox
 
 Cut = Literal["cancelled", "timeout"]
@@ -30,6 +41,14 @@ class Voice(Protocol):
 
     def call(self, outbox: Outbox, request: "Request", piece: CallPiece) -> None:
         """Sends a piece of a tool call. Where all text is raw there is none."""
+        ...
+
+    def embedded(self, outbox: Outbox, request: "Request", outcome: Embedded) -> None:
+        """Sends a vector. The bridge asks for none."""
+        ...
+
+    def heard(self, outbox: Outbox, request: "Request", outcome: Heard) -> None:
+        """Sends a stretch of a transcript. The bridge asks for none."""
         ...
 
     def progress(self, event: Progress) -> bytes:
@@ -68,15 +87,22 @@ class Request:
         "command",
         "cut",
         "deadline",
+        "dimensions",
+        "duration_s",
         "first_token_at",
+        "gathering",
+        "heard_all",
         "id",
         "key",
+        "language",
         "line_bytes",
         "progress_at",
         "refusal",
         "running",
         "seed",
+        "segments",
         "started_at",
+        "vectors",
         "voice",
     )
 
@@ -91,18 +117,39 @@ class Request:
         self.cut: Cut | None = None
         self.key = 0
         self.seed = _seed(command)
-        timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
+        timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = Admitted(prompt_tokens=0)
         self.answers = [Answer() for _ in range(choices(command))]
+        self.gathering: Gathering | None = None
+        self.vectors = 0
+        self.dimensions = 0
+        self.segments = 0
+        self.duration_s = 0.0
+        self.language: str | None = None
+        self.heard_all = False
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
     @property
     def over(self) -> bool:
-        """Whether all of a generation's answers have ended by themselves."""
+        """Whether a task has come to its own end."""
+        if isinstance(self.command, Embed):
+            return self.vectors == len(self.command.input)
+        if isinstance(self.command, Transcribe):
+            return self.heard_all
         return all(answer.finish_reason is not None for answer in self.answers)
+
+    def embedding(self) -> EmbedDone:
+        """The `done` of an `embed` whose vectors are all sent."""
+        usage = Usage(self.admitted.prompt_tokens, cached_tokens=0, completion_tokens=0)
+        return EmbedDone(self.id, self.vectors, self.dimensions, usage)
+
+    def transcript(self, finish_reason: Literal["stop"] | Cut) -> TranscribeDone:
+        """The `done` of a transcription that ends now."""
+        timings = self._timings(time.monotonic())
+        return TranscribeDone(self.id, finish_reason, self.duration_s, timings, self.language)
 
     def result(self) -> ResultDone:
         """The `done` of a generation that ends now, in whatever state its answers are."""
@@ -129,6 +176,8 @@ class Request:
         """How a cut ends it: with what a generation has so far, and with an error where there is nothing."""
         if self.command.done is ResultDone:
             return self.result()
+        if self.command.done is TranscribeDone:
+            return self.transcript(self.cut or "cancelled")
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
 
     @property

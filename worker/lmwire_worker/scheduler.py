@@ -9,7 +9,18 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
-from lmwire_protocol import Cache, Chat, Command, Generate, Generation, Load, RequestError, Tokenize, Unload
+from lmwire_protocol import (
+    Cache,
+    Chat,
+    Command,
+    Embed,
+    Generate,
+    Load,
+    RequestError,
+    Tokenize,
+    Transcribe,
+    Unload,
+)
 from lmwire_protocol.events import (
     CacheDone,
     CacheStats,
@@ -26,14 +37,33 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from .lane import CallPiece, Engine, Failed, Lane, LoadCancelled, Memory, NoRoom, Outcome, Piece, Prefilled
+from .lane import (
+    CallPiece,
+    Embedded,
+    Engine,
+    Failed,
+    Heard,
+    Lane,
+    Listened,
+    LoadCancelled,
+    Memory,
+    NoRoom,
+    Outcome,
+    Piece,
+    Prefilled,
+    Task,
+)
 from .log import Log
+from .media import items_of
 from .outbox import Outbox
 from .registry import Registry
 from .requests import Request, choices
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
+
+_READ_AHEAD = 16
+"""Requests that wait with their images and sounds in memory."""
 
 
 class Scheduler:
@@ -71,6 +101,8 @@ class Scheduler:
                 self._start_waiting()
             if not self._active:
                 self._activity = "idle"
+                if self._waiting:  # for images or sounds that are being read
+                    self._registry.wait_unless(lambda: self._room_made)
             elif self._outbox.full:
                 self._activity = "paused"
                 self._registry.wait_unless(lambda: not self._outbox.full)
@@ -115,6 +147,7 @@ class Scheduler:
         self._room_made = False
         held_back: list[Request] = []
         full = False
+        ahead = 0
         while self._waiting:
             request = self._waiting.popleft()
             if not self._registry.holds(request):
@@ -123,14 +156,31 @@ class Scheduler:
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
-            generates = isinstance(request.command, Generation)
-            if generates and (full or not self._has_room(request)):
+            steps = isinstance(request.command, Task)
+            if not self._has_gathered(request, may_read=ahead < _READ_AHEAD):
+                held_back.append(request)  # others may overtake it: nobody knows how long a network takes
+            elif steps and (full or not self._has_room(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
             elif self._registry.start(request) and not self._begin(request):
                 full = True
                 held_back.append(request)
+            ahead += request.gathering is not None
         self._waiting.extendleft(reversed(held_back))
+
+    def _has_gathered(self, request: Request, *, may_read: bool) -> bool:
+        """Whether the images and sounds that a request refers to are there. Starts to read them, if it may."""
+        command = request.command
+        if request.gathering is None and self._lane and isinstance(command, Task | Tokenize) and items_of(command):
+            if not may_read:
+                return False
+            request.gathering = self._lane.gather(command, self._gathered)
+        return request.gathering is None or request.gathering.done
+
+    def _gathered(self) -> None:
+        """Called from another thread."""
+        self._room_made = True
+        self._registry.wake()
 
     def _has_room(self, request: Request) -> bool:
         """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
@@ -160,7 +210,7 @@ class Scheduler:
                     return self._load(request, load)
                 case Unload():
                     return UnloadDone(id=request.id, freed_bytes=self._close_lane())
-                case Generate() | Chat() as command:
+                case Generate() | Chat() | Embed() | Transcribe() as command:
                     return self._add(request, command)
                 case Tokenize() as command:
                     return self._tokenize(request, command)
@@ -176,16 +226,18 @@ class Scheduler:
             self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
-    def _add(self, request: Request, command: Generate | Chat) -> None:
+    def _add(self, request: Request, command: Task) -> None:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw)
+        gathered = request.gathering
+        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, gathered=gathered)
+        request.gathering = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
-        tokens, text = self._lane_for(command).tokenize(command)
+        tokens, text = self._lane_for(command).tokenize(command, request.gathering)
         if not command.count_only:
             self._registry.emit([(request, Piece(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
@@ -256,6 +308,16 @@ class Scheduler:
                 generated.append((request, outcome))
             elif isinstance(outcome, Prefilled):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
+            elif isinstance(outcome, Embedded):
+                self.tokens.prompt += outcome.prompt_tokens
+                self._registry.emit_vector(request, outcome)
+                ended.add(request)
+            elif isinstance(outcome, Heard):
+                self._registry.emit_segment(request, outcome)
+            elif isinstance(outcome, Listened):
+                self._progress(request, "transcribe", int(outcome.done_s), int(outcome.duration_s), "seconds")
+                self._registry.listen(request, outcome)
+                ended.add(request)
             else:
                 self._fail(request, outcome)
         if generated:

@@ -10,6 +10,7 @@ import msgspec
 from lmwire_protocol import (
     Cancel,
     Command,
+    Embed,
     Hello,
     Line,
     Ping,
@@ -19,14 +20,15 @@ from lmwire_protocol import (
     __version__,
     decode_command,
     encode_calls,
+    encode_embedding,
     encode_event,
     limits,
     recover_id,
     usable_id,
 )
-from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, StatsDone, Token, ToolCall
+from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, Segment, StatsDone, Token, ToolCall
 
-from .lane import CallPiece, Piece
+from .lane import CallPiece, Embedded, Heard, Piece
 from .log import Log
 from .outbox import Outbox
 from .parents import is_ancestor
@@ -64,6 +66,21 @@ class _Voice:
             complete=piece.complete,
         )
         outbox.put_call(request.id, encode_calls(call))
+
+    def embedded(self, outbox: Outbox, request: Request, outcome: Embedded) -> None:
+        numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
+        outbox.put_stream(encode_embedding(request.id, outcome.index, outcome.vector, numbers=numbers))
+
+    def heard(self, outbox: Outbox, request: Request, outcome: Heard) -> None:
+        segment = Segment(
+            id=request.id,
+            index=request.segments,
+            start_s=outcome.start_s,
+            end_s=outcome.end_s,
+            text=outcome.text,
+            words=outcome.words,
+        )
+        outbox.put_stream(encode_event(segment))
 
     def progress(self, event: Progress) -> bytes:
         return encode_event(event)

@@ -11,7 +11,8 @@
 
 A piece's `text` is the answer's, its `reasoning` the thought's before it. `stream.answer()` is the whole answer, with
 `tool_calls`, `logprobs` and `message`, which continues the conversation; `answers()` are all that `n` asked for.
-`AsyncWorker` is the same for asyncio. `Supervisor` and `AsyncSupervisor` start a worker again when it has died.
+`image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` is the same for asyncio. `Supervisor` and
+`AsyncSupervisor` start a worker again when it has died.
 Importing the package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .answer import Answer, ToolCall
     from .asyncio_worker import AsyncStream, AsyncWorker
+    from .attachments import image_part, media, sound_part
     from .base import Tokens
     from .connection import Patience
     from .errors import (
@@ -71,6 +73,9 @@ __all__ = [
     "WorkerExited",
     "WorkerLost",
     "WorkerUnavailable",
+    "image_part",
+    "media",
+    "sound_part",
 ]
 
 _HOMES = {
@@ -104,6 +109,9 @@ _HOMES = {
     "WorkerExited": "errors",
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
+    "image_part": "attachments",
+    "media": "attachments",
+    "sound_part": "attachments",
 }
 
 

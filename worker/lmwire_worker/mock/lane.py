@@ -5,12 +5,12 @@ once without. A token's id is its place among those of the answer.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from lmwire_protocol import Chat, Generate, Load, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Memory, Model, Outcome, Prefilled
+from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Prefilled, Task
 from .cache import PromptCache
 from .choice import Choice, has_ended
 from .draft import Draft
@@ -101,8 +101,14 @@ class MockLane:
         self._cache = PromptCache()
         self._held: dict[int, _Row] = {}
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        return None
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
         """Takes the words of the prompt, or of the last message."""
+        assert isinstance(request, Generate | Chat)
         context_len = self.model.context_len
         prompt = prompt_words(request, context_len)
         total = len(prompt)
@@ -144,7 +150,7 @@ class MockLane:
         """Forgets the request."""
         return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
 
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
         """A prompt's words, and their places."""
         check_fields(request)
         return tokenize(request)

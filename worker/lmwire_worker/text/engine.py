@@ -14,10 +14,12 @@ from typing import Any, Final
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..lane import Lane, LoadCancelled, Report
+from ..media import Policy
 from .disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
+LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
 
 
 class TextEngine:
@@ -26,21 +28,25 @@ class TextEngine:
     Args:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
         disk: What is kept on disk of prompts and answers; None for nothing.
+        media: What may be read of images and sounds; None for what comes as data alone.
     """
 
-    def __init__(self, memory_limit: int | None = None, disk: DiskSettings | None = None) -> None:
+    def __init__(
+        self, memory_limit: int | None = None, disk: DiskSettings | None = None, media: Policy | None = None
+    ) -> None:
         self._memory_limit = memory_limit
         self._disk = disk
-        self.names = ["mlx_lm"] if importlib.util.find_spec("mlx_lm") else []
+        self._media = media or Policy()
+        self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
-            name for name in FEATURES if not name.endswith(".format") or importlib.util.find_spec("llguidance")
+            name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
         ]
         self._missing: str | None = None
         self._base: Callable[[], Any] = lambda: None
         """The `Base` that was read last, or None: it goes with the last lane on it."""
 
     def prepare(self) -> None:
-        if not self.names:
+        if "mlx_lm" not in self.names:
             self._missing = "mlx-lm is not installed"
             return
         try:
@@ -64,34 +70,63 @@ class TextEngine:
         raise failure
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
+        """Finds out what kind of model it is, and opens it as that."""
+        from ..embeddings import is_embedding_model
+        from ..speech import is_speech_model
+        from .checks import check_folder, read_json
+        from .resolve import find_folder
+
+        report("resolve", 0, None, "steps")
+        folder = find_folder(request.path, report)
+        config = read_json(folder / "config.json")
+        if is_speech_model(config):
+            self._need("mlx_audio", f"{folder} is a model that writes down speech")
+            from ..speech import open_speech
+
+            return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
+        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
+        if is_embedding_model(folder, config):
+            self._need("mlx_vlm", f"{folder} is a model that makes vectors")
+            from ..embeddings import open_embeddings
+
+            return open_embeddings(request, folder, config, report, give_up, self._memory_limit)
+        return self._open_text(request, folder, config, report, give_up)
+
+    def _open_text(
+        self, request: Load, folder: Path, config: dict[str, Any], report: Report, give_up: Callable[[], None]
+    ) -> Lane:
+        """A model that answers in text, whether it sees or not."""
         from . import memory
         from .adapters import attach, find_adapter
         from .admission import Room, check_load
-        from .checks import check_folder
         from .draft import open_draft
         from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
         from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
         from .prefix_cache import open_disk
-        from .resolve import find_folder
+        from .sighted import sees
         from .warm_up import warm_up
 
-        report("resolve", 0, None, "steps")
-        folder = find_folder(request.path, report)
-        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
-        check_architecture(config)
+        eyes = self._eyes(request, folder, config) if sees(folder, config) else None
+        if not eyes:
+            check_architecture(config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
         draft = open_draft(request, report)
         held = self._held(folder)
-        base = held or open_base(folder, trust_remote_code=request.trust_remote_code)
+        open_model = eyes.open_base if eyes else open_base
+        base = held or open_model(folder, trust_remote_code=request.trust_remote_code)
         network = base.network()
+        if eyes:
+            eyes.open_processor(network, tokenizer)
         if adapter:
             attach(network, adapter)
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        if eyes:
+            model = replace(model, capabilities=[*model.capabilities, "images"])
         if draft:
             network = draft.beside(network, tokenizer, model.vocab_size)
             model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -106,14 +141,47 @@ class TextEngine:
         disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
-        lane = TextLane(network, tokenizer, model, room, disk)
+        sight = eyes.open(network, self._media, report) if eyes else None
+        lane = TextLane(network, tokenizer, model, room, disk, sight)
+        if eyes and not eyes.batches:
+            lane.rows = 1
         warm_up(lane, report)
         return lane
+
+    def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:
+        """What opens a model that sees; None where it can only be loaded as one that does not.
+
+        Raises:
+            RequestError: unsupported.
+        """
+        from .loading import check_architecture
+
+        if "mlx_vlm" in self.names:
+            from ..vision.eyes import Eyes, knows
+
+            return Eyes(request, folder) if knows(config) else None
+        try:
+            check_architecture(config)
+        except RequestError:
+            self._need("mlx_vlm", f"{folder} is a model that sees")
+        return None
+
+    def _need(self, library: str, why: str) -> None:
+        if library not in self.names:
+            problem = f"{why}, and {library.replace('_', '-')} is not installed"
+            raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
 
     def _held(self, folder: Path) -> Any:
         """The folder's `Base` if it is in memory."""
         base = self._base()
         return base if base and base.is_of(folder) else None
+
+
+def _library_of(feature: str) -> str | None:
+    """What has to be installed for it, besides what every engine needs."""
+    if feature.endswith(".format"):
+        return "llguidance"
+    return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
 
 
 def _row_cost(network: Any, folder: Path) -> Any:

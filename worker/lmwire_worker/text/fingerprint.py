@@ -14,7 +14,7 @@ from lmwire_protocol import Load, __version__
 from .base import list_files
 from .prefix_cache import parts
 
-LIBRARIES: Final = ("mlx", "mlx-lm")
+LIBRARIES: Final = ("mlx", "mlx-lm", "mlx-vlm")
 DIGITS: Final = 32
 
 
@@ -30,8 +30,15 @@ def fingerprint(network: Any, request: Load, folders: Sequence[Path]) -> str:
         [(str(path), list_files(path)) for path in folders],
         request.kv_bits,
         [type(part).__name__ for part in parts(make_prompt_cache(network))],
-        [__version__, *map(metadata.version, LIBRARIES)],
+        [__version__, *((name, _version(name)) for name in LIBRARIES)],
         sorted((key, value) for key, value in mx.device_info().items() if key in ("architecture", "device_name")),
         str(mx.default_device()),
     )
     return hashlib.sha256(repr(everything).encode()).hexdigest()[:DIGITS]
+
+
+def _version(library: str) -> str | None:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:  # text needs no mlx-vlm
+        return None

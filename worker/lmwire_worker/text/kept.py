@@ -47,7 +47,7 @@ class Kept:
             problem = "nothing can be kept of this model's prompts: it has caches of its own kind"
             raise RequestError("unsupported", problem, field="cache")
         before_last = len(stream.prompt) - 1
-        held = stream.prompt[: before_last + stream.only_prefills]
+        held = stream.named(stream.prompt)[: before_last + stream.only_prefills]
         places = {*self._message_ends(held), before_last, len(held)}
         need = self._room.cost.kept_bytes(*self._cache.to_pin(held, places))
         pinned, budget = self._cache.pinned_bytes, self._room.cache_bytes
@@ -58,7 +58,7 @@ class Kept:
 
     def read(self, stream: Stream) -> Future[Read | None] | None:
         """Begins to read what only the disk knows of a request's prompt; None when there is nothing."""
-        return self._cache.read(stream.prompt) if self._may_use(stream) else None
+        return self._cache.read(stream.named(stream.prompt)) if self._may_use(stream) else None
 
     def start(self, streams: list[Stream], read: Read | None) -> list[Any] | None:
         """The model's caches with what is known of a request's prompt; `begun` of its first stream is how much.
@@ -72,14 +72,15 @@ class Kept:
             return None
         for stream in streams:
             stream.keeper = self._keep
-        start = self._cache.fetch(first.prompt, read)
+        prompt = first.named(first.prompt)
+        start = self._cache.fetch(prompt, read)
         if start is None:
             return None
         if start.check:
             first.check = start
             return None
         if first.request.cache == "pin":
-            self._cache.pin(first.prompt[: start.length])
+            self._cache.pin(prompt[: start.length])
         first.begun = first.prefilled = start.length
         return start.cache
 
@@ -91,7 +92,7 @@ class Kept:
             and not running.generated
             and running.prefilled < before_last >= WORTH_WAITING
             and self._may_use(other)
-            and running.prompt[:before_last] == other.prompt[:before_last]
+            and running.named(running.prompt)[:before_last] == other.named(other.prompt)[:before_last]
         )
 
     def borders(self, stream: Stream) -> list[int]:
@@ -137,13 +138,13 @@ class Kept:
 
     def _keep(self, stream: Stream, tokens: list[int], cache: RowCache) -> None:
         if stream.check is not None and len(tokens) == stream.check.length:
-            self._compare(stream.check, stream.prompt, cache)
+            self._compare(stream.check, stream, cache)
             stream.check = None
         pin = stream.request.cache == "pin" and len(tokens) <= len(stream.prompt)
-        self._cache.store(list(tokens), cache, pin=pin)
+        self._cache.store(stream.named(list(tokens)), cache, pin=pin)
 
-    def _compare(self, known: Start, prompt: list[int], cache: RowCache) -> None:
+    def _compare(self, known: Start, stream: Stream, cache: RowCache) -> None:
         """Holds what was known of a prompt against what was just computed of it."""
         computed = cache.copy(self._layout)
-        if not same_logits(self._network, prompt[known.length], known.cache, computed):
-            self._cache.quarantine(prompt[: known.length])
+        if not same_logits(self._network, stream.prompt[known.length], known.cache, computed):
+            self._cache.quarantine(stream.named(stream.prompt)[: known.length])

@@ -4,8 +4,8 @@ import copy
 import gc
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 from mlx import nn
@@ -14,16 +14,21 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled
+from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, Prefilled, Task
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
-from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
+from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .memory import ran_out
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream
+
+if TYPE_CHECKING:
+    from ..vision.pictures import Picture
+    from ..vision.prefill import ImagePrefill
+    from ..vision.sight import Sight
 
 ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 8
@@ -38,16 +43,23 @@ class TextLane:
         model: What is reported of it.
         room: The memory that there is.
         disk: What is kept of prompts and answers beyond the process; None for nothing.
+        sight: Of a model that sees.
     """
 
     def __init__(
-        self, network: nn.Module, tokenizer: TokenizerWrapper, model: Model, room: Room, disk: Disk | None = None
+        self,
+        network: nn.Module,
+        tokenizer: TokenizerWrapper,
+        model: Model,
+        room: Room,
+        disk: Disk | None = None,
+        sight: "Sight | None" = None,
     ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network = network
-        self._intake = Intake(tokenizer, model)
+        self._intake = Intake(tokenizer, model, sight)
         self._kept = Kept(network, room, self._intake.ends, disk)
         self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
@@ -61,9 +73,18 @@ class TextLane:
         self._restarted = False
         """Since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
+        self._sight = sight
+        self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
+        """The streams whose prompt has images that are yet to be processed, with that work."""
 
-    def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
-        streams = self._intake.streams(key, request, seed, raw=raw)
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        return self._sight.gather(request, ready) if self._sight else None
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
+        assert isinstance(request, Generate | Chat)
+        streams = self._intake.streams(key, request, seed, raw=raw, pictures=_pictures(gathered))
         first = streams[0]
         self._kept.check(first)
         self._admission.check(len(first.prompt), request.max_tokens, request.n)
@@ -76,19 +97,20 @@ class TextLane:
     def step(self) -> list[Outcome]:
         if self._broken:
             return self._restart(self._broken.popleft())
-        failures = self._begin_arrivals()
-        if not self._by_uid:
+        outcomes = self._begin_arrivals()
+        if self._unseen:
+            outcomes += self._see()
+        elif not self._by_uid:
             self._arrivals.wait()
-            return failures
-        return failures + self._advance()
+        return outcomes + self._advance() if self._by_uid else outcomes
 
     def remove(self, key: int) -> Sequence[Outcome]:
         streams = self._requests[key]
         self._drop(key)
         return [outcome for stream in streams for outcome in stream.end(None)]
 
-    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
-        prompt = self._intake.read(request)
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+        prompt = self._intake.read(request, _pictures(gathered))
         return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
@@ -99,7 +121,7 @@ class TextLane:
         return kept.stats() if kept is not None else None
 
     def clear_cache(self) -> int:
-        freed = self._kept.clear()
+        freed = self._kept.clear() + (self._sight.clear() if self._sight else 0)
         mx.clear_cache()
         return freed
 
@@ -107,7 +129,9 @@ class TextLane:
         before = mx.get_active_memory() + mx.get_cache_memory()
         self._reset()
         self._kept.close()
-        del self._network, self._intake, self._kept, self._admission, self._arrivals
+        if self._sight is not None:
+            self._sight.close()
+        del self._network, self._intake, self._kept, self._admission, self._arrivals, self._sight
         gc.collect()  # modules refer to one another in circles
         mx.clear_cache()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
@@ -137,11 +161,47 @@ class TextLane:
         streams, first = arrival.streams, arrival.streams[0]
         start = self._kept.start(streams, arrival.read.result() if arrival.read else None)
         arrival.admitted.cached_tokens = first.begun
+        if self._sight and first.images and first.begun < first.images.end:
+            self._unseen.append((first, self._sight.prefill(first.images, first.prompt, start, first.begun)))
+            return
+        if self._sight and first.images and start:
+            self._sight.settle(first.images, first.prompt, start)
+        self._enter_batch(streams, start)
+
+    def _enter_batch(self, streams: Sequence[Stream], start: list[Any] | None) -> None:
+        """Puts a request into the batch, with what is known of its prompt."""
+        first = streams[0]
         shared = len(first.prompt) - first.begun > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
             cache = copy.deepcopy(start)
             borders = self._kept.borders(stream)
             self._enter(stream, self._batch().add(stream, stream.prompt, cache, first.begun, borders))
+
+    def _see(self) -> list[Outcome]:
+        """A piece of the work that is to be done for images, those of the oldest request first."""
+        assert self._sight is not None
+        stream, work = self._unseen[0]
+        generator = self._batch()
+        size = self._pace.slice(generator.running, 1 + generator.prompts_in_work)
+        started = time.perf_counter()
+        try:
+            tokens = work.advance(size)
+        except Exception as error:  # its cache is its own
+            self._drop(stream.key)
+            return [_failure(stream.key, error)]
+        self._pace.learn(time.perf_counter() - started, 0, tokens)
+        stream.prefilled = work.done
+        if work.done == work.end:
+            self._unseen.popleft()
+            assert stream.images is not None
+            self._sight.settle(stream.images, stream.prompt, work.cache)
+            stream.begun = work.done
+            stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
+            self._enter_batch(self._requests[stream.key], work.cache)
+        return [Prefilled(stream.key, work.done, len(stream.prompt))]
+
+    def _unsee(self, key: int) -> None:
+        self._unseen = deque((stream, work) for stream, work in self._unseen if stream.key != key)
 
     # A step.
 
@@ -217,6 +277,7 @@ class TextLane:
     def _drop(self, key: int) -> None:
         """Takes what is left of a request out of the batch."""
         self._arrivals.forget(key)
+        self._unsee(key)
         for stream in self._requests.pop(key, ()):
             if stream in self._broken:
                 self._broken.remove(stream)
@@ -281,12 +342,13 @@ class TextLane:
                 self._kept.evict(self._kept.bytes)
         elif ran_out(error) and self._requests:
             longest = self._longest()
+            self._unsee(longest)
             del self._requests[longest]
             self._arrivals.forget(longest)
             outcomes.append(_failure(longest, error))
             self._broken.extend(stream for stream in streams if stream.key != longest)
         else:
-            failed = [key for key in self._requests if key not in self._arrivals]
+            failed = {stream.key for stream in streams}
             outcomes += [_failure(key, error) for key in failed]
             for key in failed:
                 del self._requests[key]
@@ -295,12 +357,19 @@ class TextLane:
     def _restart(self, stream: Stream) -> list[Outcome]:
         stream.restart()
         try:
-            cache = prefill(self._network, stream.told)
+            cache, held = None, 0
+            if self._sight and stream.images:
+                cache, held = self._sight.refill(stream.images, stream.prompt), stream.images.end
+            cache = prefill(self._network, stream.told, cache, held)
         except Exception as error:
             self._drop(stream.key)
             return [_failure(stream.key, error)]
         self._join(self._waiting(stream.key), cache)
         return []
+
+
+def _pictures(gathered: Any) -> "Sequence[Picture]":
+    return gathered.results() if gathered is not None else ()
 
 
 def _failure(key: int, error: Exception) -> Failed:

@@ -110,12 +110,13 @@ def describe(
         context_len=context,
         weights_bytes=weights_bytes(network),
         capabilities=["generate", *(["chat"] if tokenizer.has_chat_template else []), "tokenize"],
-        quantization=_quantization(config),
+        quantization=quantization(config),
         adapter_path=str(adapter) if adapter else None,
     )
 
 
-def _quantization(config: dict[str, Any]) -> Quantization | None:
+def quantization(config: dict[str, Any]) -> Quantization | None:
+    """How a config says that weights are quantised; None for not at all."""
     settings = config.get("quantization") or {}
     bits, group_size = settings.get("bits"), settings.get("group_size")
     return Quantization(bits, group_size) if isinstance(bits, int) and isinstance(group_size, int) else None

@@ -1,15 +1,22 @@
-"""What a text model is told of the images and sounds in a message."""
+"""What stands in a message's text for the images and sounds in it."""
 
-from lmwire_protocol import AudioPart, Message, RequestError, TextPart
+import secrets
+from typing import Final
+
+from lmwire_protocol import AudioPart, ImagePart, Message, RequestError, TextPart
+
+IMAGE: Final = f"qvImage{secrets.token_hex(16)}"
+"""An image that the model is shown, on its way to the template. No text of a host's can hold it."""
 
 
-def message_text(message: Message, path: str, *, strict: bool) -> str:
+def message_text(message: Message, path: str, *, strict: bool, sees: bool = False) -> str:
     """A message's texts as they are, and a line that counts what else was attached.
 
     Args:
         message: With content or without.
         path: Where it stands in its request, as `messages[2]`.
-        strict: Refuse images and sounds instead.
+        strict: Refuse instead what the model cannot take.
+        sees: It takes images: they become marks.
 
     Raises:
         RequestError: unsupported.
@@ -21,6 +28,9 @@ def message_text(message: Message, path: str, *, strict: bool) -> str:
     for index, part in enumerate(message.content):
         if isinstance(part, TextPart):
             texts.append(part.text)
+            continue
+        if sees and isinstance(part, ImagePart):
+            texts.append(IMAGE)
             continue
         sound = isinstance(part, AudioPart)
         if strict:

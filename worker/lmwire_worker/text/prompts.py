@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
@@ -10,11 +10,17 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
 from .answers import Syntax
 from .folding import fold_roles, fold_tools, takes_folding
+from .media import IMAGE
 from .reasoning import Reasoning
-from .shapes import ANSWER, USER, find_traits
+from .shapes import ANSWER, USER, find_traits, takes_images
 from .templates import Tools, find_template
 from .tools import ToolFormat
 from .turns import Turn, read_turns
+
+if TYPE_CHECKING:
+    from ..vision.layout import ImageLayout
+    from ..vision.pictures import Picture
+    from ..vision.sight import Sight
 
 _END: Final = "qvEndOfWhatIsContinued"
 
@@ -29,12 +35,27 @@ class Prompt:
     """What the tokens stand for; empty for token ids."""
     opening: str = ""
     """The end of the text: as much as the assistant's turn has of it. Empty for `generate`."""
+    images: "ImageLayout | None" = None
+    """Those among the tokens."""
 
 
 def read_prompt(
-    request: Generate | Chat | Tokenize, tokenizer: TokenizerWrapper, vocab_size: int, syntax: Syntax
+    request: Generate | Chat | Tokenize,
+    tokenizer: TokenizerWrapper,
+    vocab_size: int,
+    syntax: Syntax,
+    sight: "Sight | None" = None,
+    pictures: "Sequence[Picture]" = (),
 ) -> Prompt:
     """The prompt of a request.
+
+    Args:
+        request: The request.
+        tokenizer: The model's own.
+        vocab_size: Of the model.
+        syntax: The model's marks.
+        sight: Of a model that sees.
+        pictures: The request's images, in their order.
 
     Raises:
         RequestError: invalid_request, unsupported.
@@ -47,7 +68,9 @@ def read_prompt(
         begins = tokenizer.bos_token is None or not text.startswith(tokenizer.bos_token)
     else:
         assert isinstance(request, Chat | Tokenize)
-        text, opening = _Conversation(request, tokenizer, syntax).render()
+        text, opening = _Conversation(request, tokenizer, syntax, sight).render()
+        if sight and pictures:
+            text = sight.expand(text, pictures)
         field, begins = "messages", False  # templates write that token themselves
     tokens = list(tokenizer.encode(text, add_special_tokens=begins))
     if not tokens:
@@ -55,7 +78,7 @@ def read_prompt(
     if max(tokens) >= vocab_size:
         problem = f"{field}: holds a special token that the tokenizer knows and this model, of {vocab_size}, does not"
         raise RequestError("invalid_request", problem, field=field)
-    return Prompt(tokens, text, opening)
+    return Prompt(tokens, text, opening, sight.layout(tokens, pictures) if sight else None)
 
 
 def _checked(tokens: list[int], vocab_size: int) -> list[int]:
@@ -69,10 +92,13 @@ def _checked(tokens: list[int], vocab_size: int) -> list[int]:
 class _Conversation:
     """A request's messages on their way into its template."""
 
-    def __init__(self, request: Chat | Tokenize, tokenizer: TokenizerWrapper, syntax: Syntax) -> None:
+    def __init__(
+        self, request: Chat | Tokenize, tokenizer: TokenizerWrapper, syntax: Syntax, sight: "Sight | None"
+    ) -> None:
         callable_tools = isinstance(request, Tokenize) or request.tool_choice != "none"
         self._request = request
         self._syntax = syntax
+        self._sight = sight
         self._tools: Sequence[Tool] = request.tools if callable_tools else ()
         self._template = find_template(tokenizer, request.chat_template, tools=bool(self._tools))
         self._traits = find_traits(self._template)
@@ -106,7 +132,9 @@ class _Conversation:
         """What the template gets: the turns, and the tools that are not told of in them."""
         strict_media = isinstance(self._request, Chat) and self._request.strict_media
         assert self._request.messages is not None
-        turns = read_turns(self._request.messages, strict_media=strict_media)
+        turns = read_turns(self._request.messages, strict_media=strict_media, sees=self._sight is not None)
+        if self._sight and not takes_images(self._template, placeholder := self._sight.placeholder):
+            turns = [replace(turn, text=turn.text.replace(IMAGE, f"{placeholder}\n")) for turn in turns]
         tools = [_described(tool) for tool in self._tools] or None
         if self._folds_tools(turns):
             assert self._syntax.tools is not None

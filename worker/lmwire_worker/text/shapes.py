@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from .media import IMAGE
 from .templates import ChatTemplate
 from .turns import Call, Turn
 
@@ -55,7 +56,7 @@ class Shape:
         return [turn]
 
     def _message(self, turn: Turn, ids: dict[str, str]) -> dict[str, Any]:
-        content = [{"type": "text", "text": turn.text}] if self.parts else turn.text
+        content = _parts(turn.text) if self.parts or IMAGE in turn.text else turn.text
         message: dict[str, Any] = {"role": turn.role, "content": content}
         if turn.reasoning:  # under the names that templates know
             message |= {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
@@ -146,6 +147,22 @@ def _find_limits(template: ChatTemplate, shape: Shape) -> Shape:
 def _writes(template: ChatTemplate, shape: Shape, turns: Sequence[Turn], *words: str, tools: bool = False) -> bool:
     text = template.attempt(shape.messages(turns), [_TOOL] if tools else None)
     return all(word in text for word in words)
+
+
+def takes_images(template: ChatTemplate, placeholder: str) -> bool:
+    """Whether it writes an image where it stands in a message, as its placeholder."""
+    content = [{"type": "image"}, {"type": "text", "text": USER}]
+    _, found, after = template.attempt([{"role": "user", "content": content}]).partition(placeholder)
+    return bool(found) and placeholder not in after and USER in after
+
+
+def _parts(text: str) -> list[dict[str, str]]:
+    """A text as a list of parts, with the images that it has marks for."""
+    first, *rest = text.split(IMAGE)
+    parts = [{"type": "text", "text": first}]
+    for piece in rest:
+        parts += [{"type": "image"}, {"type": "text", "text": piece}]
+    return [part for part in parts if part.get("text") != "" or len(parts) == 1]
 
 
 def _one_by_one(turns: Sequence[Turn]) -> list[Turn]:

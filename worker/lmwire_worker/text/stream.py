@@ -7,6 +7,7 @@ of them ends before a stop string (scanner).
 import secrets
 import string
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
@@ -21,6 +22,9 @@ from .logprobs import Handle
 from .prefix_cache import Start
 from .scanner import Scanner, Strings
 from .tools import CallText
+
+if TYPE_CHECKING:
+    from ..vision.layout import ImageLayout
 
 
 class Stream:
@@ -39,6 +43,7 @@ class Stream:
         stops: The request's stop strings; None when it has none.
         constraint: What the answer must be, at its start; None for anything.
         describe: A token's log-probabilities for the host.
+        images: Those in the prompt.
     """
 
     def __init__(
@@ -56,12 +61,14 @@ class Stream:
         stops: Strings | None,
         constraint: Constraint | None,
         describe: Callable[[Handle], Logprob],
+        images: "ImageLayout | None" = None,
     ) -> None:
         self.key = key
         self.choice = choice
         self.request = request
         self.seed = seed
         self.prompt = prompt
+        self.images = images
         self.generated: list[int] = []
         self.uid: int | None = None
         """Its name in the batch; None while it waits for the prompt that it shares with another choice."""
@@ -106,6 +113,10 @@ class Stream:
     def length(self) -> int:
         """Tokens of prompt and answer so far."""
         return len(self.prompt) + len(self.generated)
+
+    def named(self, tokens: list[int]) -> list[int]:
+        """Its first tokens, as what is kept of them is found by: another image makes them others."""
+        return self.images.named(tokens) if self.images else tokens
 
     def restart(self) -> None:
         """Gets ready to enter a batch again, with the tokens so far."""

@@ -35,8 +35,12 @@ class Turn:
     """Of a tool's turn: its function, where that is known."""
 
 
-def read_turns(messages: Sequence[Message], *, strict_media: bool) -> list[Turn]:
-    """Raises RequestError: invalid_request and unsupported, with the part's or the argument's path."""
+def read_turns(messages: Sequence[Message], *, strict_media: bool, sees: bool = False) -> list[Turn]:
+    """What is said; images are marks where the model sees.
+
+    Raises:
+        RequestError: invalid_request and unsupported, with the part's or the argument's path.
+    """
     turns: list[Turn] = []
     names: dict[str, str] = {}
     for index, message in enumerate(messages):
@@ -47,7 +51,7 @@ def read_turns(messages: Sequence[Message], *, strict_media: bool) -> list[Turn]
         turns.append(
             Turn(
                 role="system" if message.role == "developer" else message.role,
-                text=message_text(message, path, strict=strict_media),
+                text=message_text(message, path, strict=strict_media, sees=sees),
                 reasoning=message.reasoning or "",
                 calls=calls,
                 call_id=call_id,

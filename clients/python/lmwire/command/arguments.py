@@ -84,6 +84,7 @@ def _add_chat(subcommands: Any) -> None:
               lmwire chat MODEL -p "Write a haiku about pipes" > haiku.txt
               lmwire chat MODEL -p "Summarise this:" < notes.md
               lmwire chat MODEL -p "Who wrote it, and when?" --schema book.json < notes.md
+              lmwire chat MODEL -p "What is on it?" --image photo.jpg
               lmwire chat MODEL --worker "ssh studio lmwire worker"
             """),
     )
@@ -102,6 +103,14 @@ def _add_chat(subcommands: Any) -> None:
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="keep keys and values in so many bits")
     parser.add_argument("--force", action="store_true", default=None, help="load what does not seem to fit into memory")
     parser.add_argument("-p", "--prompt", help="answer this and leave")
+    parser.add_argument(
+        "--image",
+        type=_image,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="show this with the first prompt; can be given again",
+    )
     parser.add_argument("--system", metavar="TEXT", help="the system message")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens of an answer at most (default: what fits)")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 always takes the likeliest token (default)")
@@ -275,6 +284,13 @@ def _json_file(path: str) -> Any:
         return json.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{path}: {error}") from None
+
+
+def _image(path: str) -> Any:
+    try:
+        return importlib.import_module("lmwire").image_part(path)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
 
 
 def _positive(text: str) -> int:

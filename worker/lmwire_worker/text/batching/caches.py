@@ -19,10 +19,17 @@ def batches(model: nn.Module) -> bool:
     return all(hasattr(cache, "merge") for cache in parts(make_prompt_cache(model)))
 
 
-def prefill(model: nn.Module, tokens: list[int]) -> list[Any]:
-    """A cache that holds all of the tokens but the last, which is tried out."""
-    cache = make_prompt_cache(model)
-    for start in range(0, len(tokens) - 1, LONGEST_SLICE):
+def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, held: int = 0) -> list[Any]:
+    """A cache that holds all of the tokens but the last, which is tried out.
+
+    Args:
+        model: The model.
+        tokens: The tokens.
+        cache: What is known of them, as the caller's own; nothing when None.
+        held: How many of them it holds.
+    """
+    cache = cache or make_prompt_cache(model)
+    for start in range(held, len(tokens) - 1, LONGEST_SLICE):
         model(mx.array([tokens[start : min(start + LONGEST_SLICE, len(tokens) - 1)]]), cache=cache)
         mx.eval([layer.state for layer in cache])
     mx.eval(model(mx.array([tokens[-1:]]), cache=copy.deepcopy(cache)))

@@ -75,12 +75,16 @@ class Layout:
 
 
 def parts(caches: Sequence[Any]) -> Iterator[Any]:
-    """The caches with the lists among them taken apart."""
+    """The caches with the lists among them taken apart, and without those that are worked out anew for each prompt."""
     for cache in caches:
         if isinstance(cache, CacheList):
             yield from parts(cache.caches)
-        else:
+        elif not _is_derived(cache):
             yield cache
+
+
+def _is_derived(cache: Any) -> bool:
+    return getattr(cache, "derived", False)
 
 
 def can_be_cut(cache: Any) -> bool:
@@ -102,6 +106,8 @@ def _grouped(cache: Any, filled: Iterator[Any]) -> Any:
     """As many of the filled caches as one that may be a list of them holds."""
     if isinstance(cache, CacheList):
         return CacheList(*(_grouped(part, filled) for part in cache.caches))
+    if _is_derived(cache):
+        return copy.copy(cache)
     return next(filled)
 
 

@@ -42,6 +42,8 @@ def run(arguments: Namespace) -> int:
     try:
         with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
             talk.load(arguments.model, _load_options(arguments))
+            for image in arguments.image:
+                talk.attach(image)
             if prompt is None:
                 Conversation(talk, arguments.model).run()
             else:

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import lmwire
@@ -13,10 +14,11 @@ from .talk import Stopped, Talk
 
 _PROMPT: Final = "> "
 _HELP: Final = """\
-/clear   forget what was said
-/help    show this
-/quit    leave, as Ctrl-D does
-Ctrl-C   stop the answer; at the prompt, twice leaves"""
+/image FILE   show an image with the next prompt
+/clear        forget what was said
+/help         show this
+/quit         leave, as Ctrl-D does
+Ctrl-C        stop the answer; at the prompt, twice leaves"""
 
 _CUT_OFF: Final[dict[str, str]] = {
     "length": "no more tokens were allowed",
@@ -52,15 +54,27 @@ class Conversation:
                 case "/clear":
                     self._talk.forget()
                     note("Forgotten.")
+                case "/image":
+                    note("Which? /image FILE")
+                case command if command.startswith("/image "):
+                    self._attach(command.removeprefix("/image ").strip())
                 case command if command.startswith("/") and command[1:].isalpha():
                     note(f"There is no {command}; /help lists what there is.")
                 case _:
                     self._say(line)
                     print()
 
+    def _attach(self, path: str) -> None:
+        try:
+            self._talk.attach(lmwire.image_part(Path(path).expanduser()))
+        except OSError as error:
+            note(f"{path}: {error.strerror}")
+        else:
+            note("It goes with what you say next.")
+
     def _say(self, prompt: str) -> None:
         """Says `prompt`, and then the results of what the model calls, as long as it calls something."""
-        turn: list[lmwire.MessageDict] = [{"role": "user", "content": prompt}]
+        turn = [self._talk.prompt(prompt)]
         while turn:
             turn = [call.result(_read(f"{printable(call.name)}: ") or "") for call in self._answer(turn)]
 

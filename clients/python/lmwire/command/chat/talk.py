@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import lmwire
 from lmwire.answer import whole_answer
+from lmwire.options import MediaPartDict
 from lmwire_protocol.events import Progress, ResultDone
 
 from .display import Plain, display
@@ -43,6 +44,7 @@ class Talk:
         self._fields = fields
         self._system: list[lmwire.MessageDict] = [{"role": "system", "content": system}] if system else []
         self._messages = [*self._system]
+        self._attached: list[MediaPartDict] = []
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
@@ -69,7 +71,16 @@ class Talk:
             Stopped: what came of the answer's text is remembered.
             RequestFailed: the worker refused it; nothing is remembered.
         """
-        return self.say([{"role": "user", "content": prompt}])
+        return self.say([self.prompt(prompt)])
+
+    def attach(self, part: MediaPartDict) -> None:
+        """Shows an image, say, together with the next prompt."""
+        self._attached.append(part)
+
+    def prompt(self, text: str) -> lmwire.MessageDict:
+        """The user's next message, with what is attached to it."""
+        parts, self._attached = self._attached, []
+        return {"role": "user", "content": [*parts, {"type": "text", "text": text}] if parts else text}
 
     def say(self, turn: Sequence[lmwire.MessageDict]) -> Reply:
         """The same for any messages, as the results of tool calls."""
@@ -92,6 +103,7 @@ class Talk:
     def forget(self) -> None:
         """Begins anew, with the system message alone."""
         self._messages = [*self._system]
+        self._attached = []
 
     async def _load(self, model: str, options: dict[str, Any], progress: LoadProgress) -> None:
         def show(event: Progress) -> None:

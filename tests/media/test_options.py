@@ -1,0 +1,64 @@
+"""What whoever starts a worker lets it read."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import prose
+from lmwire_worker.__main__ import _read_options, _settings
+from lmwire_worker.log import Log
+from lmwire_worker.media import Policy
+
+
+def policy(*arguments: str) -> Policy:
+    return _settings(_read_options([*arguments]), Log())[2]
+
+
+def test_by_default_nothing_is_read_but_what_comes_in_a_request() -> None:
+    assert policy() == Policy(directories=(), urls=False)
+
+
+def test_directories_and_addresses_are_allowed_one_by_one(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments = ["--media-dir", str(tmp_path), "--media-urls", "--media-dir", str(other)]
+    assert policy(*arguments) == Policy(directories=(tmp_path, other), urls=True)
+
+
+def test_a_directory_may_be_relative_to_where_the_worker_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert policy("--media-dir", "images").directories == (tmp_path / "images",)
+
+
+def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
+    policy = Policy()
+    (table,) = prose.tables()["Images and sounds"]
+    told = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
+    assert told == {
+        "an image or a sound, as a file": f"{policy.max_bytes // 2**20} MiB",
+        "an image": f"{policy.max_pixels:,} pixels",
+        "the images of a request together": f"{policy.max_request_pixels:,} pixels",
+        "a sound": f"{policy.max_samples:,} samples",
+        "all that an address takes, redirects included": f"{policy.fetch_seconds:g} s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--media-dir"], "--media-dir needs a directory"),
+        (["--media-dir", "/no/such/folder"], "--media-dir /no/such/folder is no directory"),
+        (["--media-urls", "--media-urls"], "--media-urls is given twice"),
+        (["--media-urls", "yes"], "unknown argument 'yes'"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
+    command = [sys.executable, "-m", "lmwire_worker", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 64
+    assert problem in ended.stderr.splitlines()[0]

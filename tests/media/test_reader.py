@@ -1,0 +1,145 @@
+"""The reader: what it tells, when, and what it leaves undone."""
+
+import gc
+import threading
+
+import pytest
+
+from image_host import NAME
+from lmwire_protocol import (
+    AudioPart,
+    Chat,
+    Embed,
+    ImagePart,
+    Media,
+    Message,
+    RequestError,
+    TextPart,
+    Tokenize,
+    Transcribe,
+)
+from lmwire_worker.media import Item, Policy, Reader, items_of
+from lmwire_worker.media import reader as module
+from lmwire_worker.media.problem import Problem
+from reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
+
+IMAGE = Media(data=in_base64(encoded(picture())))
+BROKEN = Media(data="")
+
+
+def messages() -> list[Message]:
+    return [
+        Message(role="system", content="Look."),
+        Message(role="user", content=[TextPart("This:"), ImagePart(IMAGE), AudioPart(Media(path="/a.wav"))]),
+        Message(role="assistant", content="Well."),
+        Message(role="user", content=[ImagePart(BROKEN)]),
+    ]
+
+
+def test_the_items_of_a_conversation_have_their_paths() -> None:
+    expected = [
+        Item("messages[1].content[1].media", "image", IMAGE),
+        Item("messages[1].content[2].media", "sound", Media(path="/a.wav")),
+        Item("messages[3].content[0].media", "image", BROKEN),
+    ]
+    assert items_of(Chat(messages=messages())) == items_of(Tokenize(messages=messages())) == expected
+    assert items_of(Tokenize(prompt="text")) == []
+
+
+def test_the_items_of_other_requests_have_theirs() -> None:
+    assert items_of(Embed(input=["text", TextPart("text"), ImagePart(IMAGE)])) == [
+        Item("input[2].media", "image", IMAGE)
+    ]
+    assert items_of(Transcribe(audio=IMAGE)) == [Item("audio", "sound", IMAGE)]
+
+
+def test_images_and_sounds_come_together() -> None:
+    kinds = [
+        type(medium).__name__ for medium in read_all([("image", IMAGE), ("sound", Media(data=in_base64(wav([0.5]))))])
+    ]
+    assert kinds == ["Image", "Sound"]
+
+
+def test_a_broken_one_is_named_by_its_own_path() -> None:
+    there = threading.Event()
+    gathered = Reader(Policy()).read(items_of(Chat(messages=[messages()[3]])), there.set)
+    assert there.wait(SECONDS)
+    assert gathered.done
+    with pytest.raises(RequestError) as refused:
+        gathered.results()
+    assert refused.value.field == "messages[0].content[0].media.data"
+
+
+def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, told = threading.Semaphore(0), threading.Semaphore(0)
+    monkeypatch.setattr(module, "read_source", lambda item, policy: go_on.acquire() and encoded(picture()))
+    gathered = Reader(Policy()).read([Item("a", "image", IMAGE), Item("b", "image", IMAGE)], told.release)
+    go_on.release()
+    assert not gathered.done
+    go_on.release()
+    assert told.acquire(timeout=SECONDS)
+    assert gathered.done
+    assert not told.acquire(blocking=False)
+
+
+def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, never = threading.Event(), threading.Event()
+
+    def read(item: Item, policy: Policy) -> bytes:
+        if item.field == "bad":
+            raise Problem("is bad")
+        never.wait(SECONDS)
+        return b""
+
+    monkeypatch.setattr(module, "read_source", read)
+    gathered = Reader(Policy()).read([Item("slow", "image", IMAGE), Item("bad", "image", IMAGE)], told.set)
+    assert told.wait(SECONDS)
+    with pytest.raises(RequestError, match="bad\\.data: is bad"):
+        gathered.results()
+    never.set()
+
+
+def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, busy, read, told = threading.Event(), threading.Semaphore(0), [], threading.Event()
+
+    def note(item: Item, policy: Policy) -> bytes:
+        read.append(item.field)
+        busy.release()
+        held.wait(SECONDS)
+        return encoded(picture())
+
+    monkeypatch.setattr(module, "read_source", note)
+    reader = Reader(Policy())
+    first = reader.read([Item(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], told.set)
+    for _ in range(module._DECODERS):
+        assert busy.acquire(timeout=SECONDS)
+    dropped = reader.read([Item("cancelled", "image", IMAGE)], lambda: None)
+    last_told = threading.Event()
+    last = reader.read([Item("last", "image", IMAGE)], last_told.set)
+    del dropped
+    gc.collect()
+    held.set()
+    assert told.wait(SECONDS) and last_told.wait(SECONDS)
+    assert "last" in read and "cancelled" not in read
+    assert first.done and last.done
+
+
+def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, told = threading.Event(), threading.Event()
+    real = module.read_source
+    monkeypatch.setattr(
+        module, "read_source", lambda item, policy: held.wait(SECONDS) if item.media.url else real(item, policy)
+    )
+    reader = Reader(Policy())
+    slow = reader.read([Item("slow", "image", Media(url=f"http://{NAME}/")) for _ in range(100)], lambda: None)
+    there = reader.read([Item("there", "image", IMAGE)], told.set)
+    assert told.wait(SECONDS)
+    assert there.done and not slow.done
+    held.set()
+
+
+def test_a_bug_in_a_decoder_ends_its_request_and_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
+    with pytest.raises(RequestError, match="a bug in the worker: ZeroDivisionError") as refused:
+        read_all([("image", IMAGE)])
+    assert refused.value.code == "internal"

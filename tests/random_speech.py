@@ -1,0 +1,103 @@
+"""Writes tiny models with random weights that write down speech, and recordings for them to hear."""
+
+import io
+import itertools
+import json
+import wave
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.utils import tree_flatten
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+import random_model
+
+LANGUAGES = 99
+TEXT_TOKENS = 50257
+"""As many as Whisper's models for many languages have; its library tells them by that."""
+SHAPE = {
+    "n_mels": 80,
+    "n_audio_ctx": 1500,
+    "n_audio_state": 32,
+    "n_audio_head": 2,
+    "n_audio_layer": 1,
+    "n_text_ctx": 48,
+    "n_text_state": 32,
+    "n_text_head": 2,
+    "n_text_layer": 2,
+}
+SPOKEN = 2.0
+TIMES = 0.5
+"""How likely words with a space before them are, and times: so that both come, and segments with them."""
+
+
+def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) -> Path:
+    """Writes a Whisper whose windows have a few segments each, and returns the folder."""
+    from mlx_audio.stt.models.whisper import Model, ModelConfig
+
+    folder.mkdir(parents=True)
+    size = _write_tokenizer(folder, TEXT_TOKENS if multilingual else 512, multilingual=multilingual)
+    config = {"model_type": "whisper", **SHAPE, "n_vocab": size}
+    (folder / "config.json").write_text(json.dumps(config))
+    features = {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 80}
+    (folder / "preprocessor_config.json").write_text(json.dumps(features))
+    mx.random.seed(seed)
+    parameters: Any = tree_flatten(Model(ModelConfig.from_dict(config)).parameters())
+    weights = {name: value for name, value in parameters if value.ndim == 1}
+    for name, value in parameters:
+        if value.ndim > 1:
+            weights[name] = mx.random.normal(value.shape) * (2 / value.shape[-1] ** 0.5)
+    said = weights["decoder.token_embedding.weight"]
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    spoken = [token for text, token in vocabulary.items() if text.startswith("Ġ") and text[1:]]
+    scale = mx.full((size, 1), 0.1)
+    scale[mx.array(spoken)] = SPOKEN
+    scale[len(vocabulary) :] = TIMES
+    weights["decoder.token_embedding.weight"] = said * scale
+    weights = {name: value.astype(mx.float16) for name, value in weights.items()}
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
+    return folder
+
+
+def recording(seconds: float, *, rate: int = 16_000, pitch: float = 440.0) -> bytes:
+    """A WAV file of a tone that changes all the time."""
+    times = np.arange(int(seconds * rate)) / rate
+    tone = 0.4 * np.sin(2 * np.pi * pitch * times * (1 + 0.2 * np.sin(times)))
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((tone * 32767).astype("<i2").tobytes())
+    return out.getvalue()
+
+
+def _write_tokenizer(folder: Path, text_tokens: int, *, multilingual: bool) -> int:
+    """Writes Whisper's tokenizer, and returns how many tokens it has."""
+    from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES as CODES
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = list(itertools.islice(random_model._syllables(), text_tokens - len(letters)))
+    vocabulary = {text: at for at, text in enumerate(letters + ["".join(merge) for merge in merges])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    codes = list(CODES)[:LANGUAGES] if multilingual else []
+    names = ["endoftext", "startoftranscript", *codes, "translate", "transcribe", "startoflm", "startofprev"]
+    names += ["nospeech", "notimestamps", *(f"{at * 0.02:.2f}" for at in range(1501))]
+    tokenizer.add_special_tokens([AddedToken(f"<|{name}|>", special=True) for name in names])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    end = "<|endoftext|>"
+    config = {
+        "tokenizer_class": "WhisperTokenizer",
+        "eos_token": end,
+        "bos_token": end,
+        "unk_token": end,
+        "pad_token": end,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("\n".join(" ".join(merge) for merge in merges))
+    return tokenizer.get_vocab_size()

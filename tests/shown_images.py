@@ -1,0 +1,90 @@
+"""Conversations with images for text lanes, and what mlx-vlm itself answers."""
+
+import base64
+import io
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import PIL.Image
+from mlx_vlm.generate import generate_step
+from mlx_vlm.utils import load_model, load_processor
+
+from lmwire_protocol import Chat, ImagePart, Media, Message, TextPart
+from text_lanes import Answer
+
+Part = str | ImagePart
+
+
+def pixels(seed: int, width: int = 96, height: int = 64) -> PIL.Image.Image:
+    """Noise."""
+    return PIL.Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8))
+
+
+def image(seed: int, width: int = 96, height: int = 64) -> ImagePart:
+    """Noise as a PNG."""
+    file = io.BytesIO()
+    pixels(seed, width, height).save(file, "PNG")
+    return image_of(file.getvalue())
+
+
+def image_of(content: bytes) -> ImagePart:
+    """A file as data."""
+    return ImagePart(media=Media(data=base64.b64encode(content).decode()))
+
+
+def said(*parts: Part) -> Message:
+    """A user's message."""
+    return Message(role="user", content=[TextPart(text=part) if isinstance(part, str) else part for part in parts])
+
+
+def shown(*parts: Part, **fields: Any) -> Chat:
+    """A conversation of one message."""
+    return Chat(messages=[said(*parts)], **{"max_tokens": 12, **fields})
+
+
+def answered(request: Chat, answer: Answer, *parts: Part) -> list[Message]:
+    """A conversation with its answer, and what is said next."""
+    return [*request.messages, Message(role="assistant", content=answer.text), said(*parts)]
+
+
+@cache
+def stock(folder: Path) -> tuple[Any, Any]:
+    """The same model as mlx-vlm itself loads it, with its processor."""
+    return load_model(folder), load_processor(folder, add_detokenizer=False)
+
+
+def expected(folder: Path, request: Chat) -> list[int]:
+    """The tokens that mlx-vlm's own generation gives for a request, greedy and whatever ends a turn among them."""
+    model, processor = stock(folder)
+    images = [_opened(part) for message in request.messages for part in _parts(message) if _is_image(part)]
+    messages = [
+        {"role": message.role, "content": [_plain(part) for part in _parts(message)]} for message in request.messages
+    ]
+    text = processor.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    given = {"images": images} if images else {}
+    inputs = dict(processor(text=[text], add_special_tokens=False, return_tensors="mlx", **given))
+    tokens, pixel_values = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
+    mask = mx.array(inputs.pop("attention_mask"))
+    limit: Any = request.max_tokens
+    steps = generate_step(tokens, model, pixel_values, mask, max_tokens=limit, temperature=0.0, **inputs)
+    return [int(token) for token, _ in steps]
+
+
+def _parts(message: Message) -> list[Any]:
+    content: Any = message.content
+    return [TextPart(text=content)] if isinstance(content, str) else content
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, ImagePart)
+
+
+def _opened(part: Any) -> PIL.Image.Image:
+    return PIL.Image.open(io.BytesIO(base64.b64decode(part.media.data)))
+
+
+def _plain(part: Any) -> dict[str, str]:
+    return {"type": "image"} if isinstance(part, ImagePart) else {"type": "text", "text": part.text}

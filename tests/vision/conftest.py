@@ -1,0 +1,48 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmwire_worker.text.lane import TextLane
+from random_vision import FAMILIES, write_vision_model
+from text_lanes import open_lane
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A tiny model of a family that sees."""
+    root = tmp_path_factory.mktemp("models")
+    return lambda family: write_vision_model(root / family, family)
+
+
+@pytest.fixture(scope="session")
+def lane_of(folder_of: Callable[[str], Path]) -> Callable[[str], TextLane]:
+    """A lane of a family, opened once; tests leave it empty."""
+    lanes: dict[str, TextLane] = {}
+
+    def lane_of(family: str) -> TextLane:
+        if family not in lanes:
+            lanes[family] = open_lane(folder_of(family))
+        return lanes[family]
+
+    return lane_of
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def lane(family: str, lane_of: Callable[[str], TextLane]) -> TextLane:
+    """With nothing cached, and no check due within a test."""
+    lane = lane_of(family)
+    lane.clear_cache()
+    assert lane._kept is not None
+    lane._kept._cache._check_every = 1 << 30
+    return lane
+
+
+@pytest.fixture
+def folder(family: str, folder_of: Callable[[str], Path]) -> Path:
+    return folder_of(family)

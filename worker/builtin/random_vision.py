@@ -1,0 +1,218 @@
+"""Writes tiny models that see, with random weights, in the folder format that mlx-vlm loads.
+
+As with `random_model`, what they say means nothing; but it depends on every image that they are shown.
+"""
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import random_model
+from random_model import END_OF_TURN, SPECIAL
+
+MARKS: Final = (
+    "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>",
+    "<start_of_image>", "<end_of_image>", "<image_soft_token>",
+    "<fake_token_around_image>", "<image>", "<global-img>", "<end_of_utterance>",
+)  # fmt: skip
+VOCABULARY: Final = 512
+_TEMPLATE: Final = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+    "{% if part.type == 'image' %}PLACE{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_TEXT: Final = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": VOCABULARY,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": True,
+}
+_ENCODER: Final = {"hidden_size": 32, "intermediate_size": 64}
+_PIXELS: Final = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+_SCALED: Final = _PIXELS | {"do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}
+
+Ids = Callable[[str], int]
+"""A token's id."""
+
+
+def _qwen_marks(ids: Ids) -> dict[str, Any]:
+    return {
+        "image_token_id": ids("<|image_pad|>"),
+        "video_token_id": ids("<|video_pad|>"),
+        "vision_start_token_id": ids("<|vision_start|>"),
+        "vision_end_token_id": ids("<|vision_end|>"),
+    }
+
+
+def _qwen_pixels(patch: int) -> dict[str, Any]:
+    merged = (2 * patch) ** 2
+    return _PIXELS | {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "patch_size": patch,
+        "temporal_patch_size": 2,
+        "merge_size": 2,
+        "min_pixels": 4 * merged,
+        "max_pixels": 64 * merged,
+    }
+
+
+def _qwen2_5_vl(ids: Ids) -> dict[str, Any]:
+    encoder = {
+        "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 14, "spatial_patch_size": 14,
+        "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [1],
+        "in_channels": 3, "in_chans": 3,
+    }  # fmt: skip
+    rope = {"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
+    vision = {"vision_token_id": ids("<|image_pad|>")}
+    return _TEXT | rope | _qwen_marks(ids) | vision | {"vision_config": _ENCODER | encoder}
+
+
+def _qwen3_vl(ids: Ids) -> dict[str, Any]:
+    encoder = {
+        "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 16, "spatial_merge_size": 2,
+        "temporal_patch_size": 2, "in_channels": 3, "num_position_embeddings": 64, "deepstack_visual_indexes": [0],
+    }  # fmt: skip
+    rope = {"rope_type": "default", "type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}
+    text = _TEXT | {"model_type": "qwen3_vl_text", "head_dim": 16, "rope_scaling": rope}
+    return _qwen_marks(ids) | {"text_config": text, "vision_config": _ENCODER | encoder | {"model_type": "qwen3_vl"}}
+
+
+def _gemma3(ids: Ids) -> dict[str, Any]:
+    text = _TEXT | {
+        "model_type": "gemma3_text", "num_hidden_layers": 3, "head_dim": 16, "query_pre_attn_scalar": 16,
+        "sliding_window": 32, "sliding_window_pattern": 3, "mm_tokens_per_image": 4,
+    }  # fmt: skip
+    encoder = {"num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 14, "image_size": 56}
+    return {
+        "image_token_index": ids("<image_soft_token>"),
+        "boi_token_index": ids("<start_of_image>"),
+        "eoi_token_index": ids("<end_of_image>"),
+        "mm_tokens_per_image": 4,
+        "hidden_size": 64,
+        "vocab_size": VOCABULARY,
+        "text_config": text,
+        "vision_config": _ENCODER | encoder | {"model_type": "siglip_vision_model"},
+    }
+
+
+def _smolvlm(ids: Ids) -> dict[str, Any]:
+    encoder = {"num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 14, "image_size": 56}
+    return {
+        "image_token_id": ids("<image>"),
+        "scale_factor": 2,
+        "vocab_size": VOCABULARY,
+        "text_config": _TEXT | {"model_type": "llama", "head_dim": 16},
+        "vision_config": _ENCODER | encoder | {"model_type": "smolvlm_vision"},
+    }
+
+
+_GEMMA_MARKS: Final = {
+    "image_token": "<image_soft_token>",
+    "boi_token": "<start_of_image>",
+    "eoi_token": "<end_of_image>",
+}
+_SMOL_MARKS: Final = {
+    "fake_image_token": "<fake_token_around_image>",
+    "image_token": "<image>",
+    "global_image_token": "<global-img>",
+    "end_of_utterance_token": "<end_of_utterance>",
+}
+_SIDE: Final = {"longest_edge": 56}
+FAMILIES: Final[dict[str, dict[str, Any]]] = {
+    "qwen2_5_vl": {
+        "config": _qwen2_5_vl,
+        "place": "<|vision_start|><|image_pad|><|vision_end|>",
+        "processor": "Qwen2_5_VLProcessor",
+        "pixels": _qwen_pixels(14),
+    },
+    "qwen3_vl": {
+        "config": _qwen3_vl,
+        "place": "<|vision_start|><|image_pad|><|vision_end|>",
+        "processor": "Qwen3VLProcessor",
+        "pixels": _qwen_pixels(16),
+    },
+    "gemma3": {
+        "config": _gemma3,
+        "place": "<start_of_image>",
+        "processor": "Gemma3Processor",
+        "settings": {"image_seq_length": 4},
+        "pixels": _SCALED | {"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 56, "width": 56}},
+        "marks": _GEMMA_MARKS,
+    },
+    "smolvlm": {
+        "config": _smolvlm,
+        "place": "<image>",
+        "processor": "SmolVLMProcessor",
+        "settings": {"image_seq_len": 4},
+        "pixels": _SCALED
+        | {"image_processor_type": "SmolVLMImageProcessor", "size": _SIDE, "max_image_size": _SIDE}
+        | {"do_image_splitting": False, "do_pad": True},
+        "marks": _SMOL_MARKS,
+    },
+}
+
+
+def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0, **overrides: Any) -> Path:
+    """Writes a float32 model into `folder`, unless the very same one is there already, and returns the folder.
+
+    Args:
+        folder: Where to write; replaced when it holds anything else that this function wrote.
+        family: One of `FAMILIES`.
+        seed: Of the weights.
+        **overrides: Fields of config.json; those of objects in it are merged.
+    """
+    source = b"".join(Path(file).read_bytes() for file in (__file__, random_model.__file__))
+    recipe = {"family": family, "seed": seed, "overrides": overrides, "source": hashlib.sha256(source).hexdigest()}
+    if not random_model.begin(folder, recipe):
+        return folder
+    traits = FAMILIES[family]
+    template = _TEMPLATE.replace("PLACE", traits["place"])
+    marks = traits.get("marks", {})
+    vocabulary = random_model.write_tokenizer(
+        folder, VOCABULARY, (*SPECIAL, *MARKS), chat_template=template, extra_special_tokens=marks, **marks
+    )
+    config = {"model_type": family, "eos_token_id": vocabulary[END_OF_TURN], **traits["config"](vocabulary.__getitem__)}
+    for name, value in overrides.items():
+        config[name] = config[name] | value if isinstance(value, dict) else value
+    processor = {"processor_class": traits["processor"]}
+    _write(folder / "config.json", config)
+    _write(folder / "preprocessor_config.json", processor | traits["pixels"])
+    _write(folder / "processor_config.json", processor | traits.get("settings", {}))
+    _write_weights(folder, config, seed)
+    return random_model.finish(folder, recipe)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1))
+
+
+def _write_weights(folder: Path, config: dict[str, Any], seed: int) -> None:
+    import mlx.core as mx
+    from mlx.utils import tree_flatten
+    from mlx_vlm.utils import update_module_configs
+
+    architecture = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
+    own = json.loads(json.dumps(config))  # it is changed
+    settings = architecture.ModelConfig.from_dict(own)
+    model = architecture.Model(update_module_configs(settings, architecture, own, ["text", "vision"]))
+    mx.random.seed(seed)
+    parameters: Any = tree_flatten(model.parameters())
+    wider = [
+        # With the usual small weights every greedy answer is one token over and over.
+        (name, mx.random.normal(value.shape) * (2 / (value.size / value.shape[0]) ** 0.5))
+        for name, value in parameters
+        if value.ndim >= 2
+    ]
+    model.load_weights(wider, strict=False)
+    tensors: Any = dict(tree_flatten(model.parameters()))
+    mx.save_safetensors(str(folder / "model.safetensors"), tensors, metadata={"format": "mlx"})

@@ -1,0 +1,200 @@
+"""The embedding lane: the inputs of all requests, a few at a time."""
+
+import contextlib
+import gc
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import mlx.core as mx
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
+from lmwire_protocol.events import CacheStats
+
+from ..lane import Admitted, Embedded, Failed, Gathering, Memory, Model, Outcome, Task
+from ..text.memory import in_words, ran_out
+from .network import EmbeddingNetwork
+from .recipe import Recipe
+
+STEP_TOKENS: Final = 2048
+"""Of a step, padding included; a longer input has a step to itself."""
+STEP_ROWS: Final = 32
+ROWS: Final = 64
+
+
+@dataclass
+class _Held:
+    """A request, and which of its inputs have no vector yet."""
+
+    key: int
+    normalize: bool
+    dimensions: int
+    waiting: deque[tuple[int, list[int]]]
+    """Index and tokens, the longest first: rows of one length need no padding."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    held: _Held
+    index: int
+    tokens: list[int]
+
+
+class EmbeddingLane:
+    """See `lmwire_worker.lane.Lane`.
+
+    Args:
+        network: The model with its weights in memory.
+        tokenizer: The model's own.
+        recipe: What the folder says of its vectors.
+        model: What is reported of it.
+        width: The numbers of a vector.
+        budget: Bytes that a step may take.
+    """
+
+    rows = ROWS
+
+    def __init__(
+        self,
+        network: EmbeddingNetwork,
+        tokenizer: TokenizerWrapper,
+        recipe: Recipe,
+        model: Model,
+        width: int,
+        budget: int,
+    ) -> None:
+        self.model = model
+        self._network: EmbeddingNetwork | None = network
+        self._tokenizer = tokenizer
+        self._recipe = recipe
+        self._width = width
+        self._budget = budget
+        self._requests: deque[_Held] = deque()
+        """In the order in which their turns come."""
+
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        return None  # these models see no images; `add` says so
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
+        assert isinstance(request, Embed)
+        dimensions = request.dimensions or self._width
+        if dimensions > self._width:
+            problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
+            raise RequestError("invalid_request", problem, field="dimensions")
+        inputs = [(index, self._read(part, f"input[{index}]")) for index, part in enumerate(request.input)]
+        inputs.sort(key=lambda item: -len(item[1]))
+        self._requests.append(_Held(key, request.normalize, dimensions, deque(inputs)))
+        return Admitted(prompt_tokens=0)  # counted as their vectors come
+
+    def step(self) -> list[Outcome]:
+        rows = self._next()
+        with contextlib.suppress(Exception):
+            return self._embed(rows)
+        keys = dict.fromkeys(row.held.key for row in rows)
+        return [outcome for key in keys for outcome in self._alone([row for row in rows if row.held.key == key])]
+
+    def remove(self, key: int) -> Sequence[Outcome]:
+        self._requests = deque(held for held in self._requests if held.key != key)
+        return []
+
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+        if request.prompt is None:
+            problem = "messages: a model that makes vectors has no chat template; give `prompt`"
+            raise RequestError("unsupported", problem, field="messages")
+        return self._tokens(request.prompt), self._recipe.prompt + request.prompt
+
+    def memory(self) -> Memory:
+        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+
+    def cache_stats(self) -> CacheStats | None:
+        return None
+
+    def clear_cache(self) -> int:
+        return 0
+
+    def close(self) -> int:
+        before = mx.get_active_memory() + mx.get_cache_memory()
+        self._network = None
+        gc.collect()  # modules refer to one another in circles
+        mx.clear_cache()
+        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
+
+    # Inputs.
+
+    def _read(self, part: str | TextPart | ImagePart, field: str) -> list[int]:
+        """An input's tokens. Raises RequestError."""
+        if isinstance(part, ImagePart):
+            problem = f"{field}: {self.model.path} makes vectors of texts alone, and this is an image"
+            raise RequestError("unsupported", problem, field=field)
+        tokens = self._tokens(part.text if isinstance(part, TextPart) else part)
+        if not tokens:
+            raise RequestError("invalid_request", f"{field}: comes to no tokens", field=field)
+        if len(tokens) > self.model.context_len:
+            problem = f"{field}: comes to {len(tokens)} tokens, and the model takes {self.model.context_len}"
+            raise RequestError("context_overflow", problem, field=field)
+        need = step_bytes(self.model, len(tokens))
+        if need > self._budget:
+            problem = f"{field}: {len(tokens)} tokens need {in_words(need)}, and there are {in_words(self._budget)}"
+            raise RequestError("out_of_memory", problem, field=field)
+        return tokens
+
+    def _tokens(self, text: str) -> list[int]:
+        text = self._recipe.prompt + text
+        return self._tokenizer.encode(text.lower() if self._recipe.lower_case else text)
+
+    # Steps.
+
+    def _next(self) -> list[_Row]:
+        """The next inputs of the request whose turn it is, and with what room is left those of the others."""
+        rows: list[_Row] = []
+        width = 0
+        for held in self._requests:
+            while held.waiting and len(rows) < STEP_ROWS:
+                index, tokens = held.waiting[0]
+                wider = max(width, len(tokens))
+                if rows and wider * (len(rows) + 1) > STEP_TOKENS:
+                    break
+                width = wider
+                held.waiting.popleft()
+                rows.append(_Row(held, index, tokens))
+        self._requests.rotate(-1)
+        return rows
+
+    def _embed(self, rows: Sequence[_Row]) -> list[Outcome]:
+        assert self._network is not None
+        vectors = self._network.embed([row.tokens for row in rows], normalize=[row.held.normalize for row in rows])
+        outcomes: list[Outcome] = []
+        for row, whole in zip(rows, vectors, strict=True):
+            vector = _cut(whole, row.held.dimensions, normalize=row.held.normalize)
+            outcomes.append(Embedded(row.held.key, row.index, vector, len(row.tokens)))
+        done = {row.held.key for row in rows if not row.held.waiting}
+        self._requests = deque(held for held in self._requests if held.key not in done)
+        return outcomes
+
+    def _alone(self, rows: Sequence[_Row]) -> list[Outcome]:
+        """One request's part of a step that failed: those that are not at fault do not notice."""
+        try:
+            return self._embed(rows)
+        except Exception as error:
+            code = "out_of_memory" if ran_out(error) else "engine_error"
+            failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
+        self.remove(rows[0].held.key)
+        return [Failed(rows[0].held.key, failure)]
+
+
+def step_bytes(model: Model, tokens: int) -> int:
+    """What an input of so many tokens takes for a moment, roughly: two masks of all pairs, and the layer at work."""
+    return 8 * tokens * tokens + 64 * tokens * max(model.hidden_size, 1)
+
+
+def _cut(vector: "array[float]", dimensions: int, *, normalize: bool) -> "array[float]":
+    if dimensions == len(vector):
+        return vector
+    vector = vector[:dimensions]
+    length = sum(value * value for value in vector) ** 0.5
+    return array("f", [value / length for value in vector]) if normalize and length else vector

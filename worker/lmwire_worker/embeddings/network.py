@@ -1,0 +1,86 @@
+"""An embedding model of mlx-vlm: token ids to vectors."""
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+from mlx_vlm.embedding_loader import load_embedding_model
+from mlx_vlm.models.pooling import pool_by_config
+
+from lmwire_protocol import RequestError
+
+from ..text.loading import sentence
+from .recipe import Recipe
+
+
+class EmbeddingNetwork:
+    """Makes vectors of tokens.
+
+    Args:
+        folder: The model's.
+        recipe: What its folder says.
+
+    Raises:
+        RequestError: bad_model, unsupported. Its weights have sizes, and are not read yet.
+    """
+
+    def __init__(self, folder: Path, recipe: Recipe) -> None:
+        try:
+            network = load_embedding_model(folder, lazy=True)
+        except Exception as error:  # models raise whatever a wrong config leads to
+            raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
+        self.module: nn.Module = network
+        self._recipe = recipe
+        self._dense: list[nn.Module] = list(getattr(network, "dense", ()))
+        if recipe.dense and not self._dense:
+            problem = f"{folder} has layers behind its pooling, which mlx-vlm does not know for `{_type(network)}`"
+            raise RequestError("unsupported", problem)
+        network.pooling_config = recipe.pooling  # where mlx-vlm's models look for it
+
+    @property
+    def padding(self) -> int:
+        """The token that fills up the shorter rows."""
+        return getattr(self.module.config, "pad_token_id", None) or 0
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a row at most."""
+        config: Any = self.module.config
+        positions = config.max_position_embeddings
+        # RoBERTa's positions begin behind the one of its padding.
+        return positions - config.pad_token_id - 1 if _type(self.module) == "xlm_roberta" else positions
+
+    def embed(self, rows: Sequence[Sequence[int]], *, normalize: Sequence[bool]) -> list["array[float]"]:
+        """A vector for each row.
+
+        Args:
+            rows: Token ids, at least one each.
+            normalize: Whether each one's vector is scaled to length 1.
+
+        Returns:
+            Float32, of the model's width.
+        """
+        width = max(map(len, rows))
+        ids = mx.array([[*row, *[self.padding] * (width - len(row))] for row in rows])
+        mask = mx.array([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        output: Any = self.module(ids, attention_mask=mask)
+        vectors = output.text_embeds.astype(mx.float32)
+        if not self._recipe.normalized and not all(normalize):
+            scaled = mx.array(list(normalize))[:, None]
+            vectors = mx.where(scaled, vectors, self._pooled(output.last_hidden_state, mask))
+        return [array("f", row.tobytes()) for row in np.array(vectors)]
+
+    def _pooled(self, hidden: mx.array, mask: mx.array) -> mx.array:
+        assert self._recipe.pooling is not None
+        pooled = pool_by_config(hidden, mask, self._recipe.pooling)
+        for layer in self._dense:
+            pooled = layer(pooled)
+        return pooled.astype(mx.float32)
+
+
+def _type(network: nn.Module) -> str:
+    return str(getattr(network, "model_type", "")).replace("-", "_")

@@ -1,0 +1,87 @@
+"""Decodes sounds, into one channel, and no more of them than is allowed."""
+
+import hashlib
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from .policy import Policy
+from .problem import Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FRAMES: Final = 1 << 16
+"""Decoded at a time."""
+_RATES: Final = range(8_000, 384_000 + 1)
+"""Samples a second: what the library resamples between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A decoded sound."""
+
+    samples: "NDArray[np.float32]"
+    """[n], n above 0: one channel, -1 to 1."""
+    rate: int
+    """Samples a second: the file's own."""
+    digest: bytes
+    """SHA-256 of the file: equal digests are equal sounds."""
+
+
+def decode_sound(content: bytes, policy: Policy) -> Sound:
+    """Decodes a file. Raises Problem."""
+    try:
+        import miniaudio
+        import numpy as np
+    except ImportError:
+        problem = "miniaudio is not installed, which reads sounds; install it with `pip install 'lmwire[vision]'`"
+        raise Problem(problem, "unsupported") from None
+    describe = _describer(content)
+    try:
+        rate = describe(content).sample_rate
+    except (miniaudio.MiniaudioError, ZeroDivisionError):
+        raise Problem("is a damaged sound") from None
+    if rate not in _RATES:
+        raise Problem(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")
+    samples = np.frombuffer(_decode(content, rate, policy.max_samples), np.float32)
+    if not np.isfinite(samples).all():
+        raise Problem("holds samples that are no numbers")
+    return Sound(samples, rate, hashlib.sha256(content).digest())
+
+
+def _describer(content: bytes) -> Callable[[bytes], Any]:
+    """What reads the header of this format. MP3's would find its frames in anything, so it is asked last."""
+    import miniaudio
+
+    if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
+        return miniaudio.wav_get_info
+    if content.startswith(b"fLaC"):
+        return miniaudio.flac_get_info
+    if content.startswith(b"OggS"):
+        return miniaudio.vorbis_get_info
+    if content.startswith(b"ID3") or (content[0] == 0xFF and content[1:2] and content[1] & 0xE6 == 0xE2):
+        return miniaudio.mp3_get_info
+    raise Problem("is no sound in a format that is read; send WAV, MP3, FLAC or Ogg Vorbis")
+
+
+def _decode(content: bytes, rate: int, limit: int) -> "array[float]":
+    """One channel, in slices: what a header says of a length, or leaves out, is no promise."""
+    import miniaudio
+
+    samples = array("f")
+    try:
+        slices = miniaudio.stream_memory(content, miniaudio.SampleFormat.FLOAT32, 1, rate, _FRAMES)
+        for decoded in slices:
+            samples.extend(decoded)
+            if len(samples) > limit:
+                raise Problem(
+                    f"has more than {limit:,} samples, {limit / rate / 60:.0f} minutes of it; send it in parts"
+                )
+    except miniaudio.MiniaudioError:
+        raise Problem("is a damaged sound") from None
+    if not samples:
+        raise Problem("is a sound of no length")
+    return samples

@@ -1,0 +1,104 @@
+"""The speech lane: recordings, a window of one of them at a time."""
+
+import gc
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import mlx.core as mx
+
+from lmwire_protocol import RequestError, Tokenize, Transcribe
+from lmwire_protocol.events import CacheStats
+
+from ..lane import Admitted, Failed, Gathering, Heard, Listened, Memory, Model, Outcome, Task
+from ..media import Gathered, Reader, Sound, items_of
+from ..text.memory import ran_out
+from .listener import Listener, Window, fitting
+from .recording import Recording
+
+ROWS: Final = 8
+"""Recordings that are in memory at once."""
+
+
+@dataclass
+class _Held:
+    key: int
+    duration_s: float
+    windows: Iterator[Window]
+
+
+class SpeechLane:
+    """See `lmwire_worker.lane.Lane`.
+
+    Args:
+        listener: The model with its weights in memory.
+        model: What is reported of it.
+        reader: Reads recordings.
+    """
+
+    rows = ROWS
+
+    def __init__(self, listener: Listener, model: Model, reader: Reader) -> None:
+        self.model = model
+        self._listener: Listener | None = listener
+        self._reader = reader
+        self._requests: deque[_Held] = deque()
+        """In the order in which their turns come."""
+
+    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+        return self._reader.read(items_of(request), ready) if isinstance(request, Transcribe) else None
+
+    def add(
+        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+    ) -> Admitted:
+        assert isinstance(request, Transcribe) and isinstance(gathered, Gathered) and self._listener is not None
+        (sound,) = gathered.results()
+        assert isinstance(sound, Sound)
+        self._listener.check(request)
+        recording = Recording(sound, self._listener.rate)
+        self._requests.append(_Held(key, recording.duration_s, self._listener.listen(recording, request)))
+        return Admitted(prompt_tokens=0)
+
+    def step(self) -> list[Outcome]:
+        held = self._requests[0]
+        try:
+            window = next(held.windows, None)
+        except Exception as error:
+            code = "out_of_memory" if ran_out(error) else "engine_error"
+            failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
+            self._requests.popleft()
+            return [Failed(held.key, failure)]
+        if window is None:
+            self._requests.popleft()
+            return [Listened(held.key, held.duration_s, held.duration_s, over=True)]
+        self._requests.rotate(-1)
+        done_s = min(window.done_s, held.duration_s)
+        outcomes: list[Outcome] = [Listened(held.key, done_s, held.duration_s, window.language)]
+        for segment in (part for whole in window.segments for part in fitting(whole)):
+            outcomes.append(Heard(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
+        return outcomes
+
+    def remove(self, key: int) -> Sequence[Outcome]:
+        self._requests = deque(held for held in self._requests if held.key != key)
+        return []
+
+    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+        raise RequestError("unsupported", f"{self.model.path} takes no text")
+
+    def memory(self) -> Memory:
+        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+
+    def cache_stats(self) -> CacheStats | None:
+        return None
+
+    def clear_cache(self) -> int:
+        return 0
+
+    def close(self) -> int:
+        before = mx.get_active_memory() + mx.get_cache_memory()
+        self._reader.close()
+        self._listener = None
+        gc.collect()  # modules refer to one another in circles
+        mx.clear_cache()
+        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)

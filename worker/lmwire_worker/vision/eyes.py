@@ -1,0 +1,85 @@
+"""Opens the part of a model that sees, beside the text engine's own steps of a load."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_vlm import utils
+
+from lmwire_protocol import Load, RequestError
+
+from ..lane import Report
+from ..media import Policy
+from ..text.base import Base
+from ..text.loading import sentence
+from . import loading
+from .network import SeeingNetwork
+from .pictures import Pictures
+from .sight import Sight
+from .trial import OtherSight, Trial
+
+UNSERVED: Final = ("adapter_path", "draft_path", "kv_bits")
+
+
+def knows(config: dict[str, Any]) -> bool:
+    """Whether mlx-vlm has a model's architecture."""
+    try:
+        return hasattr(utils.get_model_and_args(config)[0], "Model")
+    except (ValueError, KeyError, ImportError):
+        return False
+
+
+class Eyes:
+    """A load of a model that sees.
+
+    Args:
+        request: The load.
+        folder: The model's.
+
+    Raises:
+        RequestError: unsupported.
+    """
+
+    def __init__(self, request: Load, folder: Path) -> None:
+        self.batches = True
+        """Whether rows may run together; known when it is open."""
+        self._folder = folder
+        self._trust = request.trust_remote_code
+        self._processor: Any = None
+        self._pictures: Pictures | None = None
+        for field in UNSERVED:
+            if getattr(request, field) is not None:
+                problem = f"{field}: {folder} is a model that sees, and those are loaded without; leave it out"
+                raise RequestError("unsupported", problem, field=field)
+
+    def open_base(self, folder: Path, *, trust_remote_code: bool) -> Base:
+        """See `loading.open_base`."""
+        return loading.open_base(folder, trust_remote_code=trust_remote_code)
+
+    def open_processor(self, network: SeeingNetwork, tokenizer: TokenizerWrapper) -> None:
+        """Reads what makes pictures of images. The weights need not be there yet.
+
+        Raises:
+            RequestError: bad_model, unsupported.
+        """
+        self._processor, self._pictures = loading.open_pictures(self._folder, network, trust_remote_code=self._trust)
+        loading.lend_template(tokenizer, self._processor)
+
+    def open(self, network: SeeingNetwork, policy: Policy, report: Report) -> Sight:
+        """What the lane sees with, tried out.
+
+        Raises:
+            RequestError: unsupported, when the model would see something else than it should.
+            LoadCancelled: from `report`.
+        """
+        assert self._pictures is not None
+        report("warm_up", 0, None, "steps")
+        try:
+            trial = Trial(network, self._processor, self._pictures)
+            trial.check()
+            self.batches = trial.batches()
+        except OtherSight as error:
+            raise loading.refusal(self._folder, str(error)) from None
+        except Exception as error:  # models raise whatever a wrong configuration leads to
+            raise loading.refusal(self._folder, f"it fails on a first image: {sentence(error)}") from None
+        return Sight(network, self._pictures, policy)

@@ -1,0 +1,85 @@
+"""A folder into memory, through mlx-vlm."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import PIL.Image
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_vlm.utils import load_config, load_model, load_processor
+
+from lmwire_protocol import RequestError
+
+from ..media import Image
+from ..text.base import Base, list_files
+from ..text.loading import sentence
+from .network import SeeingNetwork, UnknownCache
+from .pictures import Pictures, UnknownProcessor
+
+IMAGE_TOKENS: Final = ("image_token_id", "image_token_index")
+
+
+def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
+    """A model whose weights have sizes, and are not read yet.
+
+    Raises:
+        RequestError: bad_model, unsupported.
+    """
+    files = list_files(folder)
+    try:
+        model: Any = load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
+        network = SeeingNetwork(model)
+        network.make_cache()
+    except UnknownCache as error:
+        raise refusal(folder, str(error)) from None
+    except Exception as error:  # models raise whatever a wrong config leads to
+        raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
+    return Base(folder, files, network, _described(load_config(folder), model.config))
+
+
+def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bool) -> tuple[Any, Pictures]:
+    """A model's processor, and what makes pictures with it.
+
+    Raises:
+        RequestError: bad_model, unsupported.
+    """
+    try:
+        processor: Any = load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
+    except Exception as error:  # transformers raises whatever its processors raise
+        raise RequestError("bad_model", f"the processor of {folder} does not load: {sentence(error)}") from None
+    config = network.model.config
+    tokens = [getattr(config, name, None) for name in IMAGE_TOKENS] + [getattr(processor, IMAGE_TOKENS[0], None)]
+    token = next((token for token in tokens if isinstance(token, int)), None)
+    if token is None:
+        raise refusal(folder, "it does not say which token stands for an image")
+    try:
+        return processor, Pictures(processor, token, trial_image())
+    except UnknownProcessor as error:
+        raise refusal(folder, str(error)) from None
+
+
+def lend_template(tokenizer: TokenizerWrapper, processor: Any) -> None:
+    """Gives a tokenizer the chat template that some models have beside their processor only."""
+    template = getattr(processor, "chat_template", None)
+    if template and not tokenizer.has_chat_template:
+        tokenizer._tokenizer.chat_template = template
+        tokenizer.has_chat_template = True
+
+
+def trial_image(seed: int = 0, width: int = 96, height: int = 64) -> Image:
+    """Noise: all of an image counts."""
+    noise = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+    return Image(PIL.Image.fromarray(noise), seed.to_bytes(32, "little"))
+
+
+def refusal(folder: Path, reason: str) -> RequestError:
+    """Of a model that this worker cannot show images to."""
+    return RequestError("unsupported", f"{folder} is a model that sees, of a kind that is not served: {reason}")
+
+
+def _described(config: dict[str, Any], model_config: Any) -> dict[str, Any]:
+    """The folder's own configuration, completed by what mlx-vlm knows of the architecture."""
+    text_config = getattr(model_config, "text_config", None)
+    vocab_size = getattr(text_config, "vocab_size", None)
+    known = {"vocab_size": vocab_size} if isinstance(vocab_size, int) else {}
+    return {"text_config": config.get("llm_config"), **config, **known}

@@ -1,0 +1,121 @@
+"""A prompt up to its last image, into a cache: piece by piece, so that others need not wait for long."""
+
+from dataclasses import fields
+from typing import Any, Final
+
+import mlx.core as mx
+
+from .layout import ImageLayout, Place
+from .network import SeeingNetwork
+from .pictures import Features, Picture
+from .rope_delta import RopeDelta
+
+KNOWN: Final = frozenset({"inputs_embeds", "deepstack_visual_embeds"})
+"""What a model may take in the place of tokens, and this module gives it,"""
+UNUSED: Final = frozenset({"position_ids", "rope_deltas", "visual_pos_masks", "attention_mask_4d"})
+"""and what it computes for a whole prompt, so that it is made anew here, or passed over as mlx-vlm itself does."""
+
+
+class UnknownInputs(Exception):
+    """The model takes something for an image that it is not known how to give in pieces."""
+
+
+class ImagePrefill:
+    """Processes the beginning of a prompt. Its tokens may be cut anywhere.
+
+    Args:
+        network: The model.
+        layout: The prompt's images.
+        tokens: The prompt.
+        cache: The model's caches, which hold what is known already.
+        held: Tokens of it.
+    """
+
+    def __init__(
+        self, network: SeeingNetwork, layout: ImageLayout, tokens: list[int], cache: list[Any], held: int
+    ) -> None:
+        self.cache = cache
+        self.done = held
+        """Tokens that the cache holds."""
+        self.end = layout.end
+        self._network = network
+        self._tokens = tokens[: layout.end]
+        self._places = [place for place in layout.places if place.stop > held]
+        self._positions = positions(network, layout, self._tokens)[0] if network.counts_positions else None
+
+    def advance(self, size: int) -> int:
+        """One piece: encodes an image, or processes at most `size` tokens. Returns how many it processed."""
+        if picture := next((p.picture for p in self._places if p.picture.features is None), None):
+            encode(self._network, picture)
+            return 0
+        start, stop = self.done, min(self.done + size, self.end)
+        tokens = mx.array([self._tokens[start:stop]])
+        self._network.see(tokens, self.cache, **self._inputs(tokens, start, stop))
+        mx.eval([layer.state for layer in self.cache])
+        self.done = stop
+        return stop - start
+
+    def _inputs(self, tokens: mx.array, start: int, stop: int) -> dict[str, Any]:
+        """What the model takes in the place of tokens."""
+        parts: list[mx.array] = []
+        deepstack: list[list[mx.array]] = []
+        at = start
+        for place in self._places:
+            begin, end = max(place.start, start), min(place.stop, stop)
+            if begin >= end:
+                continue
+            parts += [self._embed(at, begin), self._features(place).embeds[:, begin - place.start : end - place.start]]
+            deepstack.append(self._deepstack(place, begin, end))
+            at = end
+        embeds = mx.concatenate([part for part in [*parts, self._embed(at, stop)] if part.shape[1]], axis=1)
+        inputs: dict[str, Any] = {"inputs_embeds": embeds}
+        if self._positions is not None:
+            inputs["position_ids"] = self._positions[..., start:stop]
+        if any(deepstack):
+            inputs["visual_pos_masks"] = tokens == self._image_token()
+            inputs["deepstack_visual_embeds"] = [mx.concatenate(list(layer)) for layer in zip(*deepstack, strict=True)]
+        return inputs
+
+    def _embed(self, start: int, stop: int) -> mx.array:
+        """Of text."""
+        tokens = mx.array([self._tokens[start:stop]], mx.int32)
+        return self._network.model.get_input_embeddings(tokens, None).inputs_embeds
+
+    def _features(self, place: Place) -> Features:
+        assert place.picture.features is not None
+        return place.picture.features
+
+    def _deepstack(self, place: Place, start: int, stop: int) -> list[mx.array]:
+        """Of the image tokens from `start` to `stop`: others among a picture's tokens have none."""
+        image = [token == self._image_token() for token in place.picture.tokens]
+        before, till = sum(image[: start - place.start]), sum(image[: stop - place.start])
+        return [layer[before:till] for layer in self._features(place).deepstack]
+
+    def _image_token(self) -> int:
+        return self._places[0].picture.tokens[0]
+
+
+def encode(network: SeeingNetwork, picture: Picture) -> None:
+    """Runs the encoder on a picture.
+
+    Raises:
+        UnknownInputs: the model makes something of it that it is not known how to use.
+    """
+    tokens = mx.array([picture.tokens])
+    inputs = {name: mx.array(value) for name, value in (picture.inputs or {}).items()}
+    pixels = inputs.pop("pixel_values")
+    made = network.model.get_input_embeddings(tokens, pixels, mask=mx.ones_like(tokens), **inputs)
+    values = {field.name: getattr(made, field.name) for field in fields(made)}
+    if others := sorted(name for name, value in values.items() if value is not None and name not in KNOWN | UNUSED):
+        raise UnknownInputs(f"its images come with {' and '.join(others)}")
+    deepstack = values.get("deepstack_visual_embeds")
+    features = Features(values["inputs_embeds"], list(deepstack) if deepstack is not None else [])
+    mx.eval(features.embeds, features.deepstack)
+    picture.features, picture.inputs = features, None
+
+
+def positions(network: SeeingNetwork, layout: ImageLayout, tokens: list[int]) -> tuple[mx.array, RopeDelta]:
+    """Of a prompt's beginning up to its last image: [3, 1, tokens], and how far what follows is behind its tokens."""
+    grids = mx.concatenate([mx.array(place.picture.grid) for place in layout.places])
+    places, deltas = network.model.language_model.get_rope_index(mx.array([tokens]), image_grid_thw=grids)
+    return places, RopeDelta(deltas.reshape(1, 1).astype(mx.int32))

@@ -1,0 +1,136 @@
+"""What a lane sees: images read and made into pictures beside its steps, and found in its prompts."""
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lmwire_protocol import Chat, RequestError, Tokenize
+
+from ..media import Image, Item, Policy, Reader, items_of
+from ..text.batching.caches import LONGEST_SLICE
+from .layout import ImageLayout, expand, find_layout
+from .network import SeeingNetwork
+from .pictures import Picture, Pictures
+from .prefill import ImagePrefill, positions
+
+
+class Sight:
+    """The images of one model's requests.
+
+    Args:
+        network: The model.
+        pictures: Made of images for it.
+        policy: Which images may be read.
+    """
+
+    def __init__(self, network: SeeingNetwork, pictures: Pictures, policy: Policy) -> None:
+        self._network = network
+        self._pictures = pictures
+        self._reader = Reader(policy)
+
+    @property
+    def placeholder(self) -> str:
+        """What a chat template writes for an image."""
+        return self._pictures.placeholder
+
+    def gather(self, request: Any, ready: Callable[[], None]) -> "Looking | None":
+        """See `lmwire_worker.lane.Lane`. Sounds are told of in words."""
+        items = [item for item in items_of(request) if item.kind == "image"] if _may_show(request) else []
+        return Looking(self._reader, self._pictures, items, ready) if items else None
+
+    def expand(self, text: str, pictures: Sequence[Picture]) -> str:
+        """See `layout.expand`."""
+        return expand(text, pictures, self.placeholder)
+
+    def layout(self, tokens: list[int], pictures: Sequence[Picture]) -> ImageLayout | None:
+        """See `layout.find_layout`."""
+        return find_layout(tokens, pictures, self._pictures.image_token)
+
+    def prefill(self, layout: ImageLayout, tokens: list[int], cache: list[Any] | None, held: int) -> ImagePrefill:
+        """The work that a prompt's images are; `cache` is None where nothing is known."""
+        return ImagePrefill(self._network, layout, tokens, cache or self._network.make_cache(), held)
+
+    def refill(self, layout: ImageLayout, tokens: list[int]) -> list[Any]:
+        """A cache with a prompt's images, computed from nothing at once."""
+        work = self.prefill(layout, tokens, None, 0)
+        while work.done < work.end:
+            work.advance(LONGEST_SLICE)
+        self.settle(layout, tokens, work.cache)
+        return work.cache
+
+    def settle(self, layout: ImageLayout, tokens: list[int], cache: list[Any]) -> None:
+        """Tells a cache that holds a prompt's images how far the positions are behind."""
+        if self._network.counts_positions:
+            cache[-1] = positions(self._network, layout, tokens[: layout.end])[1]
+
+    def clear(self) -> int:
+        """Forgets what was made of images, and returns how many bytes that gave back."""
+        return self._pictures.clear()
+
+    def close(self) -> None:
+        """No request is held."""
+        self._reader.close()
+        self._pictures.clear()
+
+
+class Looking:
+    """See `lmwire_worker.lane.Gathering`: the images are read, and made into pictures by the thread that read the last.
+
+    Args:
+        reader: Reads the images.
+        pictures: Makes them into pictures.
+        items: The images; at least one.
+        ready: Called from another thread when all is done, or something has failed.
+    """
+
+    def __init__(self, reader: Reader, pictures: Pictures, items: Sequence[Item], ready: Callable[[], None]) -> None:
+        self.done = False
+        self._make = pictures.of
+        self._items = items
+        self._ready = ready
+        self._seen: list[Picture] = []
+        self._error: RequestError | None = None
+        me: weakref.ref[Looking] = weakref.ref(self)
+        with (assigned := threading.Lock()):
+            self._gathered = reader.read(items, lambda: _look(me, assigned))
+
+    def results(self) -> list[Picture]:
+        """The pictures, in the order of the items. Only when `done`.
+
+        Raises:
+            RequestError: an image cannot be read, or not be used by this model.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._seen
+
+    def look(self) -> None:
+        """Called when the images are there."""
+        try:
+            images = self._gathered.results()
+            for item, image in zip(self._items, images, strict=True):
+                assert isinstance(image, Image)
+                self._seen.append(self._look_at(item, image))
+        except RequestError as error:
+            self._error = error
+        self.done = True
+        self._ready()
+
+    def _look_at(self, item: Item, image: Image) -> Picture:
+        try:
+            return self._make(image)
+        except Exception as error:  # processors raise whatever their arithmetic leads to
+            problem = f"{item.field}: this model's image processor refuses it: {type(error).__name__}: {error}"
+            raise RequestError("invalid_request", problem, field=item.field) from None
+
+
+def _look(looking: weakref.ref[Looking], assigned: threading.Lock) -> None:
+    with assigned:  # images from memory may be there before the reader has returned
+        pass
+    if (me := looking()) is not None:  # nobody waits for it otherwise
+        me.look()
+
+
+def _may_show(request: Any) -> bool:
+    return isinstance(request, Chat) or (isinstance(request, Tokenize) and request.messages is not None)

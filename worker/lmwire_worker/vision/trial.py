@@ -1,0 +1,102 @@
+"""Whether a model sees here what it sees in mlx-vlm: tried out on two images when it is loaded."""
+
+import copy
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_vlm.generate import generate_step
+
+from .layout import ImageLayout, expand, find_layout
+from .loading import trial_image
+from .network import SeeingNetwork
+from .pictures import Pictures
+from .prefill import ImagePrefill, positions
+
+SLICE: Final = 5
+"""Tokens: the images are cut into."""
+ROUNDING: Final = 0.2
+"""By how many standard deviations of the logits rounding moves one, at most; another image moves some by more."""
+
+
+class OtherSight(Exception):
+    """The model does not get from an image what it gets in mlx-vlm."""
+
+
+class Trial:
+    """A prompt with two images.
+
+    Args:
+        network: The model, its weights in memory.
+        processor: mlx-vlm's.
+        pictures: What is to be tried.
+
+    Raises:
+        Exception: the model's or the processor's own.
+    """
+
+    def __init__(self, network: SeeingNetwork, processor: Any, pictures: Pictures) -> None:
+        self._network = network
+        images = [trial_image(), trial_image(1, 64, 96)]
+        text = f"one {pictures.placeholder} two {pictures.placeholder} three"
+        self._whole = processor(
+            text=[text], images=[image.pixels for image in images], add_special_tokens=False, return_tensors="mlx"
+        )
+        seen = [pictures.of(image) for image in images]
+        self._tokens: list[int] = processor.tokenizer.encode(
+            expand(text, seen, pictures.placeholder), add_special_tokens=False
+        )
+        layout = find_layout(self._tokens, seen, pictures.image_token)
+        assert layout is not None
+        self._layout: ImageLayout = layout
+
+    def check(self) -> None:
+        """Raises OtherSight, and what the model itself raises."""
+        if mx.array(self._whole["input_ids"]).flatten().tolist() != self._tokens:
+            raise OtherSight("its processor writes several images otherwise than one")
+        for step, (ours, theirs) in enumerate(zip(self._ours(), self._theirs(), strict=True)):
+            if not _same(ours, theirs):
+                place = "behind the prompt" if step == 0 else "behind its first token"
+                raise OtherSight(f"its logits {place} are not those that mlx-vlm computes")
+
+    def batches(self) -> bool:
+        """Whether a row with images and one without get together what they get alone."""
+        seen, text = self._prefilled(), make_prompt_cache(self._network)
+        self._network(mx.array([self._tokens[: self._layout.places[0].start]]), text)
+        token = mx.array([[self._tokens[-1]]])
+        alone = [self._network(token, copy.deepcopy(cache))[0, -1] for cache in (seen, text)]
+        try:
+            together = [type(cache).merge([cache, other]) for cache, other in zip(seen, text, strict=True)]
+            both = self._network(mx.concatenate([token, token]), together)[:, -1]
+        except Exception:  # a model's own code may count on one row
+            return False
+        return all(_same(row, both[index]) for index, row in enumerate(alone))
+
+    def _ours(self) -> list[mx.array]:
+        """The log-probabilities behind the prompt, and behind its most probable next token."""
+        cache = self._prefilled()
+        first = self._network(mx.array([self._tokens[self._layout.end :]]), cache)[0, -1]
+        second = self._network(mx.argmax(first).reshape(1, 1), cache)[0, -1]
+        return [first, second]
+
+    def _theirs(self) -> list[mx.array]:
+        inputs = dict(self._whole)
+        tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values")
+        mask = inputs.pop("attention_mask", None)
+        steps = generate_step(tokens, self._network.model, pixels, mask, max_tokens=2, temperature=0.0, **inputs)
+        return [logprobs.flatten() for _, logprobs in steps]
+
+    def _prefilled(self) -> list[Any]:
+        """A cache with the prompt up to its last image."""
+        work = ImagePrefill(self._network, self._layout, self._tokens, make_prompt_cache(self._network), 0)
+        while work.done < work.end:
+            work.advance(SLICE)
+        if self._network.counts_positions:
+            work.cache[-1] = positions(self._network, self._layout, self._tokens[: work.end])[1]
+        return work.cache
+
+
+def _same(one: mx.array, other: mx.array) -> bool:
+    """Whether two rows of logits, or of their log-probabilities, are the same but for rounding."""
+    one, other = (row.astype(mx.float32) - mx.logsumexp(row.astype(mx.float32)) for row in (one, other))
+    return bool((mx.abs(one - other).max() <= ROUNDING * mx.std(other)).item())
