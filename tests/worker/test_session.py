@@ -191,7 +191,7 @@ BAD_LINES = {
     "wrong type": (b'{"id":"bad","cmd":"generate","prompt":5}', "invalid_request", "prompt"),
     "missing field": (b'{"id":"bad","cmd":"generate"}', "invalid_request", "prompt"),
     "unknown command": (b'{"id":"bad","cmd":"sing"}', "unknown_command", "cmd"),
-    "a command of a later version": (b'{"id":"bad","cmd":"embed","input":["x"]}', "unknown_command", "cmd"),
+    "a command of a later version": (b'{"id":"bad","cmd":"translate","input":["x"]}', "unknown_command", "cmd"),
     "missing command": (b'{"id":"bad"}', "invalid_request", "cmd"),
     "unknown field": (b'{"id":"bad","cmd":"ping","pong":1}', "invalid_request", "pong"),
     "out of range": (b'{"id":"bad","cmd":"generate","prompt":"x","temperature":-1}', "invalid_request", "temperature"),
