@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -90,6 +89,8 @@ def _serve(mock: "Plan | None" = None, options: dict[str, str] | None = None) ->
 
 
 def _settings(options: dict[str, str], log: "Log") -> "tuple[int | None, DiskSettings | None]":
+    from pathlib import Path
+
     from .text.disk_settings import DEFAULT_DISK_BYTES, DiskSettings
 
     limit = int(options["--memory-limit"]) if "--memory-limit" in options else None
