@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,21 +13,28 @@ from worker_process import SECONDS, Event, WorkerProcess
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 
 
-def first_answer(model: Path, directory: Path, cache: str = "on") -> tuple[Event, list[int]]:
-    """What a fresh worker answers, which ends then with all that it wrote."""
+def first_answer(model: Path, directory: Path, end: Callable[[WorkerProcess], int]) -> tuple[Event, list[int]]:
+    """What a fresh worker answers, which is ended at once then."""
     with WorkerProcess("--cache-dir", str(directory), "--cache-disk-bytes", "1000000000") as worker:
         worker.load(model)
-        request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True, "cache": cache}
+        request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True}
         done = worker.call(request)
-        assert worker.call({"id": "2", "cmd": "unload"})["event"] == "done"
-        worker.quit()
+        assert end(worker) == 0
         return done["usage"], worker.token_ids("1")
 
 
-def test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept(tmp_path: Path) -> None:
+def end_input(worker: WorkerProcess) -> int:
+    worker.close_stdin()
+    return worker.wait_end()
+
+
+@pytest.mark.parametrize("end", [WorkerProcess.quit, end_input])
+def test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept(
+    end: Callable[[WorkerProcess], int], tmp_path: Path
+) -> None:
     model, directory = write_model(tmp_path / "model"), tmp_path / "deep" / "kept"
-    cold, cold_tokens = first_answer(model, directory)
-    warm, warm_tokens = first_answer(model, directory)
+    cold, cold_tokens = first_answer(model, directory, end)
+    warm, warm_tokens = first_answer(model, directory, end)
     assert cold["cached_tokens"] == 0
     assert warm["cached_tokens"] == len(PROMPT) - 1
     assert warm_tokens == cold_tokens

@@ -38,6 +38,8 @@ class TextEngine:
         self._missing: str | None = None
         self._base: Callable[[], Any] = lambda: None
         """The `Base` that was read last, or None: it goes with the last lane on it."""
+        self._finish: Callable[[], None] = lambda: None
+        """Of the last lane's `Disk`."""
 
     def prepare(self) -> None:
         if not self.names:
@@ -62,6 +64,9 @@ class TextEngine:
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
         _release()
         raise failure
+
+    def finish(self) -> None:
+        self._finish()
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         from . import memory
@@ -104,6 +109,8 @@ class TextEngine:
         self._base = weakref.ref(base)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
         disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
+        if disk:
+            self._finish = disk.finish
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
         lane = TextLane(network, tokenizer, model, room, disk)
