@@ -94,7 +94,7 @@ class Request:
         timeout_ms = command.timeout_ms if isinstance(command, Generation) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = Admitted(prompt_tokens=0)
-        self.answers = [Answer() for _ in range(choices(command))]
+        self.answers = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
@@ -147,11 +147,6 @@ class Request:
             timings.prompt_tps = _rate(self.admitted.prompt_tokens, first - started)
             timings.decode_tps = _rate(self._completion_tokens - 1, now - first)
         return timings
-
-
-def choices(command: Command) -> int:
-    """How many answers a command has room for."""
-    return command.n if isinstance(command, Generation) else 1
 
 
 def _seed(command: Command) -> int:
