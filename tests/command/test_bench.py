@@ -8,7 +8,7 @@ import pytest
 import random_model
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
-from lmwire.command.bench.workload import SCHEMAS, long, mixed, plain, structured, uncached, with_logprobs, without_end
+from lmwire.command.bench.workload import SCHEMAS, greedy, long, mixed, plain, structured, with_logprobs, without_end
 from lmwire_command import lmwire
 
 FIGURES = {
@@ -131,10 +131,10 @@ def test_its_context_can_be_longer(tmp_path: Path) -> None:
     assert json.loads((copy / "config.json").read_text())["max_position_embeddings"] == 100_000
 
 
-def test_long_prompts_are_never_remembered() -> None:
-    request = long(16384, 1)
-    assert (len(request.prompt), request.cache) == (16384, "off")
-    assert {request.cache for request in uncached(plain(3, 8))} == {"off"}
+def test_nothing_is_remembered_of_what_is_compared_with_something_that_has_no_cache() -> None:
+    requests = [long(16384, 1), *greedy(2, 8), *plain(2, 8), *mixed(2, 8), *structured(2, 8)]
+    assert {request.cache for request in requests} == {"off"}
+    assert len(requests[0].prompt) == 16384
 
 
 def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:
