@@ -1,7 +1,6 @@
 """Opens text lanes. Imports no model library by itself; see `prepare`."""
 
 import contextlib
-import gc
 import importlib.util
 import resource
 import sys
@@ -134,11 +133,10 @@ def _row_cost(network: Any, folder: Path) -> Any:
 
 
 def _release() -> None:
-    gc.collect()  # modules refer to one another in circles
     if "mlx.core" in sys.modules:
-        import mlx.core as mx
+        from .memory import give_back
 
-        mx.clear_cache()
+        give_back()
 
 
 def _installation() -> str:

@@ -1,7 +1,6 @@
 """The text lane: requests on a language model that mlx-lm loaded, answered together."""
 
 import copy
-import gc
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
-from .memory import ran_out
+from .memory import give_back, ran_out
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream
@@ -108,8 +107,7 @@ class TextLane:
         self._reset()
         self._kept.close()
         del self._network, self._intake, self._kept, self._admission, self._arrivals
-        gc.collect()  # modules refer to one another in circles
-        mx.clear_cache()
+        give_back()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
     def prepare(self) -> None:
