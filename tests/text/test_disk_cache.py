@@ -326,6 +326,17 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
 
 
+def test_what_is_cleared_while_it_is_read_is_not_kept(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.lane.clear_cache()
+    release.set()
+    driver.finish()
+    assert (stats := driver.lane.cache_stats()) and stats.hits == 0
+
+
 def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(workers, PROMPT)
     lane = workers.start()

@@ -277,17 +277,13 @@ class TextLane:
             self._broken.extend(streams)
             if ran_out(error):
                 self._kept.evict(self._kept.bytes)
-        elif ran_out(error) and self._requests:
-            longest = self._longest()
-            del self._requests[longest]
-            self._arrivals.forget(longest)
-            outcomes.append(_failure(longest, error))
-            self._broken.extend(stream for stream in streams if stream.key != longest)
-        else:
-            failed = [key for key in self._requests if key not in self._arrivals]
-            outcomes += [_failure(key, error) for key in failed]
+        elif streams:
+            longest = max(streams, key=lambda stream: stream.length)
+            failed = dict.fromkeys(stream.key for stream in ([longest] if ran_out(error) else streams))
             for key in failed:
                 del self._requests[key]
+                outcomes.append(_failure(key, error))
+            self._broken.extend(stream for stream in streams if stream.key not in failed)
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:
