@@ -351,6 +351,7 @@ def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkey
 
 
 def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
     release = hold_up(monkeypatch, "write")
     engine = TextEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
     engine.finish()

@@ -120,13 +120,13 @@ class Disk:
             lost = list(self._segments)
         self._remove(lost)
 
-    def finish(self, seconds: float = EXIT_SECONDS) -> None:
-        """Waits until all is written, for so long at most. May be called from any thread."""
-        wait([*self._writes], seconds)
+    def finish(self) -> None:
+        """Waits until all is written, for two seconds at most. May be called from any thread."""
+        wait([*self._writes], EXIT_SECONDS)
 
     def close(self) -> None:
-        """Ends the threads, when all is written or has taken too long."""
-        self.finish(UNLOAD_SECONDS)
+        """Ends the threads, when all is written or has taken ten seconds."""
+        wait([*self._writes], UNLOAD_SECONDS)
         for thread in (self._writer, self._reader):
             thread.shutdown(wait=False, cancel_futures=True)
 
