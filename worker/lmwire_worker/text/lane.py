@@ -57,8 +57,8 @@ class TextLane:
         self._arrivals = Arrivals(self._kept, self._by_uid)
         self._broken: deque[Stream] = deque()
         """After an exception in a step: the streams that wait to be started again."""
-        self._restarted = False
-        """Since the last step that went well."""
+        self._restarted: set[Stream] = set()
+        """Those that were, since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
 
     def add(self, key: int, request: Generate | Chat, seed: int, *, raw: bool = False) -> Admitted:
@@ -153,7 +153,7 @@ class TextLane:
             progress, rows = generator.advance()
         except Exception as error:
             return self._break(error)
-        self._restarted = False
+        self._restarted.clear()
         seconds = time.perf_counter() - started
         outcomes = self._collect(rows)
         longest = 0
@@ -272,8 +272,8 @@ class TextLane:
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
         streams = list(self._by_uid.values())
         self._reset()
-        if not self._restarted:
-            self._restarted = True
+        if not self._restarted.issuperset(streams):
+            self._restarted.update(streams)
             self._broken.extend(streams)
             if ran_out(error):
                 self._kept.evict(self._kept.bytes)
