@@ -189,6 +189,9 @@ class GatedEngine:
     def prepare(self) -> None:
         pass
 
+    def finish(self) -> None:
+        pass
+
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> GatedLane:
         self._started(request.path)
         while (order := self._gate.stop("load")) in ("report", "replace", "fail"):

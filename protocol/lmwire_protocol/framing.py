@@ -1,12 +1,14 @@
 """Bytes to lines, and back: the only code that knows where a line ends."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 PREFIX_BYTES = 1024
 """How much of an over-long line is kept: enough to recover an id that stands first."""
+
+_SEPARATORS: Final = [(char.encode(), b"\\u%04x" % ord(char)) for char in "\u2028\u2029\u0085"]
 
 
 class Line(NamedTuple):
@@ -74,8 +76,8 @@ def escape_separators(line: bytes) -> bytes:
     """Escapes U+2028, U+2029 and U+0085, at which many languages' line readers split. `line` is JSON in UTF-8."""
     if line.isascii():  # by far the quickest to tell, and most lines are
         return line
-    for separator in "\u2028\u2029\u0085":
-        line = line.replace(separator.encode(), b"\\u%04x" % ord(separator))
+    for separator, escaped in _SEPARATORS:
+        line = line.replace(separator, escaped)
     return line
 
 

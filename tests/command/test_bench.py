@@ -8,7 +8,7 @@ import pytest
 import random_model
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
-from lmwire.command.bench.workload import SCHEMAS, long, mixed, plain, structured, uncached, with_logprobs, without_end
+from lmwire.command.bench.workload import SCHEMAS, greedy, long, mixed, plain, structured, with_logprobs, without_end
 from lmwire_command import lmwire
 
 FIGURES = {
@@ -37,17 +37,13 @@ FIGURES = {
         "a prompt of 32 tokens that 1000 entries do not know",
         "first token of such a prompt from disk after a restart, against not cached",
     ],
-    "draft": [
-        "1 stream with a draft of 1 of 1 layers that is always right, against without",
-        "1 stream with a draft of 1 of 1 layers that never is, against without",
-    ],
 }
 
 
 @pytest.mark.parametrize("benchmark", FIGURES)
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=1)  # which needs no attention for a long prompt
-    result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
+    result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "3", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
@@ -59,7 +55,8 @@ def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
     result = lmwire("bench", "draft", "--model", str(model), "--tokens", "20", "--rounds", "1", "--json")
     right, wrong = json.loads(result.stdout)["figures"]
-    assert "1 of 3 layers" in right["name"]
+    assert right["name"] == "1 stream with a draft of 1 of 3 layers that is always right, against without"
+    assert wrong["name"] == "1 stream with a draft of 1 of 3 layers that never is, against without"
     assert right["detail"].endswith(", 16 of 20 tokens were proposed")
     assert wrong["detail"].endswith(", 0 of 20 tokens were proposed")
 
@@ -131,10 +128,10 @@ def test_its_context_can_be_longer(tmp_path: Path) -> None:
     assert json.loads((copy / "config.json").read_text())["max_position_embeddings"] == 100_000
 
 
-def test_long_prompts_are_never_remembered() -> None:
-    request = long(16384, 1)
-    assert (len(request.prompt), request.cache) == (16384, "off")
-    assert {request.cache for request in uncached(plain(3, 8))} == {"off"}
+def test_nothing_is_remembered_of_what_is_compared_with_something_that_has_no_cache() -> None:
+    requests = [long(16384, 1), *greedy(2, 8), *plain(2, 8), *mixed(2, 8), *structured(2, 8)]
+    assert {request.cache for request in requests} == {"off"}
+    assert len(requests[0].prompt) == 16384
 
 
 def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:

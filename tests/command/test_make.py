@@ -4,12 +4,12 @@ import re
 import subprocess
 
 from lmwire_command import REPOSITORY
+from worker_process import SECONDS
 
 
 def make(*arguments: str) -> str:
-    return subprocess.run(
-        ["make", "--no-print-directory", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
 def test_make_alone_lists_every_target_and_what_it_does() -> None:

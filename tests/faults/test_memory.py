@@ -16,7 +16,7 @@ SETTLED = 10
 """Cycles after which everything that is needed once is there."""
 REQUESTS = int(os.environ.get("LMWIRE_SOAK_REQUESTS", "240"))
 """Of the short version; the whole one has 2000."""
-SETTLED_REQUESTS = REQUESTS // 5
+SETTLED_REQUESTS = REQUESTS // 10
 TOGETHER = 16
 
 
@@ -35,7 +35,8 @@ def active_bytes(worker: WorkerProcess, id: str) -> int:
 
 
 def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "wide", hidden_size=512, intermediate_size=2048, num_hidden_layers=4)
+    # Most of it are experts that no token asks for: it is large, and quick.
+    folder = write_model(tmp_path / "experts", "qwen3_next", num_experts=256)
     with WorkerProcess() as worker:
         sizes, weights = [], 0
         for cycle in range(CYCLES):
@@ -44,7 +45,7 @@ def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Pa
             assert worker.call({"id": f"unload {cycle}", "cmd": "unload"})["freed_bytes"] >= weights
             sizes.append(resident_bytes(worker))
         assert weights > 40 * 2**20
-        assert max(sizes[SETTLED:]) - min(sizes[SETTLED:]) < weights / 4
+        assert max(sizes[SETTLED:]) - min(sizes[SETTLED:]) < weights / 10
         assert worker.quit() == 0
 
 

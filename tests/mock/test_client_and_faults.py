@@ -108,11 +108,11 @@ def test_what_a_host_must_bear_changes_no_answer(fault: str) -> None:
 def test_unknown_values_are_borne() -> None:
     with worker("unknown-values") as odd:
         assert answer(odd) == "a b c d e"
-        stream = odd.generate("a")
+        stream = odd.generate("a", timeout=SECONDS)
         stream.wait()
         assert stream.result.finish_reason == "other"
         with pytest.raises(RequestFailed) as failure:
-            odd.load("no such model")
+            odd.load("no such model", timeout=SECONDS)
         assert (failure.value.code, failure.value.retryable) == ("out_of_luck", False)
         assert odd.ping().state == "meditating"
 

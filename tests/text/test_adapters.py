@@ -88,7 +88,8 @@ def write_adapter(folder: Path, model: Path, *, seed: int = 1, dora: bool = Fals
 def replies(lane: TextLane) -> Replies:
     """What a lane answers to the prompts, and the bits of the logits behind each."""
     requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
-    logits = [lane._network(mx.array([prompt]), None) for prompt in PROMPTS]
+    network: Any = lane._network
+    logits = [network(mx.array([prompt])) for prompt in PROMPTS]
     return [answer.token_ids for answer in ask(lane, *requests)], [bytes(memoryview(values)) for values in logits]
 
 

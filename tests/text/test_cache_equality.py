@@ -76,10 +76,11 @@ def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: TextLane) -> N
     history: list[int] = []
     for turn in range(4):
         known = len(history)
-        request = Generate(prompt=[*history, *tokens(30, seed=turn)], max_tokens=10)
+        history += tokens(30, seed=turn)
+        request = Generate(prompt=[*history], max_tokens=10)
         assert warm(lane, request) == known
         (answer,) = ask(lane, request)
-        history = [*request.prompt, *answer.token_ids, *[END][: answer.finish_reason == "stop"]]  # type: ignore[misc]
+        history += [*answer.token_ids, *[END][: answer.finish_reason == "stop"]]
 
 
 def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: TextLane) -> None:
@@ -113,13 +114,14 @@ def test_a_prompt_that_leaves_another_within_it_goes_on_from_the_end_of_a_messag
 @pytest.mark.parametrize("steps", [1, 6])
 def test_after_a_cancel_wherever_it_came(steps: int, lane: TextLane) -> None:
     driver = Driver(lane)
-    request = Generate(prompt=tokens(200), max_tokens=30, ignore_eos=True)
+    prompt = tokens(200)
+    request = Generate(prompt=prompt, max_tokens=30, ignore_eos=True)
     driver.add(0, request)
     driver.add(1, Generate(prompt=tokens(40, seed=1), max_tokens=20, ignore_eos=True))
     driver.steps(steps)
     gone = driver.remove(0)
     driver.finish()
-    warm(lane, Generate(prompt=[*request.prompt, *gone.token_ids, *tokens(9, seed=3)], max_tokens=10))  # type: ignore[misc]
+    warm(lane, Generate(prompt=[*prompt, *gone.token_ids, *tokens(9, seed=3)], max_tokens=10))
     warm(lane, request)
 
 

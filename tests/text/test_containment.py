@@ -92,6 +92,16 @@ def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:
     assert answers[2].token_ids == following(65, 30)
 
 
+def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: TextLane) -> None:
+    driver = Driver(lane)
+    for key, first in enumerate((65, 65, 70)):
+        ill = [first] * 40 + [MARK] + [first] * 60
+        driver.add(key, Generate(prompt=ill if first == 65 else [first], max_tokens=9))
+    answers = driver.finish()
+    assert [answer.error is None for answer in answers.values()] == [False, False, True]
+    assert answers[2].token_ids == following(70, 9)
+
+
 def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: TextLane) -> None:
     driver = Driver(lane)
     driver.add(0, Generate(prompt=[65], max_tokens=30))

@@ -35,8 +35,10 @@ class Workers:
     lines: list[str] = field(default_factory=list)
     open_lanes: list[TextLane] = field(default_factory=list)
 
-    def start(self, family: str = "llama", budget: int = 2**30, **fields: Any) -> TextLane:
-        engine = TextEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
+    def start(
+        self, family: str = "llama", budget: int = 2**30, engine: TextEngine | None = None, **fields: Any
+    ) -> TextLane:
+        engine = engine or TextEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
         engine.prepare()
         load = Load(path=str(self.folder(family)), **fields)
         lane = engine.open(load, lambda *_: None, replace=lambda: None)
@@ -324,6 +326,17 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
 
 
+def test_what_is_cleared_while_it_is_read_is_not_kept(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.lane.clear_cache()
+    release.set()
+    driver.finish()
+    assert (stats := driver.lane.cache_stats()) and stats.hits == 0
+
+
 def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(workers, PROMPT)
     lane = workers.start()
@@ -335,6 +348,20 @@ def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkey
         patch.setattr(disk_module, "joined", fail)
         assert cached(lane, request())[0] == 0
     assert "Unable to allocate" in workers.lines[0]
+
+
+def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
+    release = hold_up(monkeypatch, "write")
+    engine = TextEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
+    engine.finish()
+    lane = workers.start(engine=engine)
+    ask(lane, request())
+    waiting = threading.Thread(target=engine.finish)
+    waiting.start()
+    release.set()
+    waiting.join(SECONDS)
+    assert workers.files() and not waiting.is_alive()
 
 
 def test_writing_does_not_hold_the_answer_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from lmwire_protocol import (
@@ -143,6 +144,11 @@ def check(lane: TextLane, requests: list[Generate | Chat]) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sixteen_different_requests_get_what_they_get_alone(family: str, lane_of: LaneOf) -> None:
     check(lane_of(family), ANYWHERE)
+
+
+def test_so_do_they_by_the_arithmetic_of_a_gpu(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
+    check(lane_of("llama"), ANYWHERE)
 
 
 def test_so_do_chats_with_reasoning_tools_and_formats(built_in: TextLane) -> None:

@@ -213,26 +213,20 @@ def test_caches_of_an_unknown_kind_are_not_kept() -> None:
 # What is dropped.
 
 
-def test_it_never_takes_more_than_its_budget() -> None:
-    plain = Plain(budget=100 * TOKEN_BYTES)
+@pytest.mark.parametrize(
+    ("kind", "budget", "words", "longest"),
+    [(Plain, 100 * TOKEN_BYTES, 3, 60), (Recurrent, 30 * TOKEN_BYTES + 5 * STATE_BYTES, 2, 20)],
+    ids=["plain", "with snapshots"],
+)
+def test_it_never_takes_more_than_its_budget(kind: type[Plain], budget: int, words: int, longest: int) -> None:
+    kept = kind(budget=budget)
     chance = random.Random(0)
     for _ in range(200):
-        tokens = [chance.randrange(3) for _ in range(chance.randrange(1, 60))]
-        plain.store(*tokens)
-        check_bytes(plain.cache)
-        plain.known(*tokens)
-    assert plain.cache.stats().evictions > 0
-
-
-def test_neither_with_snapshots() -> None:
-    recurrent = Recurrent(budget=30 * TOKEN_BYTES + 5 * STATE_BYTES)
-    chance = random.Random(0)
-    for _ in range(200):
-        tokens = [chance.randrange(2) for _ in range(chance.randrange(1, 20))]
-        recurrent.store(*tokens)
-        check_bytes(recurrent.cache)
-        recurrent.known(*tokens)
-    assert recurrent.cache.stats().evictions > 0
+        tokens = [chance.randrange(words) for _ in range(chance.randrange(1, longest))]
+        kept.store(*tokens)
+        check_bytes(kept.cache)
+        kept.known(*tokens)
+    assert kept.cache.stats().evictions > 0
 
 
 def test_nothing_is_dropped_for_what_does_not_fit_at_all() -> None:

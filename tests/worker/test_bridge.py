@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,22 @@ class Bridge:
             bufsize=1,
         )
 
+        assert self.process.stdin and self.process.stdout
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+
     def send(self, *commands: dict[str, Any]) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("".join(json.dumps(command) + "\n" for command in commands))
+        self.write("".join(json.dumps(command) + "\n" for command in commands))
+
+    def write(self, lines: str) -> None:
+        self._stdin.write(lines)
 
     def read(self) -> dict[str, Any]:
-        assert self.process.stdout
-        return json.loads(self.process.stdout.readline())
+        """The next line, which a worker that does not write it must not keep the tests waiting for."""
+        limit = threading.Timer(SECONDS, self.process.kill)
+        limit.start()
+        line = self._stdout.readline()
+        limit.cancel()
+        return json.loads(line)
 
     def rest(self) -> list[dict[str, Any]]:
         """Closes its input and returns what is left of its output."""
@@ -165,8 +175,7 @@ def test_what_was_clamped_or_ignored_is_told_on_stderr(bridge: Bridge) -> None:
 )
 def test_a_bad_request_gets_an_error_in_its_turn(bridge: Bridge, bad: str) -> None:
     bridge.send({"cmd": "load", "path": "mock"})
-    assert bridge.process.stdin
-    bridge.process.stdin.write(bad + "\n")
+    bridge.write(bad + "\n")
     bridge.send({"cmd": "generate", "prompt": "a", "max_tokens": 1})
     loaded, error, *rest = bridge.rest()
     assert loaded == LOADED

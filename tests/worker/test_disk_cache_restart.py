@@ -12,14 +12,14 @@ from worker_process import SECONDS, Event, WorkerProcess
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 
 
-def first_answer(model: Path, directory: Path, cache: str = "on") -> tuple[Event, list[int]]:
+def first_answer(model: Path, directory: Path) -> tuple[Event, list[int]]:
     """What a fresh worker answers, which ends then with all that it wrote."""
     with WorkerProcess("--cache-dir", str(directory), "--cache-disk-bytes", "1000000000") as worker:
         worker.load(model)
-        request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True, "cache": cache}
+        request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True}
         done = worker.call(request)
         assert worker.call({"id": "2", "cmd": "unload"})["event"] == "done"
-        worker.quit()
+        assert worker.quit() == 0
         return done["usage"], worker.token_ids("1")
 
 
@@ -30,6 +30,27 @@ def test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_ke
     assert cold["cached_tokens"] == 0
     assert warm["cached_tokens"] == len(PROMPT) - 1
     assert warm_tokens == cold_tokens
+
+
+@pytest.mark.parametrize("end", ['{"id":"q","cmd":"quit"}', '{"id":"q","cmd":"quit","drain":true}', ""])
+def test_a_worker_ends_with_all_written_that_it_began_to_write(end: str, tmp_path: Path) -> None:
+    script, written = tmp_path / "worker_that_writes.py", tmp_path / "written"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from lmwire_worker import mock\n"
+        "from lmwire_worker.__main__ import main\n"
+        f"mock.MockEngine.finish = lambda self: Path({str(written)!r}).touch()\n"
+        "main(['--mock'])\n"
+    )
+    with WorkerProcess(command=[sys.executable, str(script)]) as worker:
+        worker.load("mock")
+        if end:
+            worker.write(f"{end}\n".encode())
+            worker.terminal("q")
+        else:
+            worker.close_stdin()
+            assert worker.wait_end() == 0
+        assert written.exists()
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,9 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
     script.write_text(
         "from lmwire_worker import mock\n"
         "from lmwire_worker.__main__ import main\n"
-        "def step(self): raise ZeroDivisionError('a bug')\n"
+        "def step(self):\n"
+        "    if len(self._held) == 2: raise ZeroDivisionError('a bug')\n"
+        "    return []\n"
         "mock.MockLane.step = step\n"
         "main(['--mock'])\n"
     )

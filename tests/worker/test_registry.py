@@ -15,6 +15,7 @@ from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.requests import Request
 from lmwire_worker.session import VOICE
+from worker_process import SECONDS, Event
 
 
 class Recorder(Outbox):
@@ -22,7 +23,7 @@ class Recorder(Outbox):
 
     def __init__(self) -> None:
         super().__init__(lambda data: None)
-        self.lines: list[dict[str, object]] = []
+        self.lines: list[Event] = []
 
     def put_tokens(self, token: Token) -> None:
         self.lines.append({"event": "token", "id": token.id, "token": token.token})
@@ -36,7 +37,7 @@ class Recorder(Outbox):
     def put_reply(self, line: bytes) -> None:
         self.lines.append(msgspec.json.decode(line))
 
-    def terminals(self) -> list[object]:
+    def terminals(self) -> list[str]:
         return [line["id"] for line in self.lines if line["event"] in ("done", "error")]
 
 
@@ -140,7 +141,7 @@ def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: Registry, o
     registry.emit([(several, piece("b", [1], "length", choice=1))])
     registry.cancel("c", "a")
     registry.end(several, several.cancellation())
-    assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]  # type: ignore[attr-defined]
+    assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]
 
 
 def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorder) -> None:
@@ -196,7 +197,7 @@ def test_quit_is_answered_last_and_draining_refuses_what_is_new(registry: Regist
 def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry: Registry, outbox: Recorder) -> None:
     """The engine, a canceller and a last resort race for every request, on threads of their own."""
     rounds, batch = 60, 100
-    barrier = threading.Barrier(3)
+    barrier = threading.Barrier(3, timeout=SECONDS)
 
     def engine() -> None:
         for _ in range(rounds):
@@ -237,7 +238,7 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry
     counts = Counter(outbox.terminals())
     assert len(counts) == 2 * rounds * batch
     assert set(counts.values()) == {1}
-    ended: set[object] = set()
+    ended: set[str] = set()
     for line in outbox.lines:
         assert line["id"] not in ended, "nothing after a terminal"
         if line["event"] != "token":

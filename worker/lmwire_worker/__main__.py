@@ -1,10 +1,11 @@
 """`python -m lmwire_worker`: a worker on this process's pipes."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .log import Log
     from .media import Policy
     from .mock.plan import Plan
@@ -114,7 +115,9 @@ def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, D
     return limit, DiskSettings(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media
 
 
-def _folder(name: str) -> Path:
+def _folder(name: str) -> "Path":
+    from pathlib import Path
+
     return Path(name).expanduser().absolute()
 
 

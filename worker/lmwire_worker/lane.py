@@ -276,3 +276,10 @@ class Engine(Protocol):
             LoadCancelled: from `report`.
         """
         ...
+
+    def finish(self) -> None:
+        """Waits for what is still written beside the main thread, for a few seconds at most.
+
+        Called from another thread, before the last line: whoever reads that may start the next worker.
+        """
+        ...

@@ -6,6 +6,7 @@ without loss when the host reads slowly, and past the hard mark the engine makes
 
 import threading
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lmwire_protocol import encode_tokens, limits
 from lmwire_protocol.events import Token
 
-HIGH_WATER_BYTES = 256 * 1024
+HIGH_WATER_BYTES = 512 * 1024
 """Waiting stream output (tokens and progress) from which on tokens of one request merge when they are written."""
 
 HARD_BYTES = 1024 * 1024
@@ -177,21 +178,23 @@ def _merged(items: Iterable[Token | _Line]) -> list[Token | _Line]:
             merged.append(item)
             growing.pop(item.id or "", None)
             continue
-        of_choice = growing.setdefault(item.id, {})
-        run = of_choice.get(item.choice)
-        if run and run[0].channel == item.channel:
+        of_request = growing.get(item.id)
+        if of_request is None:
+            of_request = growing[item.id] = {}
+        run = of_request.get(item.choice)
+        if run is not None and run[0].channel == item.channel:
             run.append(item)
         else:
-            of_choice[item.choice] = run = [item]
+            of_request[item.choice] = run = [item]
             merged.append(run)
     return [item if isinstance(item, _Line) else _joined(item) for item in merged]
 
 
 def _joined(run: list[Token]) -> Token:
-    logprobs = [logprob for token in run for logprob in token.logprobs or ()]  # text alone comes without
+    logprobs = [token.logprobs for token in run if token.logprobs]  # text alone comes without
     return replace(
         run[0],
         token="".join([token.token for token in run]),
-        token_ids=[token_id for token in run for token_id in token.token_ids],
-        logprobs=logprobs or None,
+        token_ids=list(chain.from_iterable([token.token_ids for token in run])),
+        logprobs=list(chain.from_iterable(logprobs)) or None,
     )

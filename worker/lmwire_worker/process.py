@@ -123,6 +123,7 @@ class Process:
         may be inside a read or an evaluation, and MLX's own teardown aborts then.
         """
         self._registry.wait_over()
+        self._engine.finish()
         code = self._watcher.exit_code  # now: a host may close its end as soon as it has read the last line
         self._registry.close()
         if not self._outbox.flush():

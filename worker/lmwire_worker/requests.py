@@ -120,7 +120,7 @@ class Request:
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = Admitted(prompt_tokens=0)
-        self.answers = [Answer() for _ in range(choices(command))]
+        self.answers = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
         self.gathering: Gathering | None = None
         self.vectors = 0
         self.dimensions = 0
@@ -196,11 +196,6 @@ class Request:
             timings.prompt_tps = _rate(self.admitted.prompt_tokens, first - started)
             timings.decode_tps = _rate(self._completion_tokens - 1, now - first)
         return timings
-
-
-def choices(command: Command) -> int:
-    """How many answers a command has room for."""
-    return command.n if isinstance(command, Generation) else 1
 
 
 def _seed(command: Command) -> int:

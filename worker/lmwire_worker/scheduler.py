@@ -57,7 +57,7 @@ from .log import Log
 from .media import items_of
 from .outbox import Outbox
 from .registry import Registry
-from .requests import Request, choices
+from .requests import Request
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
@@ -187,7 +187,7 @@ class Scheduler:
         if request is self._too_large:
             return False
         taken = sum(len(active.answers) for active in self._active.values())
-        return not (self._lane and taken) or taken + choices(request.command) <= self._lane.rows
+        return not (self._lane and taken) or taken + len(request.answers) <= self._lane.rows
 
     def _begin(self, request: Request) -> bool:
         """Serves a request, or begins to. False: it has to wait for memory."""

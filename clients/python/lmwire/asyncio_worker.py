@@ -33,7 +33,7 @@ class AsyncStream(Exchange):
     """An answer as it comes: iterate over its pieces. One task at a time reads a stream.
 
     Leaving the `async with` block early cancels the request, and so does cancelling the task inside it.
-    Pieces that are not read are kept, without a bound.
+    Pieces are kept, read or not, as long as the stream is.
     """
 
     def __init__(

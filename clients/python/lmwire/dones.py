@@ -1,4 +1,7 @@
-"""A command's `done`, with the values that later versions may add to it."""
+"""A command's `done`, with the values that later versions may add to it.
+
+Fields are wider here than in the protocol, on purpose, wherever pyright is told to let an override pass.
+"""
 
 from typing import Final, get_args
 

@@ -27,7 +27,7 @@ from .pieces import CallPiece, Piece
 class Stream(Exchange):
     """An answer as it comes: iterate over its pieces. One thread at a time reads a stream.
 
-    Leaving the `with` block early cancels the request. Pieces that are not read are kept, without a bound.
+    Leaving the `with` block early cancels the request. Pieces are kept, read or not, as long as the stream is.
     """
 
     def __init__(

@@ -36,6 +36,9 @@ class MockEngine:
     def prepare(self) -> None:
         """Has nothing to import."""
 
+    def finish(self) -> None:
+        """Writes nothing."""
+
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> MockLane:
         """Goes through the stages of a load. The present lane is closed where a real worker begins to read."""
         rule = self._script.rule_for(request)

@@ -41,9 +41,6 @@ class Arrivals:
         self._running = running
         self._waiting: dict[int, Arrival] = {}
 
-    def __contains__(self, key: int) -> bool:
-        return key in self._waiting
-
     def hold(self, key: int, arrival: Arrival) -> bool:
         """Keeps a request if it has to wait; returns whether it has."""
         if waits := self._waits(arrival):

@@ -1,7 +1,6 @@
 """Opens text lanes. Imports no model library by itself; see `prepare`."""
 
 import contextlib
-import gc
 import importlib.util
 import resource
 import sys
@@ -44,6 +43,8 @@ class TextEngine:
         self._missing: str | None = None
         self._base: Callable[[], Any] = lambda: None
         """The `Base` that was read last, or None: it goes with the last lane on it."""
+        self._finish: Callable[[], None] = lambda: None
+        """Of the last lane's `Disk`."""
 
     def prepare(self) -> None:
         if "mlx_lm" not in self.names:
@@ -68,6 +69,9 @@ class TextEngine:
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
         _release()
         raise failure
+
+    def finish(self) -> None:
+        self._finish()
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         """Finds out what kind of model it is, and opens it as that."""
@@ -139,6 +143,8 @@ class TextEngine:
         self._base = weakref.ref(base)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
         disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
+        if disk:
+            self._finish = disk.finish
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
         sight = eyes.open(network, self._media, report) if eyes else None
@@ -195,11 +201,10 @@ def _row_cost(network: Any, folder: Path) -> Any:
 
 
 def _release() -> None:
-    gc.collect()  # modules refer to one another in circles
     if "mlx.core" in sys.modules:
-        import mlx.core as mx
+        from .memory import give_back
 
-        mx.clear_cache()
+        give_back()
 
 
 def _installation() -> str:

@@ -1,7 +1,6 @@
 """The text lane: requests on a language model that mlx-lm loaded, answered together."""
 
 import copy
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
-from .memory import ran_out
+from .memory import give_back, ran_out
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream
@@ -70,8 +69,8 @@ class TextLane:
         self._arrivals = Arrivals(self._kept, self._by_uid)
         self._broken: deque[Stream] = deque()
         """After an exception in a step: the streams that wait to be started again."""
-        self._restarted = False
-        """Since the last step that went well."""
+        self._restarted: set[Stream] = set()
+        """Those that were, since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
         self._sight = sight
         self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
@@ -132,8 +131,7 @@ class TextLane:
         if self._sight is not None:
             self._sight.close()
         del self._network, self._intake, self._kept, self._admission, self._arrivals, self._sight
-        gc.collect()  # modules refer to one another in circles
-        mx.clear_cache()
+        give_back()
         return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
     def prepare(self) -> None:
@@ -215,7 +213,7 @@ class TextLane:
             progress, rows = generator.advance()
         except Exception as error:
             return self._break(error)
-        self._restarted = False
+        self._restarted.clear()
         seconds = time.perf_counter() - started
         outcomes = self._collect(rows)
         longest = 0
@@ -335,23 +333,18 @@ class TextLane:
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
         streams = list(self._by_uid.values())
         self._reset()
-        if not self._restarted:
-            self._restarted = True
+        if not self._restarted.issuperset(streams):
+            self._restarted.update(streams)
             self._broken.extend(streams)
             if ran_out(error):
                 self._kept.evict(self._kept.bytes)
-        elif ran_out(error) and self._requests:
-            longest = self._longest()
-            self._unsee(longest)
-            del self._requests[longest]
-            self._arrivals.forget(longest)
-            outcomes.append(_failure(longest, error))
-            self._broken.extend(stream for stream in streams if stream.key != longest)
-        else:
-            failed = {stream.key for stream in streams}
-            outcomes += [_failure(key, error) for key in failed]
+        elif streams:
+            longest = max(streams, key=lambda stream: stream.length)
+            failed = dict.fromkeys(stream.key for stream in ([longest] if ran_out(error) else streams))
             for key in failed:
                 del self._requests[key]
+                outcomes.append(_failure(key, error))
+            self._broken.extend(stream for stream in streams if stream.key not in failed)
         return outcomes
 
     def _restart(self, stream: Stream) -> list[Outcome]:

@@ -95,8 +95,11 @@ def _add_chat(subcommands: Any) -> None:
         default=os.environ.get("LMWIRE_MODEL", BUILT_IN),
         help=f"a folder, a hub id (owner/name) or an alias; $LMWIRE_MODEL or {BUILT_IN} when left out",
     )
-    parser.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter of the model")
-    parser.add_argument("--draft", metavar="MODEL", help="a smaller model of the same tokens, to speed this one up")
+    # What goes to the worker bears the name that it has there.
+    parser.add_argument("--adapter", dest="adapter_path", metavar="FOLDER", help="a LoRA adapter of the model")
+    parser.add_argument(
+        "--draft", dest="draft_path", metavar="MODEL", help="a smaller model of the same tokens, to speed this one up"
+    )
     parser.add_argument(
         "--context-len", type=int, metavar="N", help="tokens of the conversation (default: the model's)"
     )

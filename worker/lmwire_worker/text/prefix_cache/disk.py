@@ -103,6 +103,11 @@ class Disk:
             return None
         return self._reader.submit(self._read, tokens, beyond, restore)
 
+    def holds(self, read: "Read") -> bool:
+        """Whether what was read has not been removed meanwhile."""
+        with self._lock:
+            return all(step.segment in self._segments for step in read.steps)
+
     def forget(self, first: int) -> None:
         """Removes all that begins with a token: a check found it to be wrong."""
         with self._lock:
@@ -115,13 +120,13 @@ class Disk:
             lost = list(self._segments)
         self._remove(lost)
 
-    def finish(self, seconds: float = EXIT_SECONDS) -> None:
-        """Waits until all is written, for so long at most. May be called from any thread."""
-        wait([*self._writes], seconds)
+    def finish(self) -> None:
+        """Waits until all is written, for two seconds at most. May be called from any thread."""
+        wait([*self._writes], EXIT_SECONDS)
 
     def close(self) -> None:
-        """Ends the threads, when all is written or has taken too long."""
-        self.finish(UNLOAD_SECONDS)
+        """Ends the threads, when all is written or has taken ten seconds."""
+        wait([*self._writes], UNLOAD_SECONDS)
         for thread in (self._writer, self._reader):
             thread.shutdown(wait=False, cancel_futures=True)
 
@@ -183,7 +188,7 @@ class Disk:
                 pieces.append(cut(slices, start - header.start, step.stop - header.start))
         slices = joined(pieces)
         mx.eval(slices)  # what is not evaluated belongs to its thread
-        return Read(beyond, end_of(steps), slices, snapshot)
+        return Read(steps, beyond, slices, snapshot)
 
     def _open(self, segment: Segment) -> tuple[Header, Packed]:
         assert segment.path is not None
@@ -223,15 +228,17 @@ class Read:
     """A `Source` of what was read.
 
     Args:
+        steps: From where.
         start: The slices are those of the tokens from here on; those before have to be known.
-        length: The tokens of the sequence.
         slices: The slices.
         snapshot: The caches of the layers that cannot be cut.
     """
 
-    def __init__(self, start: int, length: int, slices: Slices, snapshot: list[Any]) -> None:
+    def __init__(self, steps: list[Step], start: int, slices: Slices, snapshot: list[Any]) -> None:
+        self.steps = steps
         self.start = start
-        self.length = length
+        self.length = end_of(steps)
+        """The tokens of the sequence."""
         self._slices = slices
         self._snapshot = snapshot
 

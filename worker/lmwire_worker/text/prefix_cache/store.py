@@ -65,9 +65,9 @@ class PrefixCache:
 
         Args:
             prompt: Its tokens.
-            read: What `read` found of it.
+            read: What `read` found of it. Of no use where that, or what it follows on, was dropped meanwhile.
         """
-        if read is not None and self._root.match(prompt).length >= read.start:  # else that was dropped meanwhile
+        if self._disk and read and self._disk.holds(read) and self._root.match(prompt).length >= read.start:
             self.store(prompt[: read.length], read)
         node, length = self._known(prompt[:-1])
         if not length:

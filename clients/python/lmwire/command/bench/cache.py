@@ -19,6 +19,8 @@ _PROMPT: Final = 4096
 _ENTRIES: Final = 1000
 _SHORT: Final = 32
 _TOGETHER: Final = 32
+_TURN: Final = 16
+"""Prompts with the cache off, and as many with it on: so few that a busy machine is equally busy with both."""
 _CONTEXT: Final = 2 * _PROMPT
 
 
@@ -90,12 +92,12 @@ def _miss(worker: Worker, prompts: Prompts, count: int, rounds: int) -> Figure:
         worker.rate([Generate(prompt=prompts.next(_SHORT), max_tokens=1) for _ in range(_TOGETHER)])
 
     def off() -> float:
-        return _rate(worker, [Generate(prompt=prompts.next(_SHORT), max_tokens=1, cache="off") for _ in range(count)])
+        return _rate(worker, [Generate(prompt=prompts.next(_SHORT), max_tokens=1, cache="off") for _ in range(_TURN)])
 
     def on() -> float:
-        return _rate(worker, [Generate(prompt=prompts.next(_SHORT), max_tokens=1) for _ in range(count)])
+        return _rate(worker, [Generate(prompt=prompts.next(_SHORT), max_tokens=1) for _ in range(_TURN)])
 
-    pairs = in_turns(rounds, off, on)
+    pairs = in_turns(rounds * max(1, count // _TURN), off, on)
     return extra_ms(f"a prompt of {_SHORT} tokens that {_ENTRIES} entries do not know", pairs, 1, "with the cache off")
 
 

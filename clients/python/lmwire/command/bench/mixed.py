@@ -34,7 +34,7 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
 
 def _long_row(worker: Worker, tokens: int, rounds: int) -> Figure:
     """Short streams, alone and beside a long one that runs."""
-    short = workload.uncached(workload.greedy(_SHORT, tokens))
+    short = workload.greedy(_SHORT, tokens)
     long = workload.long(_LONG_ROW, _ENDLESS)
 
     def beside() -> float:
@@ -58,7 +58,7 @@ def _long_prompt(worker: Worker, rounds: int) -> Iterator[Figure]:
     gaps: list[list[float]] = []
     alone = workload.long(_LONG_PROMPT, 1)
     running: dict[str, Command] = {
-        str(index): request for index, request in enumerate(workload.uncached(workload.greedy(_RUNNING, _ENDLESS)))
+        str(index): request for index, request in enumerate(workload.greedy(_RUNNING, _ENDLESS))
     }
 
     def beside() -> float:

@@ -1,4 +1,7 @@
-"""What is measured: the same prompts for both sides, and a model that never ends a stream early."""
+"""What is measured: the same prompts for both sides, and a model that never ends a stream early.
+
+Nothing is remembered of the requests: what is compared with has no cache, and each turn is to cost what the first did.
+"""
 
 import json
 from pathlib import Path
@@ -19,7 +22,7 @@ def prompt(stream: int) -> list[int]:
 
 def greedy(streams: int, tokens: int) -> list[Generate]:
     """As many greedy requests as `streams`."""
-    return [Generate(prompt=prompt(stream), max_tokens=tokens) for stream in range(streams)]
+    return [Generate(prompt=prompt(stream), max_tokens=tokens, cache="off") for stream in range(streams)]
 
 
 def plain(streams: int, tokens: int) -> list[Generate]:
@@ -28,13 +31,8 @@ def plain(streams: int, tokens: int) -> list[Generate]:
 
 
 def long(prompt_tokens: int, tokens: int) -> Generate:
-    """A greedy request with so long a prompt, of which nothing is remembered."""
+    """A greedy request with so long a prompt."""
     return Generate(prompt=[(5 * n) % 199 for n in range(prompt_tokens)], max_tokens=tokens, cache="off")
-
-
-def uncached(requests: list[Generate]) -> list[Generate]:
-    """The same requests, of which nothing is remembered."""
-    return [replace(request, cache="off") for request in requests]
 
 
 def mixed(streams: int, tokens: int) -> list[Generate]:
@@ -48,6 +46,7 @@ def mixed(streams: int, tokens: int) -> list[Generate]:
             top_k=(0, 20, 40)[stream % 3],
             min_p=(0.0, 0.02)[stream % 2],
             seed=stream,
+            cache="off",
         )
         for stream in range(streams)
     ]

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from typing import Any, Final
+from typing import Any
 
 import lmwire
 
@@ -10,38 +10,12 @@ from ..failures import INTERRUPTED, OK, USAGE, Failure
 from .conversation import Conversation, tell
 from .talk import Stopped, Talk
 
-_OF_LOAD: Final = {
-    "adapter": "adapter_path",
-    "draft": "draft_path",
-    "context_len": "context_len",
-    "kv_bits": "kv_bits",
-    "force": "force",
-}
-_FIELDS: Final = (
-    "max_tokens",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "xtc_probability",
-    "xtc_threshold",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "seed",
-    "stop",
-    "truncate",
-    "reasoning",
-    "reasoning_budget",
-    "tools",
-)
-
 
 def run(arguments: Namespace) -> int:
     prompt = _prompt(arguments.prompt)
     try:
         with Talk(arguments.worker, arguments.system, _fields(arguments)) as talk:
-            talk.load(arguments.model, _load_options(arguments))
+            talk.load(arguments.model, _given(arguments, lmwire.LoadOptions))
             for image in arguments.image:
                 talk.attach(image)
             if prompt is None:
@@ -65,19 +39,18 @@ def _prompt(given: str | None) -> str | None:
     return prompt
 
 
-def _load_options(arguments: Namespace) -> dict[str, Any]:
-    """How to load the model, as far as it was said."""
-    given = vars(arguments)
-    return {field: given[name] for name, field in _OF_LOAD.items() if given[name] is not None}
-
-
 def _fields(arguments: Namespace) -> dict[str, Any]:
-    """The fields of the request that were given; what was not is the worker's to choose."""
-    given = vars(arguments)
-    fields = {name: given[name] for name in _FIELDS if given[name] is not None}
+    """The fields of the request."""
+    fields = _given(arguments, lmwire.ChatOptions)
     if arguments.schema is not None:
         fields["format"] = {"type": "json_schema", "schema": arguments.schema}
     return fields
+
+
+def _given(arguments: Namespace, options: type) -> dict[str, Any]:
+    """Those of the options that were given; what was not is the worker's to choose."""
+    given = vars(arguments)
+    return {name: given[name] for name in options.__annotations__ if given.get(name) is not None}
 
 
 def _sentence(error: lmwire.LmwireError) -> str:
