@@ -7,7 +7,7 @@ from typing import Any
 
 from lmwire_protocol import Chat, RequestError, Tokenize
 
-from ..media import Image, Item, Policy, Reader, items_of
+from ..media import Image, Item, Policy, Reader, Recalled, Sound, items_of
 from ..text.batching.caches import LONGEST_SLICE
 from .layout import ImageLayout, expand, find_layout
 from .network import SeeingNetwork
@@ -27,7 +27,7 @@ class Sight:
     def __init__(self, network: SeeingNetwork, pictures: Pictures, policy: Policy) -> None:
         self._network = network
         self._pictures = pictures
-        self._reader = Reader(policy)
+        self._reader = Reader(policy, pictures.recall)
 
     @property
     def placeholder(self) -> str:
@@ -110,14 +110,14 @@ class Looking:
         try:
             images = self._gathered.results()
             for item, image in zip(self._items, images, strict=True):
-                assert isinstance(image, Image)
-                self._seen.append(self._look_at(item, image))
+                self._seen.append(image.value if isinstance(image, Recalled) else self._look_at(item, image))
         except RequestError as error:
             self._error = error
         self.done = True
         self._ready()
 
-    def _look_at(self, item: Item, image: Image) -> Picture:
+    def _look_at(self, item: Item, image: Image | Sound) -> Picture:
+        assert isinstance(image, Image)
         try:
             return self._make(image)
         except Exception as error:  # processors raise whatever their arithmetic leads to
