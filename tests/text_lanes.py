@@ -11,7 +11,7 @@ import mlx_lm
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
-from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Prefilled
+from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
 from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 
@@ -102,6 +102,7 @@ class Driver:
         elif isinstance(outcome, CallPiece):
             self._take_call(choices[outcome.choice], outcome)
         else:
+            assert isinstance(outcome, Piece)
             answer = choices[outcome.choice]
             assert answer.finish_reason is None, "a piece after the choice's end"
             answer.parts.append(outcome.text)
