@@ -66,6 +66,11 @@ class Kept:
         borders = [index + 1 for index, token in enumerate(stream.prompt) if token in self._ends]
         return [*borders[:1], *borders[1:][-LAST_BORDERS:]]
 
+    @property
+    def whole(self) -> bool:
+        """Whether a prompt that begins like another can only go on from a border."""
+        return self._layout.whole
+
     def forget(self, stream: Stream) -> None:
         """Trusts nothing more that is computed for a stream."""
         stream.keeper = stream.check = None

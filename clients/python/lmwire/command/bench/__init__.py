@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
-from . import cache, generation, mixed, pipe
+from . import cache, generation, mixed, pipe, vision
 from .figures import as_json, machine, table
 
 _BENCHMARKS = {
@@ -13,6 +13,7 @@ _BENCHMARKS = {
     "generation": generation.measure,
     "mixed": mixed.measure,
     "cache": cache.measure,
+    "vision": vision.measure,
 }
 
 
