@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import random_model
+import random_vision
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio
 from lmwire.command.bench.workload import SCHEMAS, long, mixed, plain, structured, uncached, with_logprobs, without_end
@@ -36,13 +37,20 @@ FIGURES = {
         "first token of a prompt of 4096 tokens that is cached, against not",
         "a prompt of 32 tokens that 1000 entries do not know",
     ],
+    "vision": [
+        "8 chats about images, against BatchGenerator",
+        "first token of a second question about an image, against the first",
+    ],
 }
 
 
 @pytest.mark.parametrize("benchmark", FIGURES)
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     layers = 1 if benchmark == "mixed" else 2  # a layer alone needs no attention for a prompt
-    model = random_model.write_model(tmp_path, num_hidden_layers=layers)
+    if benchmark == "vision":
+        model = random_vision.write_vision_model(tmp_path)
+    else:
+        model = random_model.write_model(tmp_path, num_hidden_layers=layers)
     result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "8", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
