@@ -136,7 +136,7 @@ class MockLane:
         if isinstance(request, Embed | Transcribe):
             reply = (self._script.rule_for(request) or _ECHO).reply
             acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)
-            self._held[key] = _Errand(chain(acts, _close(key, reply)) if reply.has_no_end else acts)
+            self._held[key] = _Errand(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
             return Admitted(0)
         context_len = self.model.context_len
         prompt = prompt_words(request, context_len)
@@ -218,7 +218,6 @@ def _close(key: int, reply: Reply) -> _Acts:
     """What comes instead of an end."""
     if reply.error:
         yield [Failed(key, reply.error.to_error())]
-    yield 0.0  # what came before is seen before it hangs
     if reply.then == "hang":
         hang()
     yield float("inf")
