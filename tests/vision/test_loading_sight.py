@@ -57,7 +57,7 @@ def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("field", "value"), [("adapter_path", "a"), ("draft_path", "d"), ("kv_bits", 8)])
-def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderOf, field: str, value: object) -> None:
+def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderOf, field: str, value: Any) -> None:
     error = refusal(folder_of("smolvlm"), **{field: value})
     assert (error.code, error.field) == ("unsupported", field)
 

@@ -14,7 +14,7 @@ class UnknownCache(Exception):
     """The model keeps something of a sequence that rows of a batch cannot be joined by."""
 
 
-class RecurrentCache(own_caches.ArraysCache, text_caches.ArraysCache):
+class RecurrentCache(own_caches.ArraysCache, text_caches.ArraysCache):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
     """mlx-vlm's, which its recurrent layers ask for more than mlx-lm's has; and one of mlx-lm's to its batches."""
 
 
