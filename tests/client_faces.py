@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import pytest
 
-from lmwire import Answer, AsyncWorker, CallPiece, Piece, Stream, Worker
+from lmwire import Answer, AsyncWorker, Worker
 from worker_process import SECONDS
 
 
 class AwaitedStream:
-    """A `Stream` that is used as an `AsyncStream`, and blocks."""
+    """A `Stream` or a `Transcript` that is used as its `Async` counterpart, and blocks."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
@@ -27,7 +27,7 @@ class AwaitedStream:
     async def __aexit__(self, *error: Any) -> None:
         self._stream.__exit__(*error)
 
-    async def __aiter__(self) -> AsyncIterator[Piece | CallPiece]:
+    async def __aiter__(self) -> AsyncIterator[Any]:
         for piece in self._stream:
             yield piece
 
@@ -56,7 +56,7 @@ class AwaitedWorker:
 
     def __getattr__(self, name: str) -> Any:
         value: Any = getattr(self._worker, name)
-        if name in ("chat", "generate", "stream"):
+        if name in ("chat", "generate", "stream", "transcribe"):
             return lambda *arguments, **keywords: AwaitedStream(value(*arguments, **keywords))
         return _awaited(value) if callable(value) else value
 

@@ -16,6 +16,7 @@ import pytest
 from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import Image, Item, Policy, Reader, Sound
 from lmwire_worker.media.items import Kind
+from lmwire_worker.media.reader import Medium
 
 SECONDS = 30.0
 """How long any wait may take before the test fails."""
@@ -24,7 +25,7 @@ TONES = Path(__file__).parent / "media" / "sounds"
 """Half a second of a tone of 440 Hz at 16 kHz, its loudest samples at 0.5."""
 
 
-def read_all(media: list[tuple[Kind, Media]], policy: Policy | None = None) -> list[Image | Sound]:
+def read_all(media: list[tuple[Kind, Media]], policy: Policy | None = None) -> list[Medium]:
     """Reads the media of one request."""
     there = threading.Event()
     reader = Reader(policy or Policy())

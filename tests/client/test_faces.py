@@ -16,6 +16,7 @@ from client_faces import FACES, Make, on_both_faces, public_methods
 from fake_worker import fake
 from lmwire import (
     AsyncStream,
+    AsyncTranscript,
     AsyncWorker,
     Patience,
     ProtocolViolation,
@@ -23,6 +24,7 @@ from lmwire import (
     RequestTimeout,
     StartFailed,
     Stream,
+    Transcript,
     Worker,
     WorkerExited,
     WorkerLost,
@@ -365,6 +367,8 @@ def test_a_worker_whose_start_is_cancelled_is_gone() -> None:
 def test_both_faces_have_the_same_methods() -> None:
     assert public_methods(AsyncWorker) == public_methods(Worker)
     assert public_methods(AsyncStream) == public_methods(Stream)
+    assert public_methods(AsyncTranscript) == public_methods(Transcript)
+    assert public_methods(AsyncStream.__mro__[1]) == public_methods(Stream.__mro__[1])
 
 
 def test_importing_the_package_imports_neither_asyncio_nor_the_worker() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from client_faces import Make, on_both_faces
 from fake_worker import fake
-from lmwire import ChatOptions, LoadOptions, NotServed, Options, TemplateOptions
+from lmwire import ChatOptions, EmbedOptions, LoadOptions, NotServed, Options, TemplateOptions, TranscribeOptions
 from lmwire import options as plain
 from lmwire.features import features_used
 from lmwire_protocol import (
@@ -18,6 +18,7 @@ from lmwire_protocol import (
     Chat,
     ChoiceFormat,
     Command,
+    Embed,
     Function,
     Generate,
     Generation,
@@ -34,6 +35,7 @@ from lmwire_protocol import (
     TextPart,
     Tokenize,
     Tool,
+    Transcribe,
     decode_command,
 )
 
@@ -108,6 +110,8 @@ def test_options_are_the_fields_of_the_commands() -> None:
         "messages",
         "count_only",
     }
+    assert set(EmbedOptions.__annotations__) == set(Embed.__struct_fields__) - {"input", "encoding"}
+    assert set(TranscribeOptions.__annotations__) == set(Transcribe.__struct_fields__) - {"audio"}
 
 
 @pytest.mark.parametrize(
@@ -202,5 +206,7 @@ def test_all_features_are_found_in_use() -> None:
         plain.generate_command("x", OPTIONS),
         plain.chat_command([*MESSAGES, sound], CHAT),
         plain.tokenize_command("x", {}, count_only=True),
+        plain.embed_command(["x"], {}),
+        plain.transcribe_command({"data": ""}, {}),
     ]
     assert set().union(*map(features_used, commands)) == set(FEATURES)

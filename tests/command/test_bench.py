@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import random_model
+import random_vision
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
 from lmwire.command.bench.workload import SCHEMAS, greedy, long, mixed, plain, structured, with_logprobs, without_end
@@ -37,12 +38,19 @@ FIGURES = {
         "a prompt of 32 tokens that 1000 entries do not know",
         "first token of such a prompt from disk after a restart, against not cached",
     ],
+    "vision": [
+        "8 chats about images, against BatchGenerator",
+        "first token of a second question about an image, against the first",
+    ],
 }
 
 
 @pytest.mark.parametrize("benchmark", FIGURES)
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
-    model = random_model.write_model(tmp_path, num_hidden_layers=1)  # which needs no attention for a long prompt
+    if benchmark == "vision":
+        model = random_vision.write_vision_model(tmp_path)
+    else:
+        model = random_model.write_model(tmp_path, num_hidden_layers=1)  # which needs no attention for a long prompt
     result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "3", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)

@@ -155,4 +155,4 @@ def test_no_damage_does_more_than_end_in_a_refusal_or_an_image(seed: int) -> Non
             image = decode_image(bytes(content), Policy(), PixelAllowance(10**9))
         except Problem:
             continue
-        assert image.pixels.mode == "RGB"
+        assert image.mode == "RGB"

@@ -1,6 +1,7 @@
 """The reader: what it tells, when, and what it leaves undone."""
 
 import gc
+import hashlib
 import threading
 
 import pytest
@@ -18,7 +19,7 @@ from lmwire_protocol import (
     Tokenize,
     Transcribe,
 )
-from lmwire_worker.media import Item, Policy, Reader, items_of
+from lmwire_worker.media import Item, Policy, Reader, Recalled, items_of
 from lmwire_worker.media import reader as module
 from lmwire_worker.media.problem import Problem
 from reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
@@ -122,6 +123,14 @@ def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPa
     assert told.wait(SECONDS) and last_told.wait(SECONDS)
     assert "last" in read and "cancelled" not in read
     assert first.done and last.done
+
+
+def test_what_the_lane_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
+    digest, told = hashlib.sha256(encoded(picture())).digest(), threading.Event()
+    gathered = Reader(Policy(), {digest: "known"}.get).read([Item("a", "image", IMAGE)], told.set)
+    assert told.wait(SECONDS)
+    assert gathered.results() == [Recalled("known", digest)]
 
 
 def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

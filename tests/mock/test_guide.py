@@ -29,7 +29,7 @@ RUNNERS = {
 
 
 def test_every_language_has_an_example() -> None:
-    assert FILES.keys() == RUNNERS.keys() | {"weather.json", "tools.json"}
+    assert FILES.keys() == RUNNERS.keys() | {"weather.json", "tools.json", "notes.json"}
 
 
 def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> None:
@@ -52,6 +52,22 @@ def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> 
     arguments = "".join(event.get("arguments", "") for event in heard.of("a") if event["event"] == "tool_call")
     assert (heard.text("a"), arguments) == ("I need to look that up.", '{"city":"Rome"}')
     assert (heard.terminals("a")[0]["finish_reason"], heard.text("b")) == ("tool_calls", '{"sunny":true}')
+
+
+def test_there_is_something_to_find_and_something_to_hear(tmp_path: Path) -> None:
+    path = tmp_path / "notes.json"
+    path.write_text(FILES["notes.json"])
+    heard = hear(
+        mock("--scenario", str(path)),
+        LOAD,
+        {"id": "near", "cmd": "embed", "input": ["the ocean"], "encoding": "float"},
+        {"id": "far", "cmd": "embed", "input": ["a car", "a house"], "encoding": "float"},
+        {"id": "note", "cmd": "transcribe", "audio": {"path": "/tmp/note.wav"}},
+    )
+    vectors = {id: [event["embedding"] for event in heard.of(id)[:-1]] for id in ("near", "far")}
+    assert vectors == {"near": [[1, 0, 0]], "far": [[0, 1, 0], [0, 0, 1]]}
+    said = [event["text"] for event in heard.of("note") if event["event"] == "segment"]
+    assert said == ["Buy milk. ", "And bread."]
 
 
 @pytest.mark.parametrize("name", [name for name, runner in RUNNERS.items() if shutil.which(runner[0])])

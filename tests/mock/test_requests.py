@@ -86,4 +86,4 @@ def test_the_features_are_what_is_served() -> None:
 
 def test_the_model_can_what_the_lane_can() -> None:
     opened = MockEngine().open(Load(path="mock"), lambda *progress: None, lambda: None)
-    assert opened.model.capabilities == ["generate", "chat", "tokenize"]
+    assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe"]

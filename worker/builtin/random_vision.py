@@ -87,6 +87,21 @@ def _qwen3_vl(ids: Ids) -> dict[str, Any]:
     return _qwen_marks(ids) | {"text_config": text, "vision_config": _ENCODER | encoder | {"model_type": "qwen3_vl"}}
 
 
+def _qwen3_5(ids: Ids) -> dict[str, Any]:
+    rope = {"type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0, "partial_rotary_factor": 0.25}
+    text = _TEXT | {
+        "model_type": "qwen3_5_text", "num_hidden_layers": 4, "head_dim": 32, "full_attention_interval": 4,
+        "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 32,
+        "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4, "rope_parameters": rope,
+    }  # fmt: skip
+    encoder = {
+        "model_type": "qwen3_5", "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 16,
+        "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3, "num_position_embeddings": 64,
+        "deepstack_visual_indexes": [],
+    }  # fmt: skip
+    return _qwen_marks(ids) | {"text_config": text, "vision_config": _ENCODER | encoder}
+
+
 def _gemma3(ids: Ids) -> dict[str, Any]:
     text = _TEXT | {
         "model_type": "gemma3_text", "num_hidden_layers": 3, "head_dim": 16, "query_pre_attn_scalar": 16,
@@ -141,6 +156,12 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         "processor": "Qwen3VLProcessor",
         "pixels": _qwen_pixels(16),
     },
+    "qwen3_5": {
+        "config": _qwen3_5,
+        "place": "<|vision_start|><|image_pad|><|vision_end|>",
+        "processor": "Qwen3VLProcessor",
+        "pixels": _qwen_pixels(16),
+    },
     "gemma3": {
         "config": _gemma3,
         "place": "<start_of_image>",
@@ -188,7 +209,7 @@ def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 
     _write(folder / "config.json", config)
     _write(folder / "preprocessor_config.json", processor | traits["pixels"])
     _write(folder / "processor_config.json", processor | traits.get("settings", {}))
-    _write_weights(folder, config, seed)
+    _write_weights(folder, config, [vocabulary[mark] for mark in MARKS], seed)
     return random_model.finish(folder, recipe)
 
 
@@ -196,23 +217,27 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1))
 
 
-def _write_weights(folder: Path, config: dict[str, Any], seed: int) -> None:
+def _write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed: int) -> None:
     import mlx.core as mx
     from mlx.utils import tree_flatten
     from mlx_vlm.utils import update_module_configs
 
+    mx.random.seed(seed)  # biases keep their initial values
     architecture = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
     own = json.loads(json.dumps(config))  # it is changed
     settings = architecture.ModelConfig.from_dict(own)
     model = architecture.Model(update_module_configs(settings, architecture, own, ["text", "vision"]))
-    mx.random.seed(seed)
     parameters: Any = tree_flatten(model.parameters())
-    wider = [
-        # With the usual small weights every greedy answer is one token over and over.
-        (name, mx.random.normal(value.shape) * (2 / (value.size / value.shape[0]) ** 0.5))
-        for name, value in parameters
-        if value.ndim >= 2
-    ]
+    wider: list[tuple[str, mx.array]] = []
+    for name, value in parameters:
+        if value.ndim < 2 or "conv1d" in name:
+            continue  # their initial values are what keeps a recurrent layer stable
+        # With the usual small weights every greedy answer is one token over and over. Images have to be as loud.
+        scale = 8 if "merger" in name else 2
+        weight = mx.random.normal(value.shape) * (scale / (value.size / value.shape[0]) ** 0.5)
+        if value.shape[0] == VOCABULARY:
+            weight[mx.array(silent)] *= 0.1  # a trained model says none of its marks for images
+        wider.append((name, weight))
     model.load_weights(wider, strict=False)
     tensors: Any = dict(tree_flatten(model.parameters()))
     mx.save_safetensors(str(folder / "model.safetensors"), tensors, metadata={"format": "mlx"})

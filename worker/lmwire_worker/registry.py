@@ -242,7 +242,8 @@ class Registry:
     def listen(self, request: Request, outcome: Listened) -> None:
         """Takes in how far a transcription has come, and ends one that is over."""
         with self._lock:
-            request.duration_s, request.language = outcome.duration_s, outcome.language
+            request.duration_s = outcome.duration_s
+            request.language = outcome.language or request.language
             request.heard_all = outcome.over
             if outcome.over:
                 self._end(request, request.transcript("stop"))

@@ -11,6 +11,7 @@
 
 A piece's `text` is the answer's, its `reasoning` the thought's before it. `stream.answer()` is the whole answer, with
 `tool_calls`, `logprobs` and `message`, which continues the conversation; `answers()` are all that `n` asked for.
+`embed(["a", "b"])` makes a vector of each text, and `transcribe("a.mp3")` brings what is said, segment by segment.
 `image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` is the same for asyncio. `Supervisor` and
 `AsyncSupervisor` start a worker again when it has died.
 Importing the package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
@@ -21,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .answer import Answer, ToolCall
-    from .asyncio_worker import AsyncStream, AsyncWorker
+    from .asyncio_worker import AsyncStream, AsyncTranscript, AsyncWorker
     from .attachments import image_part, media, sound_part
-    from .base import Tokens
+    from .base import Embeddings, Tokens
     from .connection import Patience
     from .errors import (
         LmwireError,
@@ -36,21 +37,33 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .options import ChatOptions, LoadOptions, MessageDict, Options, TemplateOptions, ToolDict
+    from .options import (
+        ChatOptions,
+        EmbedOptions,
+        LoadOptions,
+        MessageDict,
+        Options,
+        TemplateOptions,
+        ToolDict,
+        TranscribeOptions,
+    )
     from .pieces import CallPiece, Piece
     from .session import Arrival, Session
     from .supervisor import AsyncSupervisor, CrashLoop, Supervisor
-    from .worker import Stream, Worker
+    from .worker import Stream, Transcript, Worker
 
 __all__ = [
     "Answer",
     "Arrival",
     "AsyncStream",
     "AsyncSupervisor",
+    "AsyncTranscript",
     "AsyncWorker",
     "CallPiece",
     "ChatOptions",
     "CrashLoop",
+    "EmbedOptions",
+    "Embeddings",
     "LmwireError",
     "LoadOptions",
     "MessageDict",
@@ -69,6 +82,8 @@ __all__ = [
     "Tokens",
     "ToolCall",
     "ToolDict",
+    "TranscribeOptions",
+    "Transcript",
     "Worker",
     "WorkerExited",
     "WorkerLost",
@@ -83,10 +98,13 @@ _HOMES = {
     "Arrival": "session",
     "AsyncStream": "asyncio_worker",
     "AsyncSupervisor": "supervisor",
+    "AsyncTranscript": "asyncio_worker",
     "AsyncWorker": "asyncio_worker",
     "CallPiece": "pieces",
     "ChatOptions": "options",
     "CrashLoop": "supervisor",
+    "EmbedOptions": "options",
+    "Embeddings": "base",
     "LmwireError": "errors",
     "LoadOptions": "options",
     "MessageDict": "options",
@@ -105,6 +123,8 @@ _HOMES = {
     "Tokens": "base",
     "ToolCall": "answer",
     "ToolDict": "options",
+    "TranscribeOptions": "options",
+    "Transcript": "worker",
     "Worker": "worker",
     "WorkerExited": "errors",
     "WorkerLost": "errors",

@@ -7,33 +7,43 @@ one call. So there is one implementation of processes and pipes, and a busy loop
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import Generic, Self, TypeVar, Unpack, cast
 
-from lmwire_protocol import Cache, Cancel, Command, Info, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Stats, Unload, events
 
 from .answer import Answer
-from .base import BaseWorker, Exchange, OnProgress, Tokens
+from .attachments import media
+from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
 from .connection import Connection, Delivery, Mailbox
 from .options import (
     ChatOptions,
+    EmbedOptions,
+    Inputs,
     LoadOptions,
+    MediaDict,
     Messages,
     Options,
     TemplateOptions,
+    TranscribeOptions,
     chat_command,
+    embed_command,
     generate_command,
     load_command,
     tokenize_command,
+    transcribe_command,
 )
 from .pieces import CallPiece, Piece
 
+Item = TypeVar("Item")
 
-class AsyncStream(Exchange):
-    """An answer as it comes: iterate over its pieces. One task at a time reads a stream.
+
+class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
+    """What a request brings, as it comes: iterate over it. Of one task at a time.
 
     Leaving the `async with` block early cancels the request, and so does cancelling the task inside it.
-    Pieces are kept, read or not, as long as the stream is.
+    What comes is kept, read or not, as long as this is.
     """
 
     def __init__(
@@ -42,8 +52,8 @@ class AsyncStream(Exchange):
         self._mailbox: asyncio.Queue[Delivery] = asyncio.Queue()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
-    async def __aiter__(self) -> AsyncIterator[Piece | CallPiece]:
-        """The pieces not read yet.
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        """What was not read yet.
 
         Raises:
             LmwireError: the request failed, after the pieces that came before that.
@@ -64,22 +74,8 @@ class AsyncStream(Exchange):
     ) -> None:
         self.close()
 
-    async def text(self) -> str:
-        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
-        async with self:
-            return "".join([piece.text async for piece in self if piece.choice == 0])
-
-    async def answer(self) -> Answer:
-        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
-        return (await self.answers())[0]
-
-    async def answers(self) -> list[Answer]:
-        """The same for all answers of a request with `n`."""
-        await self.wait()
-        return self._answers()
-
     async def wait(self) -> events.Done:
-        """Reads to the end, drops the text, and returns the terminal."""
+        """Reads to the end, drops what comes, and returns the terminal."""
         async with self:
             async for _ in self:
                 pass
@@ -95,6 +91,37 @@ class AsyncStream(Exchange):
                 return await self._mailbox.get()
         except TimeoutError:
             raise self._time_out() from None
+
+
+class AsyncStream(AsyncIncoming[Piece | CallPiece, events.ResultDone]):
+    """An answer as it comes: iterate over its pieces. One task at a time reads a stream.
+
+    Leaving the `async with` block early cancels the request, and so does cancelling the task inside it.
+    Pieces that are not read are kept, without a bound.
+    """
+
+    async def text(self) -> str:
+        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
+        async with self:
+            return "".join([piece.text async for piece in self if piece.choice == 0])
+
+    async def answer(self) -> Answer:
+        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
+        return (await self.answers())[0]
+
+    async def answers(self) -> list[Answer]:
+        """The same for all answers of a request with `n`."""
+        await self.wait()
+        return self._answers()
+
+
+class AsyncTranscript(AsyncIncoming[events.Segment, events.TranscribeDone]):
+    """A transcript as it comes: iterate over its segments."""
+
+    async def text(self) -> str:
+        """Reads to the end and returns the text not read yet."""
+        async with self:
+            return "".join([segment.text async for segment in self])
 
 
 class AsyncWorker(BaseWorker):
@@ -187,6 +214,37 @@ class AsyncWorker(BaseWorker):
         """How many tokens `tokenize` would return."""
         command = tokenize_command(prompt, template, count_only=True)
         return cast(events.TokenizeDone, await self.request(command, timeout=timeout)).count
+
+    async def embed(
+        self, inputs: Inputs, *, timeout: float | None = None, **options: Unpack[EmbedOptions]
+    ) -> Embeddings:
+        """A vector for each text and each image."""
+        incoming = AsyncIncoming(self._serving(command := embed_command(inputs, options)), command, timeout, None)
+        await incoming.wait()
+        return incoming._embeddings()
+
+    def transcribe(
+        self,
+        audio: str | Path | bytes | Media | MediaDict,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[TranscribeOptions],
+    ) -> AsyncTranscript:
+        """Starts to write down a recording.
+
+        Args:
+            audio: A file of this machine, which is sent along, the content of one, or media that the worker finds.
+            on_progress: Called with each progress event.
+            timeout: In seconds.
+            **options: How to write it down.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        found = audio if isinstance(audio, Media | dict) else media(audio)
+        command = transcribe_command(found, options)
+        return AsyncTranscript(self._serving(command), command, timeout, on_progress)
 
     async def clear_cache(self, *, timeout: float | None = None) -> int:
         """Drops what is cached of prompts and answers, what is pinned too, and returns how many bytes that freed."""

@@ -2,15 +2,17 @@
 
 import os
 import sys
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from lmwire_protocol import Cancel, Command, Hello, __version__, events
 
 from .answer import Answer, whole_answers
 from .connection import Connection, Delivery, Mailbox, Patience
+from .embeddings import whole_vectors
 from .errors import LmwireError, NotServed, RequestFailed, RequestTimeout, StartFailed, WorkerLost
 from .features import features_used
 from .pieces import CallPiece, Piece
@@ -18,6 +20,8 @@ from .pieces import CallPiece, Piece
 DEFAULT_COMMAND: Final = (sys.executable, "-m", "lmwire_worker")
 
 OnProgress: TypeAlias = Callable[[events.Progress], None]
+Result = TypeVar("Result", bound=events.Done)
+_PIECES: Final = frozenset({Piece, CallPiece, events.Embedding, events.Segment})
 
 
 class Tokens(NamedTuple):
@@ -26,6 +30,14 @@ class Tokens(NamedTuple):
     ids: list[int]
     text: str
     """What the tokens stand for: a conversation as the chat template writes it."""
+
+
+class Embeddings(NamedTuple):
+    """What texts and images mean."""
+
+    vectors: list["array[float]"]
+    """One for each input, in their order: float32 ("f"), which `numpy.asarray` takes without a copy."""
+    usage: events.Usage
 
 
 class BaseWorker:
@@ -119,7 +131,7 @@ class BaseWorker:
             raise
 
 
-class Exchange:
+class Exchange(Generic[Result]):
     """One request as its caller sees it.
 
     Attributes:
@@ -139,21 +151,21 @@ class Exchange:
         self._timeout = timeout
         self._deadline = None if timeout is None else monotonic() + timeout
         self._on_progress = on_progress
-        self._pieces: Iterator[Piece | CallPiece] = iter(())
-        self._arrived: list[Piece | CallPiece] = []
+        self._pieces: Iterator[Any] = iter(())
+        self._arrived: list[Any] = []
         self._done: events.Done | None = None
         self._failure: Exception | None = None
         self.id = connection.send(command, mailbox)
 
     @property
-    def result(self) -> events.ResultDone:
-        """How the request ended: finish_reason ("other" for one that this version does not know), usage, timings.
+    def result(self) -> Result:
+        """How the request ended: finish_reason ("other" for one that this version does not know), timings, and more.
 
         Raises:
             LmwireError: it failed.
             RuntimeError: it has not ended.
         """
-        return cast(events.ResultDone, self._outcome())
+        return cast(Result, self._outcome())
 
     def cancel(self) -> None:
         """Asks the worker to end this request; does not wait. What it has generated still comes, then the end."""
@@ -173,12 +185,16 @@ class Exchange:
         return self._done
 
     def _answers(self) -> list[Answer]:
-        return whole_answers(self._arrived, self.result)
+        return whole_answers(self._arrived, cast(events.ResultDone, self.result))
 
     def _tokens(self) -> Tokens:
         pieces = [piece for piece in self._arrived if isinstance(piece, Piece)]
         ids = [token_id for piece in pieces for token_id in piece.token_ids]
         return Tokens(ids, "".join(piece.token for piece in pieces))
+
+    def _embeddings(self) -> Embeddings:
+        done = cast(events.EmbedDone, self._outcome())
+        return Embeddings(whole_vectors(self._arrived, done.count), done.usage)
 
     def _take(self, delivery: Delivery) -> None:
         """Sorts what a read brought: the end, the progress, the pieces."""
@@ -190,7 +206,7 @@ class Exchange:
             self._done = last
         elif isinstance(last, events.Error):
             self._failure = RequestFailed(last)
-        pieces = [event for event in delivery if type(event) is Piece or type(event) is CallPiece]
+        pieces = [event for event in delivery if type(event) in _PIECES]
         self._pieces = iter(pieces)
         self._arrived += pieces
         if self._on_progress:

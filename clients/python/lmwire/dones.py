@@ -32,6 +32,15 @@ class ResultDone(events.ResultDone, tag="done", kw_only=True):
         self.finish_reason = _known(self.finish_reason)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
+class TranscribeDone(events.TranscribeDone, tag="done", kw_only=True):
+    """As the protocol's, with any finish_reason."""
+
+    finish_reason: str  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __post_init__(self) -> None:
+        self.finish_reason = _known(self.finish_reason)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
 class PingDone(events.PingDone, tag="done", kw_only=True):
     """As the protocol's, with any state."""
 
@@ -40,6 +49,7 @@ class PingDone(events.PingDone, tag="done", kw_only=True):
 
 _OPEN: Final[dict[type[events.Done], type[events.Done]]] = {
     events.ResultDone: ResultDone,
+    events.TranscribeDone: TranscribeDone,
     events.PingDone: PingDone,
 }
 

@@ -9,7 +9,22 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 import msgspec
 
-from lmwire_protocol import Chat, Format, Generate, Load, Message, NamedTool, Part, Tokenize, Tool
+from lmwire_protocol import (
+    Chat,
+    Embed,
+    Format,
+    Generate,
+    ImagePart,
+    Load,
+    Media,
+    Message,
+    NamedTool,
+    Part,
+    TextPart,
+    Tokenize,
+    Tool,
+    Transcribe,
+)
 
 
 class MediaDict(TypedDict, total=False):
@@ -174,7 +189,26 @@ class ChatOptions(Options, TemplateOptions, total=False):
     strict_media: bool
 
 
+class EmbedOptions(TypedDict, total=False):
+    """What vectors are asked for; see `lmwire_protocol.Embed`."""
+
+    normalize: bool
+    dimensions: int
+
+
+class TranscribeOptions(TypedDict, total=False):
+    """How to write down speech; see `lmwire_protocol.Transcribe`."""
+
+    language: str
+    prompt: str
+    temperature: float
+    words: bool
+    timeout_ms: int
+
+
 Messages: TypeAlias = Sequence[Message | MessageDict]
+Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TextPartDict | MediaPartDict]
+"""Texts and images to embed."""
 
 
 def load_command(path: str, options: LoadOptions) -> Load:
@@ -194,6 +228,16 @@ def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_
     if isinstance(prompt, str):
         return Tokenize(prompt=prompt, **fields)
     return Tokenize(messages=_plain([*prompt]), **fields)
+
+
+def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:
+    if isinstance(inputs, str):
+        raise TypeError("give a list of texts: each gets a vector of its own")
+    return Embed(input=_plain([*inputs]), **options)
+
+
+def transcribe_command(audio: Media | MediaDict, options: TranscribeOptions) -> Transcribe:
+    return Transcribe(audio=_plain(audio), **options)
 
 
 def _plain(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""What an answer comes in: pieces of its text, and pieces of its tool calls."""
+"""What an answer comes in: pieces of its text, and pieces of its tool calls; and a transcript: its segments."""
 
 from collections.abc import Sequence
 from typing import ClassVar

@@ -17,7 +17,7 @@ from .dones import read_done
 from .errors import ProtocolViolation
 from .pieces import CallPiece, Piece
 
-Event: TypeAlias = Piece | CallPiece | events.Progress | events.Error | events.Done
+Event: TypeAlias = Piece | CallPiece | events.Embedding | events.Segment | events.Progress | events.Error | events.Done
 
 
 class Arrival(NamedTuple):
@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 _decode = msgspec.json.Decoder(Event).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NEEDED: Final = frozenset({"token", "tool_call", "done", "error"})
+_NEEDED: Final = frozenset({"token", "tool_call", "embedding", "segment", "done", "error"})
 _QUOTED_BYTES = 200
 
 
@@ -115,7 +115,7 @@ class Session:
 
     def _end(self, id: str, event: Event, line: bytes) -> Event | None:
         """Closes the request if `event` is its terminal, and reads a `done` as the command's own Struct."""
-        if isinstance(event, CallPiece | events.Progress):
+        if isinstance(event, CallPiece | events.Embedding | events.Segment | events.Progress):
             return event
         command = self._pending[id]
         try:

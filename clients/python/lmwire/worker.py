@@ -1,33 +1,43 @@
 """The synchronous face: a worker for threads."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import Generic, Self, TypeVar, Unpack, cast
 
-from lmwire_protocol import Cache, Cancel, Command, Info, Ping, Quit, Stats, Unload, events
+from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Stats, Unload, events
 
 from .answer import Answer
-from .base import BaseWorker, Exchange, OnProgress, Tokens
+from .attachments import media
+from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
 from .connection import Connection, Delivery, Mailbox
 from .options import (
     ChatOptions,
+    EmbedOptions,
+    Inputs,
     LoadOptions,
+    MediaDict,
     Messages,
     Options,
     TemplateOptions,
+    TranscribeOptions,
     chat_command,
+    embed_command,
     generate_command,
     load_command,
     tokenize_command,
+    transcribe_command,
 )
 from .pieces import CallPiece, Piece
 
+Item = TypeVar("Item")
 
-class Stream(Exchange):
-    """An answer as it comes: iterate over its pieces. One thread at a time reads a stream.
 
-    Leaving the `with` block early cancels the request. Pieces are kept, read or not, as long as the stream is.
+class Incoming(Exchange[Result], Generic[Item, Result]):
+    """What a request brings, as it comes: iterate over it. Of one thread at a time.
+
+    Leaving the `with` block early cancels the request. What comes is kept, read or not, as long as this is.
     """
 
     def __init__(
@@ -36,8 +46,8 @@ class Stream(Exchange):
         self._mailbox: SimpleQueue[Delivery] = SimpleQueue()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
-    def __iter__(self) -> Iterator[Piece | CallPiece]:
-        """The pieces not read yet.
+    def __iter__(self) -> Iterator[Item]:
+        """What was not read yet.
 
         Raises:
             LmwireError: the request failed, after the pieces that came before that.
@@ -55,22 +65,8 @@ class Stream(Exchange):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
 
-    def text(self) -> str:
-        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
-        with self:
-            return "".join(piece.text for piece in self if piece.choice == 0)
-
-    def answer(self) -> Answer:
-        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
-        return self.answers()[0]
-
-    def answers(self) -> list[Answer]:
-        """The same for all answers of a request with `n`."""
-        self.wait()
-        return self._answers()
-
     def wait(self) -> events.Done:
-        """Reads to the end, drops the text, and returns the terminal."""
+        """Reads to the end, drops what comes, and returns the terminal."""
         with self:
             for _ in self:
                 pass
@@ -85,6 +81,36 @@ class Stream(Exchange):
             return self._mailbox.get(timeout=self._remaining())
         except Empty:
             raise self._time_out() from None
+
+
+class Stream(Incoming[Piece | CallPiece, events.ResultDone]):
+    """An answer as it comes: iterate over its pieces. One thread at a time reads a stream.
+
+    Leaving the `with` block early cancels the request. Pieces that are not read are kept, without a bound.
+    """
+
+    def text(self) -> str:
+        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
+        with self:
+            return "".join(piece.text for piece in self if piece.choice == 0)
+
+    def answer(self) -> Answer:
+        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
+        return self.answers()[0]
+
+    def answers(self) -> list[Answer]:
+        """The same for all answers of a request with `n`."""
+        self.wait()
+        return self._answers()
+
+
+class Transcript(Incoming[events.Segment, events.TranscribeDone]):
+    """A transcript as it comes: iterate over its segments."""
+
+    def text(self) -> str:
+        """Reads to the end and returns the text not read yet."""
+        with self:
+            return "".join(segment.text for segment in self)
 
 
 class Worker(BaseWorker):
@@ -169,6 +195,35 @@ class Worker(BaseWorker):
         """How many tokens `tokenize` would return."""
         command = tokenize_command(prompt, template, count_only=True)
         return cast(events.TokenizeDone, self.request(command, timeout=timeout)).count
+
+    def embed(self, inputs: Inputs, *, timeout: float | None = None, **options: Unpack[EmbedOptions]) -> Embeddings:
+        """A vector for each text and each image."""
+        incoming = Incoming(self._serving(command := embed_command(inputs, options)), command, timeout, None)
+        incoming.wait()
+        return incoming._embeddings()
+
+    def transcribe(
+        self,
+        audio: str | Path | bytes | Media | MediaDict,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[TranscribeOptions],
+    ) -> Transcript:
+        """Starts to write down a recording.
+
+        Args:
+            audio: A file of this machine, which is sent along, the content of one, or media that the worker finds.
+            on_progress: Called with each progress event.
+            timeout: In seconds.
+            **options: How to write it down.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        found = audio if isinstance(audio, Media | dict) else media(audio)
+        command = transcribe_command(found, options)
+        return Transcript(self._serving(command), command, timeout, on_progress)
 
     def clear_cache(self, *, timeout: float | None = None) -> int:
         """Drops what is cached of prompts and answers, what is pinned too, and returns how many bytes that freed."""

@@ -12,12 +12,12 @@ from .policy import Policy
 
 if TYPE_CHECKING:
     from .images import Image
-    from .reader import Gathered, Reader
+    from .reader import Gathered, Reader, Recalled
     from .sounds import Sound
 
-__all__ = ["Gathered", "Image", "Item", "Policy", "Reader", "Sound", "items_of"]
+__all__ = ["Gathered", "Image", "Item", "Policy", "Reader", "Recalled", "Sound", "items_of"]
 
-_HOMES = {"Gathered": "reader", "Image": "images", "Reader": "reader", "Sound": "sounds"}
+_HOMES = {"Gathered": "reader", "Image": "images", "Reader": "reader", "Recalled": "reader", "Sound": "sounds"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,5 @@
 """Decodes images, whose size is known and allowed before a pixel of them is."""
 
-import hashlib
 import io
 import threading
 from dataclasses import dataclass
@@ -51,20 +50,14 @@ class PixelAllowance:
                 )
 
 
-def decode_image(content: bytes, policy: Policy, allowance: PixelAllowance) -> Image:
-    """Decodes a file. Raises Problem."""
+def decode_image(content: bytes, policy: Policy, allowance: PixelAllowance) -> "Pixels":
+    """A file's image, in RGB. Raises Problem."""
     try:
-        import PIL.Image  # noqa: F401
+        import PIL.Image
+        import PIL.ImageOps
     except ImportError:
         problem = "Pillow is not installed, which reads images; install it with `pip install 'lmwire[vision]'`"
         raise Problem(problem, "unsupported") from None
-    return Image(_decode(content, policy, allowance), hashlib.sha256(content).digest())
-
-
-def _decode(content: bytes, policy: Policy, allowance: PixelAllowance) -> "Pixels":
-    import PIL.Image
-    import PIL.ImageOps
-
     try:
         image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)
     except PIL.Image.DecompressionBombError:

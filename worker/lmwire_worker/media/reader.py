@@ -1,10 +1,12 @@
 """Reads the media of requests in threads: what a disk, a network or a decoder takes holds up no step of the engine."""
 
+import hashlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
@@ -20,6 +22,19 @@ _FETCHERS: Final = 8
 """Threads of their own: a slow network holds up no image that is there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """An image or a sound that the lane knew already, and that was not decoded again."""
+
+    value: Any
+    """What `recall` gave for it."""
+    digest: bytes
+    """SHA-256 of the file."""
+
+
+Medium = Image | Sound | Recalled
+
+
 class Gathered:
     """The media of one request; see `lmwire_worker.lane.Gathering`.
 
@@ -31,7 +46,7 @@ class Gathered:
     """
 
     def __init__(self, count: int, ready: Callable[[], None]) -> None:
-        self._media: list[Image | Sound | None] = [None] * count
+        self._media: list[Medium | None] = [None] * count
         self._left = count
         self._error: RequestError | None = None
         self._ready = ready
@@ -42,7 +57,7 @@ class Gathered:
         """Whether all are there, or one of them has failed."""
         return self._left == 0 or self._error is not None
 
-    def results(self) -> list[Image | Sound]:
+    def results(self) -> list[Medium]:
         """What was read, in the items' order. Only when `done`.
 
         Raises:
@@ -52,7 +67,7 @@ class Gathered:
             raise self._error
         return [medium for medium in self._media if medium is not None]
 
-    def take(self, index: int, outcome: Image | Sound | RequestError) -> None:
+    def take(self, index: int, outcome: Medium | RequestError) -> None:
         """Called by the reader's threads."""
         with self._lock:
             if self.done:
@@ -72,10 +87,12 @@ class Reader:
 
     Args:
         policy: What may be read, and how much of it.
+        recall: What the lane keeps of the file with a digest; None for nothing. Called from the reader's threads.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, recall: Callable[[bytes], Any | None] = lambda digest: None) -> None:
         self._policy = policy
+        self._recall = recall
         self._decoders = ThreadPoolExecutor(_DECODERS, "media")
         self._fetchers = ThreadPoolExecutor(_FETCHERS, "fetch")
 
@@ -102,14 +119,17 @@ class Reader:
         if (gathered := reference()) is not None:
             gathered.take(index, outcome)
 
-    def _outcome(self, item: Item, allowance: PixelAllowance) -> Image | Sound | RequestError:
+    def _outcome(self, item: Item, allowance: PixelAllowance) -> Medium | RequestError:
         member = next(name for name in ("data", "path", "url") if getattr(item.media, name) is not None)
         field = f"{item.field}.{member}"
         try:
             content = read_source(item, self._policy)
+            digest = hashlib.sha256(content).digest()
+            if (known := self._recall(digest)) is not None:
+                return Recalled(known, digest)
             if item.kind == "image":
-                return decode_image(content, self._policy, allowance)
-            return decode_sound(content, self._policy)
+                return Image(decode_image(content, self._policy, allowance), digest)
+            return Sound(*decode_sound(content, self._policy), digest)
         except Problem as problem:
             return RequestError(problem.code, f"{field}: {problem}", field=field, retryable=problem.retryable)
         except Exception as error:  # whoever waits for it must hear of it

@@ -38,7 +38,7 @@ class Choice:
         self._request = request
         self._answer = answer
         self._draft = draft
-        self._has_no_end = bool(reply.error) or reply.then in ("wait", "hang")
+        self._has_no_end = reply.has_no_end
         self._stops = _scanner(request.stop) if request.stop else None
         self._plain = self._stops is None and not request.logprobs
         """A token is its text and nothing else: what the speed of all around the mock is measured with."""

@@ -6,14 +6,16 @@ once without. A token's id is its place among those of the answer.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
-from lmwire_protocol import Chat, Generate, Load, Tokenize
+from lmwire_protocol import Embed, Load, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Prefilled, Task
 from .cache import PromptCache
 from .choice import Choice, has_ended
 from .draft import Draft
+from .errands import embed, transcribe
 from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
 from .refusals import check, check_fields
 from .replies import Reply
@@ -73,6 +75,29 @@ class _Row:
                 return outcomes
 
 
+class _Errand:
+    """One request that is no generation. It is over with its last act."""
+
+    __slots__ = ("_next", "choices", "open", "players")
+
+    def __init__(self, acts: _Acts) -> None:
+        self.choices: list[Choice] = []
+        self.players = [_Player(acts)]
+        self._next = next(acts, None)
+        self.open = 1
+
+    def advance(self, now: float) -> list[Outcome]:
+        """What is due by now, one act at most."""
+        (player,) = self.players
+        while player.due <= now:
+            act, self._next = self._next, next(player.acts, None)
+            if isinstance(act, list):
+                self.open = int(self._next is not None)
+                return act
+            player.due = now + (act or 0.0)
+        return []
+
+
 class MockLane:
     """Plays replies.
 
@@ -93,13 +118,13 @@ class MockLane:
             hidden_size=0,
             context_len=load.context_len or CONTEXT_LEN,
             weights_bytes=0,
-            capabilities=["generate", "chat", "tokenize"],
+            capabilities=["generate", "chat", "tokenize", "embed", "transcribe"],
             adapter_path=load.adapter_path,
         )
         self._step_seconds = step_seconds
         self._script = script
         self._cache = PromptCache()
-        self._held: dict[int, _Row] = {}
+        self._held: dict[int, _Row | _Errand] = {}
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
         return None
@@ -108,7 +133,11 @@ class MockLane:
         self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
     ) -> Admitted:
         """Takes the words of the prompt, or of the last message."""
-        assert isinstance(request, Generate | Chat)
+        if isinstance(request, Embed | Transcribe):
+            reply = (self._script.rule_for(request) or _ECHO).reply
+            acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)
+            self._held[key] = _Errand(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
+            return Admitted(0)
         context_len = self.model.context_len
         prompt = prompt_words(request, context_len)
         total = len(prompt)

@@ -47,7 +47,7 @@ class Call(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Stage(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One point that a load, or the processing of a prompt, comes to."""
+    """One point that a load, or the processing of a prompt or a recording, comes to."""
 
     stage: events.Stage
     current: Count
@@ -117,8 +117,10 @@ class Reply(Answer, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What happens then, before the answer."""
     choices: list[Answer] = []
     """Several answers, in place of one: for each choice the next, and then the first again."""
+    vectors: list[Annotated[list[float], Meta(min_length=1)]] = []
+    """The answer to an `embed`: for each input the next, and then the first again."""
     token_ms: Milliseconds = 0
-    """How long each token takes."""
+    """How long each token takes, and each word of a text to embed or of a transcript."""
     error: Failure | None = None
     """How it ends, in place of a `done`."""
     then: Literal["end", "repeat", "wait", "hang"] = "end"
@@ -137,6 +139,11 @@ class Reply(Answer, forbid_unknown_fields=True, frozen=True, kw_only=True):
     def has_answer(self) -> bool:
         """Whether an answer is given beside `choices`."""
         return not self.echoes or self.reasoning is not None or self.finish_reason != "stop"
+
+    @property
+    def has_no_end(self) -> bool:
+        """Whether something else comes behind the last token."""
+        return bool(self.error) or self.then in ("wait", "hang")
 
     @property
     def fails_at_once(self) -> bool:

@@ -7,28 +7,35 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from lmwire_protocol import Chat, Generate, Load
+from lmwire_protocol import Chat, Embed, Generate, Load, Transcribe
 
+from .errands import text_of, told
 from .prompts import said
-from .replies import Reply
+from .replies import Reply, Stage
 
-Served = Load | Generate | Chat
+Served = Load | Generate | Chat | Embed | Transcribe
 """The commands that a rule can reply to. The worker itself answers the others."""
 
-_COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat)
-_PATTERNS: Final = {"path": Load, "prompt": Generate, "last_message": Chat}
+_COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat, Embed, Transcribe)
+_PATTERNS: Final = {"path": Load, "prompt": Generate, "last_message": Chat, "input": Embed, "audio": Transcribe}
+_LOADING: Final = ("resolve", "download", "read", "warm_up")
+_STAGES: Final = {Load: "a load", Generate: "generate and chat", Chat: "generate and chat", Transcribe: "transcribe"}
 
 
 class Match(Struct, forbid_unknown_fields=True, frozen=True):
     """Which requests a rule is for. All that is given must hold; nothing given is every `generate` and `chat`."""
 
-    cmd: Literal["load", "generate", "chat"] | None = None
+    cmd: Literal["load", "generate", "chat", "embed", "transcribe"] | None = None
     path: str | None = None
     """A regular expression, found anywhere in a load's path."""
     prompt: str | None = None
     """The same in a generate's prompt."""
     last_message: str | None = None
     """The same in the text of a chat's last message."""
+    input: str | None = None
+    """The same in one of an embed's inputs, of an image in its path or its address, or `data`."""
+    audio: str | None = None
+    """The same in the path or the address of a transcribe's recording, or `data`."""
     fields: dict[str, Any] = {}
     """Other fields of the request, and the values they must have."""
     has: list[str] = []
@@ -66,13 +73,19 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
         """Whether it is true of the request."""
         if type(request) not in self.commands():
             return False
-        pattern = self.path or self.prompt or self.last_message
-        if pattern is not None and not re.search(pattern, said(request)):
+        pattern = next(filter(None, (getattr(self, name) for name in _PATTERNS)), None)
+        if pattern is not None and not any(re.search(pattern, text) for text in _texts(request)):
             return False
         given = msgspec.to_builtins(request) if self.named else {}
         return all(name in given for name in self.has) and all(
             given.get(name, getattr(request, name, None)) == value for name, value in self.fields.items()
         )
+
+
+def _texts(request: Served) -> list[str]:
+    if isinstance(request, Embed):
+        return [text_of(part) for part in request.input]
+    return [told(request.audio) if isinstance(request, Transcribe) else said(request)]
 
 
 class Rule(Struct, forbid_unknown_fields=True, frozen=True):
@@ -84,15 +97,32 @@ class Rule(Struct, forbid_unknown_fields=True, frozen=True):
     """How often it is used; any number of times when absent."""
 
     def __post_init__(self) -> None:
-        loads, reply = Load in self.match.commands(), self.reply
-        if loads and (reply.has_answer or reply.choices or reply.token_ms or reply.then == "repeat"):
+        commands, reply = self.match.commands(), self.reply
+        if Load in commands and (reply.has_answer or reply.choices or reply.token_ms or reply.then == "repeat"):
             raise ValueError("reply: a load has no tokens")
+        if reply.vectors and commands != [Embed]:
+            raise ValueError("reply.vectors: only embed has vectors")
+        if Embed in commands and (reply.has_answer or reply.choices or reply.progress or reply.then == "repeat"):
+            raise ValueError("reply: an embed has vectors, and no text or progress")
+        if Transcribe in commands and (reply.choices or reply.then == "repeat" or _says_more(reply)):
+            raise ValueError("reply: a transcribe has `text`, and nothing else to say")
         for index, stage in enumerate(reply.progress):
-            if loads == (stage.stage == "prefill"):
-                of = "a load" if loads else "generate and chat"
-                raise ValueError(f"reply.progress[{index}].stage: {stage.stage!r} is no stage of {of}")
-            if not loads and stage.unit != "tokens":
-                raise ValueError(f"reply.progress[{index}].unit: a prompt is counted in tokens")
+            self._check_stage(f"reply.progress[{index}]", stage, commands)
+
+    def _check_stage(self, place: str, stage: Stage, commands: Sequence[type[Served]]) -> None:
+        for command in commands:
+            if (command is Load) != (stage.stage in _LOADING) or (command is Transcribe) != (
+                stage.stage == "transcribe"
+            ):
+                raise ValueError(f"{place}.stage: {stage.stage!r} is no stage of {_STAGES[command]}")
+        if stage.stage == "prefill" and stage.unit != "tokens":
+            raise ValueError(f"{place}.unit: a prompt is counted in tokens")
+        if stage.stage == "transcribe" and stage.unit != "seconds":
+            raise ValueError(f"{place}.unit: a recording is counted in seconds")
+
+
+def _says_more(reply: Reply) -> bool:
+    return bool(reply.tokens or reply.tool_calls or reply.reasoning) or reply.finish_reason != "stop"
 
 
 class Scenario(Struct, forbid_unknown_fields=True, frozen=True):

@@ -23,6 +23,8 @@ from .recognize import family_of
 from .recording import Recording
 
 TRIAL_S: Final = 1
+START: Final = "<|startoftranscript|>"
+"""Where a folder has no tokenizer, transformers makes up one that has nothing."""
 _TRIAL: Final = Transcribe(audio=Media(data=""))
 
 
@@ -89,7 +91,7 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
         from .parakeet import Parakeet
 
         return Parakeet(module)
-    if module._processor is None:
+    if module._processor is None or START not in module._processor.tokenizer.get_vocab():
         raise RequestError("bad_model", f"{folder} has no processor that loads: Whisper's tokenizer files are needed")
     from .whisper import Whisper
 

@@ -98,20 +98,18 @@ class _Listening:
         while seek < length:
             size = min(N_FRAMES, length - seek)
             mel = _mel(self._module, self._recording, seek, size)
-            result: Any = None
-            for result in self._attempts(mel, seek):
-                if not _is_doubtful(result):
-                    break
-                yield Window(seek / FRAMES_PER_SECOND, language=self._language)  # each attempt is a step
+            result = self._attempt(mel, seek, self._request.temperature)
+            for temperature in TEMPERATURES:
+                if temperature > self._request.temperature and _is_doubtful(result):
+                    yield Window(seek / FRAMES_PER_SECOND, language=self._language)  # each attempt is a step
+                    result = self._attempt(mel, seek, temperature)
             segments, seek = self._read(result, mel, seek, size)
             yield Window(min(seek, length) / FRAMES_PER_SECOND, segments, self._language)
 
-    def _attempts(self, mel: mx.array, seek: int) -> Iterator[DecodingResult]:
-        first = self._request.temperature
-        for temperature in (first, *(higher for higher in TEMPERATURES if higher > first)):
-            mx.random.seed(seek)  # the same recording, the same transcript
-            options = DecodingOptions(language=self._language, temperature=temperature, prompt=list(self._said))
-            yield self._module.decode(mel, options)
+    def _attempt(self, mel: mx.array, seek: int, temperature: float) -> DecodingResult:
+        mx.random.seed(seek)  # the same recording, the same transcript
+        options = DecodingOptions(language=self._language, temperature=temperature, prompt=list(self._said))
+        return self._module.decode(mel, options)
 
     def _read(self, result: DecodingResult, mel: mx.array, seek: int, size: int) -> tuple[list[Segment], int]:
         """A window's segments, and where the next one begins."""
@@ -131,11 +129,12 @@ class _Listening:
             self._last_word_s = ends[-1] if ends else found[-1]["end"]
             if end < seek + size:
                 end = round(self._last_word_s * FRAMES_PER_SECOND)
-        kept = [segment for segment in found if segment["text"].strip() and segment["end"] > segment["start"]]
+        kept = [segment for segment in found if segment["text"].strip() and segment["end"] != segment["start"]]
         tokens = [token for segment in kept for token in segment["tokens"]]
         self._said = [] if result.temperature > CARRIED else self._said + tokens
         # A window that leads nowhere would come again and again.
-        return [self._segment(segment) for segment in kept], end if seek < end <= seek + size else seek + size
+        last_s = (seek + size) / FRAMES_PER_SECOND
+        return [self._segment(segment, last_s) for segment in kept], end if seek < end <= seek + size else seek + size
 
     def _split(self, result: DecodingResult, seek: int, size: int) -> tuple[list[dict[str, Any]], int]:
         """The window's segments in mlx-audio's form, and where the last whole one ends.
@@ -150,12 +149,12 @@ class _Listening:
         if not cuts:
             times = [token for token in tokens if token > first]
             end = seek + (times[-1] - first) * self._frames_per_token if times else seek + size
-            return [self._found(tokens, seek, seek, min(end, seek + size))], seek + size
+            return [self._found(tokens, seek, seek, end)], seek + size
         found: list[dict[str, Any]] = []
         for start, stop in zip([0, *cuts], cuts + [len(tokens)] * closed, strict=False):
             piece = tokens[start:stop]
             begin, end = (seek + (token - first) * self._frames_per_token for token in (piece[0], piece[-1]))
-            found.append(self._found(piece, seek, begin, min(end, seek + size)))
+            found.append(self._found(piece, seek, begin, end))
         return found, seek + size if closed else seek + (tokens[cuts[-1] - 1] - first) * self._frames_per_token
 
     def _found(self, tokens: list[int], seek: int, begin: int, end: int) -> dict[str, Any]:
@@ -163,11 +162,11 @@ class _Listening:
         times = {"start": begin / FRAMES_PER_SECOND, "end": end / FRAMES_PER_SECOND}
         return {"seek": seek, **times, "text": text, "tokens": tokens, "words": []}
 
-    def _segment(self, found: dict[str, Any]) -> Segment:
-        """A segment that begins where the last one ended at the earliest, whatever the model said."""
+    def _segment(self, found: dict[str, Any], last_s: float) -> Segment:
+        """A segment that begins where the last one ended at the earliest, and is within the window at the latest."""
         words = [Word(word["word"], round(word["start"], 2), round(word["end"], 2)) for word in found["words"]]
-        start = max(round(float(found["start"]), 2), self._told_s)
-        self._told_s = max(round(float(found["end"]), 2), start)
+        start = max(min(round(float(found["start"]), 2), last_s), self._told_s)
+        self._told_s = max(min(round(float(found["end"]), 2), last_s), start)
         return Segment(start, self._told_s, found["text"], words if self._request.words else None)
 
 

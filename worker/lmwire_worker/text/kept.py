@@ -101,6 +101,11 @@ class Kept:
             return [stream.check.length]
         return self._message_ends(stream.prompt[:-1]) if stream.keeper else []
 
+    @property
+    def whole(self) -> bool:
+        """Whether a prompt that begins like another can only go on from a border."""
+        return self._layout.whole
+
     def forget(self, stream: Stream) -> None:
         """Trusts nothing more that is computed for a stream."""
         stream.keeper = stream.check = None

@@ -160,7 +160,8 @@ class TextLane:
         start = self._kept.start(streams, arrival.read.result() if arrival.read else None)
         arrival.admitted.cached_tokens = first.begun
         if self._sight and first.images and first.begun < first.images.end:
-            self._unseen.append((first, self._sight.prefill(first.images, first.prompt, start, first.begun)))
+            beginning = first.prompt[: first.images.end if self._kept.whole else -1]
+            self._unseen.append((first, self._sight.prefill(first.images, beginning, start, first.begun)))
             return
         if self._sight and first.images and start:
             self._sight.settle(first.images, first.prompt, start)
@@ -177,7 +178,6 @@ class TextLane:
 
     def _see(self) -> list[Outcome]:
         """A piece of the work that is to be done for images, those of the oldest request first."""
-        assert self._sight is not None
         stream, work = self._unseen[0]
         generator = self._batch()
         size = self._pace.slice(generator.running, 1 + generator.prompts_in_work)
@@ -191,8 +191,6 @@ class TextLane:
         stream.prefilled = work.done
         if work.done == work.end:
             self._unseen.popleft()
-            assert stream.images is not None
-            self._sight.settle(stream.images, stream.prompt, work.cache)
             stream.begun = work.done
             stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
             self._enter_batch(self._requests[stream.key], work.cache)
@@ -352,7 +350,7 @@ class TextLane:
         try:
             cache, held = None, 0
             if self._sight and stream.images:
-                cache, held = self._sight.refill(stream.images, stream.prompt), stream.images.end
+                cache, held = self._sight.refill(stream.images, stream.prompt[:-1]), len(stream.prompt) - 1
             cache = prefill(self._network, stream.told, cache, held)
         except Exception as error:
             self._drop(stream.key)

@@ -5,13 +5,17 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.models import cache as text_caches
-from mlx_vlm.models.cache import make_prompt_cache
+from mlx_vlm.models import cache as own_caches
 
 from .rope_delta import RopeDelta
 
 
 class UnknownCache(Exception):
     """The model keeps something of a sequence that rows of a batch cannot be joined by."""
+
+
+class RecurrentCache(own_caches.ArraysCache, text_caches.ArraysCache):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+    """mlx-vlm's, which its recurrent layers ask for more than mlx-lm's has; and one of mlx-lm's to its batches."""
 
 
 class SeeingNetwork(nn.Module):
@@ -46,7 +50,7 @@ class SeeingNetwork(nn.Module):
         Raises:
             UnknownCache: mlx-lm has no such cache.
         """
-        caches = [_text_cache(cache) for cache in make_prompt_cache(self.model.language_model)]
+        caches = [_text_cache(cache) for cache in own_caches.make_prompt_cache(self.model.language_model)]
         return [*caches, RopeDelta()] if self.counts_positions else caches
 
     def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
@@ -80,7 +84,7 @@ def _text_cache(cache: Any) -> Any:
         case "RotatingKVCache":
             return text_caches.RotatingKVCache(cache.max_size, cache.keep)
         case "ArraysCache":
-            return text_caches.ArraysCache(len(cache.cache))
+            return RecurrentCache(len(cache.cache))
         case "CacheList":
             return text_caches.CacheList(*map(_text_cache, cache.caches))
         case name:

@@ -82,6 +82,13 @@ class Pictures:
         self.placeholder = self._find_placeholder(trial)
         """What stands for an image in a text that the processor has not seen."""
 
+    def recall(self, digest: bytes) -> Picture | None:
+        """The picture of an image that is kept."""
+        with self._lock:
+            if digest in self._kept:
+                self._kept.move_to_end(digest)
+            return self._kept.get(digest)
+
     def of(self, image: "Image") -> Picture:
         """An image's picture.
 

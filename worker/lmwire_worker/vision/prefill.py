@@ -26,7 +26,7 @@ class ImagePrefill:
     Args:
         network: The model.
         layout: The prompt's images.
-        tokens: The prompt.
+        tokens: The beginning, with all of its images.
         cache: The model's caches, which hold what is known already.
         held: Tokens of it.
     """
@@ -37,49 +37,46 @@ class ImagePrefill:
         self.cache = cache
         self.done = held
         """Tokens that the cache holds."""
-        self.end = layout.end
+        self.end = len(tokens)
         self._network = network
-        self._tokens = tokens[: layout.end]
+        self._tokens = mx.array([tokens], mx.int32)
+        self._embeds: mx.array = network.model.get_input_embeddings(self._tokens, None).inputs_embeds
+        """As if all were text; evaluated piece by piece."""
         self._places = [place for place in layout.places if place.stop > held]
-        self._positions = positions(network, layout, self._tokens)[0] if network.counts_positions else None
+        self._positions: mx.array | None = None
+        if network.counts_positions:
+            self._positions, cache[-1] = positions(network, layout, self._tokens)
 
     def advance(self, size: int) -> int:
         """One piece: encodes an image, or processes at most `size` tokens. Returns how many it processed."""
-        if picture := next((p.picture for p in self._places if p.picture.features is None), None):
+        if picture := next((place.picture for place in self._places if place.picture.features is None), None):
             encode(self._network, picture)
             return 0
         start, stop = self.done, min(self.done + size, self.end)
-        tokens = mx.array([self._tokens[start:stop]])
-        self._network.see(tokens, self.cache, **self._inputs(tokens, start, stop))
+        self._network.see(self._tokens[:, start:stop], self.cache, **self._inputs(start, stop))
         mx.eval([layer.state for layer in self.cache])
         self.done = stop
         return stop - start
 
-    def _inputs(self, tokens: mx.array, start: int, stop: int) -> dict[str, Any]:
+    def _inputs(self, start: int, stop: int) -> dict[str, Any]:
         """What the model takes in the place of tokens."""
         parts: list[mx.array] = []
         deepstack: list[list[mx.array]] = []
         at = start
         for place in self._places:
             begin, end = max(place.start, start), min(place.stop, stop)
-            if begin >= end:
-                continue
-            parts += [self._embed(at, begin), self._features(place).embeds[:, begin - place.start : end - place.start]]
-            deepstack.append(self._deepstack(place, begin, end))
-            at = end
-        embeds = mx.concatenate([part for part in [*parts, self._embed(at, stop)] if part.shape[1]], axis=1)
-        inputs: dict[str, Any] = {"inputs_embeds": embeds}
+            if begin < end:
+                seen = self._features(place).embeds[:, begin - place.start : end - place.start]
+                parts += [self._embeds[:, at:begin], seen]
+                deepstack.append(self._deepstack(place, begin, end))
+                at = end
+        inputs: dict[str, Any] = {"inputs_embeds": mx.concatenate([*parts, self._embeds[:, at:stop]], axis=1)}
         if self._positions is not None:
             inputs["position_ids"] = self._positions[..., start:stop]
         if any(deepstack):
-            inputs["visual_pos_masks"] = tokens == self._image_token()
+            inputs["visual_pos_masks"] = self._tokens[:, start:stop] == _image_token(self._places[0].picture)
             inputs["deepstack_visual_embeds"] = [mx.concatenate(list(layer)) for layer in zip(*deepstack, strict=True)]
         return inputs
-
-    def _embed(self, start: int, stop: int) -> mx.array:
-        """Of text."""
-        tokens = mx.array([self._tokens[start:stop]], mx.int32)
-        return self._network.model.get_input_embeddings(tokens, None).inputs_embeds
 
     def _features(self, place: Place) -> Features:
         assert place.picture.features is not None
@@ -87,12 +84,13 @@ class ImagePrefill:
 
     def _deepstack(self, place: Place, start: int, stop: int) -> list[mx.array]:
         """Of the image tokens from `start` to `stop`: others among a picture's tokens have none."""
-        image = [token == self._image_token() for token in place.picture.tokens]
+        image = [token == _image_token(place.picture) for token in place.picture.tokens]
         before, till = sum(image[: start - place.start]), sum(image[: stop - place.start])
         return [layer[before:till] for layer in self._features(place).deepstack]
 
-    def _image_token(self) -> int:
-        return self._places[0].picture.tokens[0]
+
+def _image_token(picture: Picture) -> int:
+    return picture.tokens[0]
 
 
 def encode(network: SeeingNetwork, picture: Picture) -> None:
@@ -114,8 +112,8 @@ def encode(network: SeeingNetwork, picture: Picture) -> None:
     picture.features, picture.inputs = features, None
 
 
-def positions(network: SeeingNetwork, layout: ImageLayout, tokens: list[int]) -> tuple[mx.array, RopeDelta]:
-    """Of a prompt's beginning up to its last image: [3, 1, tokens], and how far what follows is behind its tokens."""
+def positions(network: SeeingNetwork, layout: ImageLayout, tokens: mx.array) -> tuple[mx.array, RopeDelta]:
+    """Of a prompt's beginning [1, L] with all of its images: [3, 1, L], and how far what follows is behind."""
     grids = mx.concatenate([mx.array(place.picture.grid) for place in layout.places])
-    places, deltas = network.model.language_model.get_rope_index(mx.array([tokens]), image_grid_thw=grids)
+    places, deltas = network.model.language_model.get_rope_index(tokens, image_grid_thw=grids)
     return places, RopeDelta(deltas.reshape(1, 1).astype(mx.int32))

@@ -5,9 +5,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mlx.core as mx
+
 from lmwire_protocol import Chat, RequestError, Tokenize
 
-from ..media import Image, Item, Policy, Reader, items_of
+from ..media import Image, Item, Policy, Reader, Recalled, Sound, items_of
 from ..text.batching.caches import LONGEST_SLICE
 from .layout import ImageLayout, expand, find_layout
 from .network import SeeingNetwork
@@ -27,7 +29,7 @@ class Sight:
     def __init__(self, network: SeeingNetwork, pictures: Pictures, policy: Policy) -> None:
         self._network = network
         self._pictures = pictures
-        self._reader = Reader(policy)
+        self._reader = Reader(policy, pictures.recall)
 
     @property
     def placeholder(self) -> str:
@@ -48,21 +50,27 @@ class Sight:
         return find_layout(tokens, pictures, self._pictures.image_token)
 
     def prefill(self, layout: ImageLayout, tokens: list[int], cache: list[Any] | None, held: int) -> ImagePrefill:
-        """The work that a prompt's images are; `cache` is None where nothing is known."""
+        """The work that a prompt's beginning is, which has all of its images.
+
+        Args:
+            layout: The images.
+            tokens: The beginning.
+            cache: What is known of it, as the caller's own; nothing when None.
+            held: How many of its tokens the cache holds.
+        """
         return ImagePrefill(self._network, layout, tokens, cache or self._network.make_cache(), held)
 
     def refill(self, layout: ImageLayout, tokens: list[int]) -> list[Any]:
-        """A cache with a prompt's images, computed from nothing at once."""
+        """A cache with a prompt's beginning, computed from nothing at once."""
         work = self.prefill(layout, tokens, None, 0)
         while work.done < work.end:
             work.advance(LONGEST_SLICE)
-        self.settle(layout, tokens, work.cache)
         return work.cache
 
     def settle(self, layout: ImageLayout, tokens: list[int], cache: list[Any]) -> None:
         """Tells a cache that holds a prompt's images how far the positions are behind."""
         if self._network.counts_positions:
-            cache[-1] = positions(self._network, layout, tokens[: layout.end])[1]
+            cache[-1] = positions(self._network, layout, mx.array([tokens[: layout.end]]))[1]
 
     def clear(self) -> int:
         """Forgets what was made of images, and returns how many bytes that gave back."""
@@ -110,14 +118,14 @@ class Looking:
         try:
             images = self._gathered.results()
             for item, image in zip(self._items, images, strict=True):
-                assert isinstance(image, Image)
-                self._seen.append(self._look_at(item, image))
+                self._seen.append(image.value if isinstance(image, Recalled) else self._look_at(item, image))
         except RequestError as error:
             self._error = error
         self.done = True
         self._ready()
 
-    def _look_at(self, item: Item, image: Image) -> Picture:
+    def _look_at(self, item: Item, image: Image | Sound) -> Picture:
+        assert isinstance(image, Image)
         try:
             return self._make(image)
         except Exception as error:  # processors raise whatever their arithmetic leads to

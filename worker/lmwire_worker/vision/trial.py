@@ -11,7 +11,7 @@ from .layout import ImageLayout, expand, find_layout
 from .loading import trial_image
 from .network import SeeingNetwork
 from .pictures import Pictures
-from .prefill import ImagePrefill, positions
+from .prefill import ImagePrefill
 
 SLICE: Final = 5
 """Tokens: the images are cut into."""
@@ -88,11 +88,10 @@ class Trial:
 
     def _prefilled(self) -> list[Any]:
         """A cache with the prompt up to its last image."""
-        work = ImagePrefill(self._network, self._layout, self._tokens, make_prompt_cache(self._network), 0)
+        beginning = self._tokens[: self._layout.end]
+        work = ImagePrefill(self._network, self._layout, beginning, make_prompt_cache(self._network), 0)
         while work.done < work.end:
             work.advance(SLICE)
-        if self._network.counts_positions:
-            work.cache[-1] = positions(self._network, self._layout, self._tokens[: work.end])[1]
         return work.cache
 
 

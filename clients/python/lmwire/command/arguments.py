@@ -214,7 +214,15 @@ def _add_bench(subcommands: Any) -> None:
             the model: its other layers are made to add nothing, which takes them as long as before."""),
         epilog="example:\n  lmwire bench draft --model ./my-model",
     )
-    for benchmark in (pipe, generation, mixed, cache, draft):
+    vision = benchmarks.add_parser(
+        "vision",
+        help="what images cost, and how soon a second question about one is answered",
+        description=dedent("""\
+            Measure 8 chats about images against mlx_vlm in one process, from the images' files to the last token, and
+            how much sooner the first token of a second question about an image comes. The model is one that sees."""),
+        epilog="example:\n  lmwire bench vision --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache, draft, vision):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"

@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
-from . import cache, draft, generation, mixed, pipe
+from . import cache, draft, generation, mixed, pipe, vision
 from .figures import as_json, machine, table
 
 _BENCHMARKS = {
@@ -14,6 +14,7 @@ _BENCHMARKS = {
     "mixed": mixed.measure,
     "cache": cache.measure,
     "draft": draft.measure,
+    "vision": vision.measure,
 }
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -10,7 +10,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from lmwire_protocol import Command, Generate, encode_command
+from lmwire_protocol import Command, encode_command
+from lmwire_protocol.commands import Generation
 
 from ..failures import Failure
 
@@ -48,10 +49,10 @@ class Program:
 
 
 class InProcess(Program):
-    """mlx_lm in one process."""
+    """A model library in one process."""
 
-    def __init__(self, model: Path) -> None:
-        super().__init__([sys.executable, "-m", f"{__package__}.in_process", str(model)])
+    def __init__(self, model: Path, program: str = "in_process") -> None:
+        super().__init__([sys.executable, "-m", f"{__package__}.{program}", str(model)])
         self.read_line()
 
     def rate(self, streams: int, tokens: int) -> float:
@@ -89,7 +90,7 @@ class Worker(Program):
         *_, done = self.events()
         return done
 
-    def rate(self, requests: list[Generate]) -> float:
+    def rate(self, requests: Sequence[Generation]) -> float:
         """Tokens a second, of all requests together, from the write of the first to the end of the last."""
         started = perf_counter()
         self.send({str(index): request for index, request in enumerate(requests)})

@@ -3,16 +3,21 @@
 Nothing is remembered of the requests: what is compared with has no cache, and each turn is to cost what the first did.
 """
 
+import base64
+import io
 import json
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from lmwire_protocol import Generate, JsonSchemaFormat
+from lmwire_protocol import Chat, Generate, ImagePart, JsonSchemaFormat, Media, Message, TextPart
 
 PROMPT_TOKENS: Final = 32
 SCHEMAS: Final = 8
+QUESTION: Final = "What is to be seen here?"
+PICTURE: Final = (448, 448)
+SQUARES: Final = (16, 16)
 
 
 def prompt(stream: int) -> list[int]:
@@ -62,6 +67,24 @@ def structured(streams: int, tokens: int) -> list[Generate]:
 def with_logprobs(requests: list[Generate], count: int) -> list[Generate]:
     """The same requests, of which the first `count` ask for log-probabilities and 5 alternatives."""
     return [replace(request, logprobs=True, top_logprobs=5) for request in requests[:count]] + requests[count:]
+
+
+def picture(number: int) -> bytes:
+    """A PNG of coloured squares, others for each number."""
+    from random import Random
+
+    import PIL.Image
+
+    small = PIL.Image.frombytes("RGB", SQUARES, Random(number).randbytes(3 * SQUARES[0] * SQUARES[1]))
+    small.resize(PICTURE, PIL.Image.Resampling.NEAREST).save(file := io.BytesIO(), "PNG")
+    return file.getvalue()
+
+
+def seen(number: int, tokens: int, question: str = QUESTION) -> Chat:
+    """A greedy question about a picture, whose answer goes on to so many tokens."""
+    image = ImagePart(media=Media(data=base64.b64encode(picture(number)).decode()))
+    message = Message(role="user", content=[image, TextPart(text=question)])
+    return Chat(messages=[message], max_tokens=tokens, ignore_eos=True)
 
 
 def _endless(variant: int) -> JsonSchemaFormat:

@@ -1,0 +1,172 @@
+"""What a model's folder says of its vectors, and which folders are those of embedding models."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmwire_protocol import Embed, Load, RequestError
+from lmwire_worker.embeddings import is_embedding_model
+from lmwire_worker.embeddings.lane import EmbeddingLane
+from lmwire_worker.embeddings.recipe import Recipe
+from lmwire_worker.lane import Embedded, LoadCancelled
+from lmwire_worker.text import TextEngine
+from random_embeddings import write_embedding_model
+from random_model import write_model
+
+
+def engine() -> TextEngine:
+    engine = TextEngine()
+    engine.prepare()
+    return engine
+
+
+def open_lane(folder: Path, **fields: Any) -> EmbeddingLane:
+    lane = engine().open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(lane, EmbeddingLane)
+    return lane
+
+
+def vector(lane: EmbeddingLane, text: str, **fields: Any) -> list[float]:
+    lane.add(1, Embed(input=[text], **fields), 0)
+    (outcome,) = lane.step()
+    assert isinstance(outcome, Embedded)
+    return outcome.vector.tolist()
+
+
+@pytest.mark.parametrize("mode", ["cls", "max", "lasttoken"])
+def test_the_pooling_is_the_folders(tmp_path: Path, mode: str) -> None:
+    names = {"cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens", "lasttoken": "pooling_mode_lasttoken"}
+    pooled = write_embedding_model(tmp_path / mode, pooling={names[mode]: True, "pooling_mode_mean_tokens": False})
+    mean = write_embedding_model(tmp_path / "mean")
+    assert vector(open_lane(pooled), "the sea is wide") != vector(open_lane(mean), "the sea is wide")
+
+
+def test_a_folder_that_does_not_scale_gives_what_is_pooled_unless_asked(tmp_path: Path) -> None:
+    raw = open_lane(write_embedding_model(tmp_path / "raw", modules=("Transformer", "Pooling")))
+    scaled = open_lane(write_embedding_model(tmp_path / "scaled"))
+    pooled = vector(raw, "the sea", normalize=False)
+    length = sum(number**2 for number in pooled) ** 0.5
+    assert abs(length - 1) > 0.1
+    expected = [number / length for number in pooled]
+    np.testing.assert_allclose(vector(raw, "the sea"), expected, atol=1e-5)
+    np.testing.assert_allclose(vector(scaled, "the sea", normalize=False), expected, atol=1e-5)
+
+
+def test_a_default_prompt_is_put_before_every_text(tmp_path: Path) -> None:
+    settings = {"prompts": {"query": "find: ", "none": ""}, "default_prompt_name": "query"}
+    prompted = open_lane(write_embedding_model(tmp_path / "prompted", settings=settings))
+    plain = open_lane(write_embedding_model(tmp_path / "plain", settings={"prompts": {"query": "find: "}}))
+    np.testing.assert_allclose(vector(prompted, "the sea"), vector(plain, "find: the sea"), atol=1e-5)
+
+
+def test_a_folder_bounds_texts_and_may_write_them_in_small_letters(tmp_path: Path) -> None:
+    text = {"max_seq_length": 20, "do_lower_case": True}
+    lane = open_lane(write_embedding_model(tmp_path / "small", text=text))
+    assert lane.model.context_len == 20
+    np.testing.assert_allclose(vector(lane, "The SEA"), vector(lane, "the sea"), atol=1e-6)
+    with pytest.raises(RequestError, match="takes 20"):
+        lane.add(1, Embed(input=["the sea " * 20]), 0)
+
+
+def test_a_load_can_ask_for_a_shorter_context(tmp_path: Path) -> None:
+    assert open_lane(write_embedding_model(tmp_path / "model"), context_len=10).model.context_len == 10
+
+
+def test_positions_of_roberta_begin_behind_its_padding(tmp_path: Path) -> None:
+    lane = open_lane(write_embedding_model(tmp_path / "model", "xlm-roberta"))
+    assert lane.model.context_len == 254
+
+
+def test_a_model_says_what_it_can(tmp_path: Path) -> None:
+    model = open_lane(write_embedding_model(tmp_path / "model")).model
+    assert (model.model_type, model.capabilities, model.hidden_size) == ("bert", ["embed", "tokenize"], 64)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "words"),
+    [
+        ({"modules": ("Transformer", "Pooling", "WordWeights")}, "unsupported", "WordWeights"),
+        ({"modules": ("Transformer", "Pooling", "Dense")}, "unsupported", "behind its pooling"),
+        ({"pooling": {"pooling_mode_weightedmean_tokens": True}}, "unsupported", "weightedmean"),
+    ],
+)
+def test_a_way_to_make_vectors_that_is_not_known_is_refused(
+    tmp_path: Path, fields: dict[str, Any], code: str, words: str
+) -> None:
+    folder = write_embedding_model(tmp_path / "model", **fields)
+    with pytest.raises(RequestError, match=words) as refused:
+        open_lane(folder)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("field", ["adapter_path", "draft_path"])
+def test_settings_of_models_that_generate_are_refused(tmp_path: Path, field: str) -> None:
+    with pytest.raises(RequestError, match="no use") as refused:
+        open_lane(write_embedding_model(tmp_path / "model"), **{field: "x"})
+    assert (refused.value.code, refused.value.field) == ("unsupported", field)
+
+
+def test_a_model_without_some_of_its_weights_is_bad(tmp_path: Path) -> None:
+    folder = write_embedding_model(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(RequestError) as refused:
+        open_lane(folder)
+    assert refused.value.code == "bad_model"
+
+
+def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(tmp_path: Path) -> None:
+    folder = write_embedding_model(tmp_path / "model")
+
+    def cancel(stage: str, *rest: object) -> None:
+        if stage == "read":
+            raise LoadCancelled
+
+    with pytest.raises(LoadCancelled):
+        engine().open(Load(path=str(folder)), cancel, lambda: None)
+
+
+def test_a_model_that_does_not_fit_costs_nobody_the_present_one(tmp_path: Path) -> None:
+    engine = TextEngine(memory_limit=1000)
+    engine.prepare()
+    with pytest.raises(RequestError, match="force"):
+        engine.open(Load(path=str(write_embedding_model(tmp_path / "model"))), lambda *progress: None, pytest.fail)
+
+
+def test_closing_gives_the_memory_back(tmp_path: Path) -> None:
+    assert open_lane(write_embedding_model(tmp_path / "model")).close() > 400_000
+
+
+# Which folders.
+
+
+def test_a_text_model_is_none_unless_its_name_or_its_folder_says_so(tmp_path: Path) -> None:
+    config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
+    snapshot = tmp_path / "models--mlx-community--Qwen3-Embedding-0.6B-4bit" / "snapshots" / "3f1c"
+    assert not is_embedding_model(tmp_path / "Qwen3-0.6B", config)
+    assert not is_embedding_model(tmp_path / "embeddings-free", config | {"model_type": "llama"})
+    assert is_embedding_model(tmp_path / "Qwen3-Embedding-0.6B", config)
+    assert is_embedding_model(snapshot, config)
+    (tmp_path / "plain" / "1_Pooling").mkdir(parents=True)
+    assert is_embedding_model(tmp_path / "plain", config)
+
+
+def test_an_encoder_with_the_head_of_a_classifier_is_none(tmp_path: Path) -> None:
+    assert is_embedding_model(tmp_path, {"model_type": "bert", "architectures": ["BertModel"]})
+    assert not is_embedding_model(tmp_path, {"model_type": "bert", "architectures": ["BertForSequenceClassification"]})
+
+
+def test_a_text_model_is_still_opened_as_one(tmp_path: Path) -> None:
+    lane = engine().open(Load(path=str(write_model(tmp_path / "qwen3"))), lambda *progress: None, lambda: None)
+    assert "chat" in lane.model.capabilities
+
+
+def test_damaged_settings_are_told_by_their_file(tmp_path: Path) -> None:
+    folder = write_embedding_model(tmp_path / "model")
+    for content, words in (("{", "modules.json"), ("{}", "no list")):
+        (folder / "modules.json").write_text(content)
+        with pytest.raises(RequestError, match=words):
+            Recipe.of(folder)

@@ -1,0 +1,160 @@
+"""What embedding models make of texts: mlx-vlm's own vectors, whatever else is asked for at the same time."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_vlm.embedding_loader import load_embedding_model
+
+from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
+from lmwire_worker.embeddings.lane import STEP_TOKENS, EmbeddingLane
+from lmwire_worker.lane import Embedded, Failed
+from lmwire_worker.text import TextEngine
+from random_embeddings import FAMILIES, write_embedding_model
+
+TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_embedding_model(tmp_path_factory.mktemp("models") / request.param, request.param)
+
+
+@pytest.fixture(scope="module")
+def lane(folder: Path) -> EmbeddingLane:
+    return open_lane(folder)
+
+
+def open_lane(folder: Path, **fields: Any) -> EmbeddingLane:
+    engine = TextEngine()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(lane, EmbeddingLane)
+    return lane
+
+
+def embed(lane: EmbeddingLane, *requests: Embed) -> list[list[list[float]]]:
+    """The vectors of each request, of all in the lane at once."""
+    for key, request in enumerate(requests):
+        lane.add(key, request, 0)
+    found: list[dict[int, list[float]]] = [{} for _ in requests]
+    while any(len(vectors) < len(request.input) for vectors, request in zip(found, requests, strict=True)):
+        for outcome in lane.step():
+            assert isinstance(outcome, Embedded)
+            assert outcome.index not in found[outcome.key]
+            found[outcome.key][outcome.index] = outcome.vector.tolist()
+    return [[vectors[index] for index in range(len(vectors))] for vectors in found]
+
+
+def alone(folder: Path, lane: EmbeddingLane, texts: Sequence[str]) -> list[Any]:
+    """What mlx-vlm's model gives for each text by itself."""
+    network = load_embedding_model(folder)
+    network.pooling_config = {"pooling_mode": "mean"}
+    tokens = [lane.tokenize(Tokenize(prompt=text))[0] for text in texts]
+    return [np.array(network(mx.array([row]), attention_mask=mx.ones((1, len(row)))).text_embeds)[0] for row in tokens]
+
+
+def test_the_vectors_of_a_batch_are_those_that_mlx_vlm_gives_for_each_text_alone(
+    folder: Path, lane: EmbeddingLane
+) -> None:
+    (vectors,) = embed(lane, Embed(input=[*TEXTS]))
+    for vector, expected in zip(vectors, alone(folder, lane, TEXTS), strict=True):
+        np.testing.assert_allclose(vector, expected, atol=2e-5)
+
+
+def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingLane) -> None:
+    requests = [Embed(input=[text, *TEXTS[::-1]]) for text in TEXTS]
+    together = embed(lane, *requests)
+    for request, vectors in zip(requests, together, strict=True):
+        (expected,) = embed(lane, request)
+        np.testing.assert_allclose(vectors, expected, atol=2e-5)
+
+
+def test_different_texts_have_different_vectors_of_length_1(lane: EmbeddingLane) -> None:
+    (vectors,) = embed(lane, Embed(input=[*TEXTS]))
+    assert [sum(number**2 for number in vector) for vector in vectors] == pytest.approx([1] * len(TEXTS))
+    assert len({tuple(vector) for vector in vectors}) == len(TEXTS)
+
+
+def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingLane) -> None:
+    (whole,), (cut,), (raw,) = embed(
+        lane,
+        Embed(input=["the sea"]),
+        Embed(input=["the sea"], dimensions=5),
+        Embed(input=["the sea"], dimensions=5, normalize=False),
+    )
+    assert raw == pytest.approx(whole[:5], abs=2e-5)
+    length = sum(number**2 for number in raw) ** 0.5
+    assert cut == pytest.approx([number / length for number in raw], abs=2e-5)
+
+
+def test_a_part_and_its_text_are_the_same_input(lane: EmbeddingLane) -> None:
+    ((part, text),) = embed(lane, Embed(input=[TextPart("the sea"), "the sea"]))
+    assert part == pytest.approx(text, abs=2e-5)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingLane:
+    return open_lane(write_embedding_model(tmp_path_factory.mktemp("models") / "bert"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "field"),
+    [
+        (Embed(input=["a", "x " * 300]), "context_overflow", "input[1]"),
+        (Embed(input=["a", ""]), "invalid_request", "input[1]"),
+        (Embed(input=["a", ImagePart(Media(data=""))]), "unsupported", "input[1]"),
+        (Embed(input=["a"], dimensions=65), "invalid_request", "dimensions"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_name_and_leaves_nothing(
+    bert: EmbeddingLane, request_: Embed, code: str, field: str
+) -> None:
+    with pytest.raises(RequestError) as refused:
+        bert.add(1, request_, 0)
+    assert (refused.value.code, refused.value.field) == (code, field)
+    assert len(embed(bert, Embed(input=["a"]))[0]) == 1
+
+
+def test_a_step_is_bounded_and_requests_take_turns(bert: EmbeddingLane) -> None:
+    bert.add(1, Embed(input=["the sea is wide and deep " * 10] * 100), 0)
+    bert.add(2, Embed(input=["the sea"] * 2), 0)
+    first, second = bert.step(), bert.step()
+    assert {outcome.key for outcome in first} == {1}
+    assert 2 in {outcome.key for outcome in second}
+    for outcomes in (first, second):
+        lengths = [outcome.prompt_tokens for outcome in outcomes if isinstance(outcome, Embedded)]
+        assert max(lengths) * len(lengths) <= STEP_TOKENS
+    bert.remove(1)
+    bert.remove(2)
+
+
+def test_a_request_that_is_removed_leaves_the_others(bert: EmbeddingLane) -> None:
+    bert.add(1, Embed(input=["the sea"] * 100), 0)
+    assert bert.remove(1) == []
+    assert len(embed(bert, Embed(input=["the sea"] * 50))[0]) == 50
+
+
+def test_a_request_at_fault_fails_alone(bert: EmbeddingLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = bert._network
+    assert network is not None
+    embedding = network.embed
+
+    def fails_on_one(rows: Sequence[Sequence[int]], **rest: Any) -> Any:
+        if any(len(row) == 1 for row in rows):
+            raise RuntimeError("no memory for that: out of memory")
+        return embedding(rows, **rest)
+
+    monkeypatch.setattr(network, "embed", fails_on_one)
+    bert.add(1, Embed(input=["a"]), 0)
+    bert.add(2, Embed(input=["the sea"]), 0)
+    failed, embedded = sorted(bert.step(), key=lambda outcome: outcome.key)
+    assert isinstance(failed, Failed) and isinstance(embedded, Embedded)
+    assert (failed.key, failed.error.code, embedded.key) == (1, "out_of_memory", 2)
+    with contextlib.suppress(KeyError):
+        bert.remove(2)
+    assert len(bert._requests) == 0

@@ -1,0 +1,137 @@
+"""Which models are shown images, and what is said when they cannot be."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Load, RequestError
+from lmwire_worker.text import TextEngine
+from lmwire_worker.text.lane import TextLane
+from lmwire_worker.vision import prefill, trial
+from lmwire_worker.vision.network import SeeingNetwork
+from random_model import write_model
+from shown_images import image, shown
+from text_lanes import ask, open_lane
+
+FolderOf = Callable[[str], Path]
+
+
+def refusal(folder: Path, engine: TextEngine | None = None, **fields: Any) -> RequestError:
+    engine = engine or TextEngine()
+    engine.prepare()
+    with pytest.raises(RequestError) as error:
+        engine.open(Load(path=str(folder), **fields), lambda *_: None, lambda: None)
+    return error.value
+
+
+def without_library() -> TextEngine:
+    engine = TextEngine()
+    engine.names.remove("mlx_vlm")
+    return engine
+
+
+def text_only(folder: Path, copy: Path) -> Path:
+    """The same model as conversions for text leave it: the encoder's settings are there, its weights are not."""
+    shutil.copytree(folder, copy)
+    weights: Any = mx.load(str(copy / "model.safetensors"))
+    kept = {name: weight for name, weight in weights.items() if name.startswith("language_model")}
+    kept.pop("language_model.lm_head.weight", None)
+    mx.save_safetensors(str(copy / "model.safetensors"), kept, metadata={"format": "mlx"})
+    return copy
+
+
+def test_a_model_that_sees_says_so(lane: TextLane) -> None:
+    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
+    assert lane.rows > 1
+
+
+def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
+    lane = open_lane(write_model(tmp_path))
+    assert lane.model.capabilities == ["generate", "chat", "tokenize"]
+    assert lane.gather(shown(image(1)), lambda: None) is None
+
+
+@pytest.mark.parametrize(("field", "value"), [("adapter_path", "a"), ("draft_path", "d"), ("kv_bits", 8)])
+def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderOf, field: str, value: Any) -> None:
+    error = refusal(folder_of("smolvlm"), **{field: value})
+    assert (error.code, error.field) == ("unsupported", field)
+
+
+def test_without_the_library_the_extra_is_named(folder_of: FolderOf) -> None:
+    error = refusal(folder_of("smolvlm"), without_library())
+    assert error.code == "unsupported"
+    assert "pip install 'lmwire[vision]'" in error.message
+
+
+def test_without_the_library_a_model_is_loaded_for_text_where_mlx_lm_can(folder_of: FolderOf) -> None:
+    engine = without_library()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder_of("gemma3"))), lambda *_: None, lambda: None)
+    assert isinstance(lane, TextLane)
+    assert "images" not in lane.model.capabilities
+    (answer,) = ask(lane, shown("What is on ", image(1), "?"))
+    assert answer.error is None
+    lane.close()
+
+
+def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of: FolderOf, tmp_path: Path) -> None:
+    lane = open_lane(text_only(folder_of("gemma3"), tmp_path / "text"))
+    assert "images" not in lane.model.capabilities
+
+
+def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    see = SeeingNetwork.see
+
+    def see_mirrored(self: SeeingNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+        inputs["inputs_embeds"] = inputs["inputs_embeds"][..., ::-1]
+        return see(self, tokens, cache, **inputs)
+
+    monkeypatch.setattr(SeeingNetwork, "see", see_mirrored)
+    error = refusal(folder_of("qwen3_vl"))
+    assert error.code == "unsupported"
+    assert "not those that mlx-vlm computes" in error.message
+
+
+def test_a_model_that_takes_more_of_an_image_than_is_known_is_refused(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefill, "KNOWN", frozenset({"inputs_embeds"}))
+    error = refusal(folder_of("qwen3_vl"))
+    assert error.code == "unsupported"
+    assert "deepstack_visual_embeds" in error.message
+
+
+def test_a_model_that_is_wrong_in_a_batch_answers_one_at_a_time(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial.Trial, "batches", lambda self: False)
+    lane = open_lane(folder_of("smolvlm"))
+    assert lane.rows == 1
+    assert ask(lane, shown(image(1), "What is it?"))[0].error is None
+
+
+def test_a_processor_that_is_not_there_is_named(folder_of: FolderOf, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folder_of("smolvlm"), folder)
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        (folder / name).unlink()
+    error = refusal(folder)
+    assert error.code in ("bad_model", "unsupported")
+    assert "processor" in error.message
+
+
+def test_a_model_with_nothing_that_stands_for_an_image_is_refused(folder_of: FolderOf, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folder_of("qwen2_5_vl"), folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["image_token_id"] = 5
+    (folder / "config.json").write_text(json.dumps(config))
+    error = refusal(folder)
+    assert error.code == "unsupported"
