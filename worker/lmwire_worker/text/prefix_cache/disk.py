@@ -163,7 +163,8 @@ class Disk:
     def _read(self, tokens: list[int], beyond: int, restore: Restore) -> "Read | None":
         while end_of(steps := self._chain(tokens)) >= beyond + MINIMUM:
             try:
-                return self._assemble(steps, beyond, restore)
+                with mx.stream(mx.cpu):  # the answers that run have the device
+                    return self._assemble(steps, beyond, restore)
             except _Unreadable as error:
                 self._ignore(error.segment, error.reason)
             except RuntimeError as error:
