@@ -25,6 +25,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     configure(add(cache, "made-up/Quantised", model), quantization={"bits": 4, "group_size": 64})
     configure(add(cache, "made-up/Renamed", model), model_type="mistral")
     add(cache, "made-up/Words", model, kind="datasets")
+    configure(add(cache, "made-up/Speech", model), model_type="whisper")
+    configure(add(cache, "made-up/Vectors", model), model_type="bert", architectures=["BertModel"])
+    configure(add(cache, "made-up/Classes", model), model_type="bert", architectures=["BertForSequenceClassification"])
     return cache
 
 
@@ -54,7 +57,8 @@ def listed(cache: Path, *options: str) -> dict[str, dict[str, Any]]:
 
 
 def test_it_lists_what_can_run_and_nothing_else(cache: Path) -> None:
-    assert set(listed(cache)) == {"made-up/Good", "made-up/Quantised", "made-up/Renamed"}
+    able = {"made-up/Good", "made-up/Quantised", "made-up/Renamed", "made-up/Speech", "made-up/Vectors"}
+    assert set(listed(cache)) == able
 
 
 def test_a_model_is_described_from_its_files(cache: Path) -> None:
@@ -72,6 +76,7 @@ def test_a_model_is_described_from_its_files(cache: Path) -> None:
         ("Cut", "fetch it again"),
         ("NoConfig", "no config.json"),
         ("Strange", "from_the_future"),
+        ("Classes", "no architecture `bert`"),
     ],
 )
 def test_all_says_why_a_model_cannot_run(cache: Path, name: str, problem: str) -> None:
@@ -82,7 +87,7 @@ def test_for_people_it_is_a_table(cache: Path) -> None:
     shown = lmwire("models", HF_HUB_CACHE=str(cache))
     assert shown.stdout.splitlines()[0].split() == ["MODEL", "TYPE", "WEIGHTS", "CONTEXT", "SIZE"]
     assert re.search(r"^made-up/Quantised +qwen3 +4 bits +4,096 +0\.\d MB$", shown.stdout, flags=re.MULTILINE)
-    assert shown.stderr == "4 more cannot run; --all says why.\n"
+    assert shown.stderr == "5 more cannot run; --all says why.\n"
 
 
 def test_an_empty_cache_is_no_error(tmp_path: Path) -> None:

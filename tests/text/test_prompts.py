@@ -158,6 +158,13 @@ def test_strict_media_refuses_them() -> None:
     assert (error.code, error.field) == ("unsupported", "messages[1].content[1]")
 
 
+def test_where_no_model_can_be_shown_images_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = [user([IMAGE])]
+    assert "pip install" not in refusal(*request, strict_media=True).message
+    monkeypatch.setattr("lmwire_worker.text.media.find_spec", lambda name: None)
+    assert "pip install 'lmwire[vision]'" in refusal(*request, strict_media=True).message
+
+
 # The opening
 
 

@@ -1,5 +1,7 @@
 """The parts that vision is made of, each by itself."""
 
+from collections.abc import Sequence
+
 import mlx.core as mx
 import pytest
 
@@ -78,7 +80,7 @@ class Processor:
         self.made = 0
         self.tokenizer = self
 
-    def __call__(self, text: list[str], images: list[object], **_: object) -> dict[str, object]:
+    def prepare(self, text: str, images: Sequence[object]) -> dict[str, object]:
         self.made += 1
         return {"input_ids": [[START, MARK, MARK]], "pixel_values": mx.zeros((len(images), 1024))}
 
@@ -91,7 +93,7 @@ class Processor:
 
 def test_an_image_is_processed_once() -> None:
     processor = Processor()
-    pictures = Pictures(processor, MARK, trial_image())
+    pictures = Pictures(processor, processor.prepare, MARK, trial_image())
     before = processor.made
     one, same, other = (pictures.of(trial_image(seed)) for seed in (1, 1, 2))
     assert one is same
@@ -103,7 +105,8 @@ def test_an_image_is_processed_once() -> None:
 
 def test_pictures_are_kept_within_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmwire_worker.vision.pictures.KEPT_BYTES", 3 * 4096)
-    pictures = Pictures(Processor(), MARK, trial_image())
+    processor = Processor()
+    pictures = Pictures(processor, processor.prepare, MARK, trial_image())
     for seed in range(1, 6):
         pictures.of(trial_image(seed))
     assert [pictures.recall(trial_image(seed).digest) is not None for seed in range(1, 6)] == [False] * 2 + [True] * 3

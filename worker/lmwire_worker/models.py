@@ -18,7 +18,10 @@ from huggingface_hub import CachedRepoInfo, CacheNotFound, scan_cache_dir
 
 from lmwire_protocol import RequestError
 
-from .text.checks import check_folder
+from .embeddings import is_embedding_model
+from .speech import is_speech_model
+from .text.checks import check_folder, read_json
+from .text.sighted import sees
 
 
 @dataclass(frozen=True)
@@ -65,22 +68,33 @@ def _describe(repository: CachedRepoInfo) -> Found:
 def _check(folder: Path) -> tuple[dict[str, Any], str | None]:
     """A model's config.json, empty when the model is not whole, and why it cannot run."""
     try:
+        config = read_json(folder / "config.json")
+        if is_speech_model(config):
+            return config, _lack("mlx_audio")
         config = check_folder(folder, trust_remote_code=False)
     except RequestError as error:
         return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
-    if config["model_type"] not in _architectures():
+    if is_embedding_model(folder, config):
+        return config, _lack("mlx_vlm")
+    if sees(folder, config) and config["model_type"] in _architectures("mlx_vlm"):
+        return config, None
+    if config["model_type"] not in _architectures("mlx_lm"):
         return config, f"mlx-lm has no architecture `{config['model_type']}`"
     return config, None
 
 
+def _lack(library: str) -> str | None:
+    return None if find_spec(library) else f"{library.replace('_', '-')} is not installed"
+
+
 @cache
-def _architectures() -> frozenset[str]:
-    """What mlx-lm can run, read from its files: importing it takes a second."""
-    spec = find_spec("mlx_lm")
+def _architectures(name: str) -> frozenset[str]:
+    """What a library can run, read from its files: importing it takes a second."""
+    spec = find_spec(name)
     if spec is None or spec.origin is None:
         return frozenset()
     library = Path(spec.origin).parent
-    modules = {path.stem for path in (library / "models").glob("*.py")}
+    modules = {path.stem for path in (library / "models").iterdir()}
     for node in ast.parse((library / "utils.py").read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODEL_REMAPPING":
             modules |= set(ast.literal_eval(node.value))

@@ -115,7 +115,8 @@ class _Listening:
         """A window's segments, and where the next one begins."""
         if result.no_speech_prob > SILENT and result.avg_logprob <= IMPROBABLE:
             return [], seek + size
-        found, end = self._split(result, seek, size)
+        split, end = self._split(result, seek, size)
+        found = [segment for segment in split if segment["text"].strip() and segment["end"] != segment["start"]]
         if self._request.words and found:
             add_word_timestamps(
                 segments=found,
@@ -129,12 +130,11 @@ class _Listening:
             self._last_word_s = ends[-1] if ends else found[-1]["end"]
             if end < seek + size:
                 end = round(self._last_word_s * FRAMES_PER_SECOND)
-        kept = [segment for segment in found if segment["text"].strip() and segment["end"] != segment["start"]]
-        tokens = [token for segment in kept for token in segment["tokens"]]
+        tokens = [token for segment in found for token in segment["tokens"]]
         self._said = [] if result.temperature > CARRIED else self._said + tokens
         # A window that leads nowhere would come again and again.
         last_s = (seek + size) / FRAMES_PER_SECOND
-        return [self._segment(segment, last_s) for segment in kept], end if seek < end <= seek + size else seek + size
+        return [self._segment(segment, last_s) for segment in found], end if seek < end <= seek + size else seek + size
 
     def _split(self, result: DecodingResult, seek: int, size: int) -> tuple[list[dict[str, Any]], int]:
         """The window's segments in mlx-audio's form, and where the last whole one ends.

@@ -1,6 +1,7 @@
 """What stands in a message's text for the images and sounds in it."""
 
 import secrets
+from importlib.util import find_spec
 from typing import Final
 
 from lmwire_protocol import AudioPart, ImagePart, Message, RequestError, TextPart
@@ -36,11 +37,17 @@ def message_text(message: Message, path: str, *, strict: bool, sees: bool = Fals
         if strict:
             field = f"{path}.content[{index}]"
             problem = f"{field}: this model takes no {'sounds' if sound else 'images'}; send text, or leave out"
-            raise RequestError("unsupported", f"{problem} strict_media", field=field)
+            raise RequestError("unsupported", f"{problem} strict_media{_extra(sound=sound)}", field=field)
         images, sounds = images + (not sound), sounds + sound
     text = "".join(texts)
     note = _note(images, sounds)
     return f"{text}\n{note}" if text and note else text or note
+
+
+def _extra(*, sound: bool) -> str:
+    if sound or find_spec("mlx_vlm"):
+        return ""
+    return "; models that see are shown images with `pip install 'lmwire[vision]'`"
 
 
 def _note(images: int, sounds: int) -> str:

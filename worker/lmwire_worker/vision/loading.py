@@ -1,12 +1,15 @@
 """A folder into memory, through mlx-vlm."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import mlx.core as mx
 import numpy as np
 import PIL.Image
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_vlm.utils import load_config, load_model, load_processor
+from mlx_vlm.utils import load_config, load_model, load_processor, process_inputs
 
 from lmwire_protocol import RequestError
 
@@ -53,9 +56,24 @@ def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bo
     if token is None:
         raise refusal(folder, "it does not say which token stands for an image")
     try:
-        return processor, Pictures(processor, token, trial_image())
+        return processor, Pictures(processor, partial(prepare, processor), token, trial_image())
     except UnknownProcessor as error:
         raise refusal(folder, str(error)) from None
+
+
+def prepare(processor: Any, text: str, images: Sequence[Any]) -> dict[str, Any]:
+    """A text with images as the model takes them: `input_ids`, `pixel_values` and what else it asks for.
+
+    Raises:
+        Exception: the processor's own.
+    """
+    tokenizer = processor.tokenizer
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # there is one row, but all may ask for it
+    made = dict(process_inputs(processor, [text], list(images), add_special_tokens=False))
+    tokens: list[int] = mx.array(made["input_ids"]).flatten().tolist()  # pyright: ignore[reportAssignmentType]
+    if tokens[0] == tokenizer.bos_token_id and not text.startswith(tokenizer.bos_token):
+        tokens = tokens[1:]  # some put it before every text, asked or not
+    return made | {"input_ids": mx.array([tokens]), "attention_mask": mx.ones((1, len(tokens)), mx.int32)}
 
 
 def lend_template(tokenizer: TokenizerWrapper, processor: Any) -> None:

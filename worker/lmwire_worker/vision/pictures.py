@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,11 +63,16 @@ class UnknownProcessor(Exception):
     """What a model's processor makes of images cannot be taken apart."""
 
 
+Prepare = Callable[[str, Sequence[Any]], dict[str, Any]]
+"""A text, and the images (of Pillow) for the placeholders in it, as the model takes them."""
+
+
 class Pictures:
     """Makes pictures of images, and keeps the latest. May be called from any thread.
 
     Args:
         processor: mlx-vlm's, with a tokenizer that nobody else uses.
+        prepare: Runs it.
         image_token: The id of the tokens that stand for parts of an image.
         trial: An image to try the processor with.
 
@@ -74,8 +80,9 @@ class Pictures:
         UnknownProcessor: it works in no known way.
     """
 
-    def __init__(self, processor: Any, image_token: int, trial: "Image") -> None:
+    def __init__(self, processor: Any, prepare: Prepare, image_token: int, trial: "Image") -> None:
         self.image_token = image_token
+        self.prepare = prepare
         self._processor = processor
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, Picture] = OrderedDict()
@@ -127,7 +134,7 @@ class Pictures:
         raise UnknownProcessor(f"its processor does not say what stands for an image{reason}")
 
     def _process(self, placeholder: str, image: "Image") -> Picture:
-        made = self._processor(text=[placeholder], images=[image.pixels], add_special_tokens=False, return_tensors="np")
+        made = self.prepare(placeholder, [image.pixels])
         # Arrays of MLX belong to the thread that made them until they are evaluated.
         inputs = {name: np.array(value) for name, value in made.items() if value is not None}
         tokens: list[int] = inputs.pop("input_ids").flatten().tolist()

@@ -39,9 +39,7 @@ class Trial:
         self._network = network
         images = [trial_image(), trial_image(1, 64, 96)]
         text = f"one {pictures.placeholder} two {pictures.placeholder} three"
-        self._whole = processor(
-            text=[text], images=[image.pixels for image in images], add_special_tokens=False, return_tensors="mlx"
-        )
+        self._whole = pictures.prepare(text, [image.pixels for image in images])
         seen = [pictures.of(image) for image in images]
         self._tokens: list[int] = processor.tokenizer.encode(
             expand(text, seen, pictures.placeholder), add_special_tokens=False
