@@ -160,7 +160,8 @@ def test_the_next_worker_finds_images_on_disk(folder_of: Callable[[str], Path], 
         lane = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
         assert isinstance(lane, TextLane)
         answers += ask(lane, question)
-        assert (stats := lane.cache_stats())
+        stats = lane.cache_stats()
+        assert stats is not None
         cached.append(stats.saved_tokens)
         lane.close()
     assert cached[0] == 0
