@@ -64,6 +64,62 @@ def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) ->
     return folder
 
 
+def write_parakeet(folder: Path) -> Path:
+    """Writes a Parakeet that says something in most of its windows, and returns the folder."""
+    from mlx_audio.stt.models.parakeet import Model
+
+    folder.mkdir(parents=True)
+    vocabulary = [f"▁{syllable}" for syllable in ("ka", "lo", "mi", "nu", "se", "ta")] + ["ri", "."]
+    config = {
+        "target": "nemo.collections.asr.models.rnnt_bpe_models.EncDecRNNTBPEModel",
+        "model_defaults": {"tdt_durations": [0, 1, 2, 3, 4]},
+        "preprocessor": {
+            "sample_rate": 16_000,
+            "normalize": "per_feature",
+            "window_size": 0.025,
+            "window_stride": 0.01,
+            "window": "hann",
+            "features": 80,
+            "n_fft": 512,
+            "dither": 0.0,
+        },
+        "encoder": {
+            "feat_in": 80,
+            "n_layers": 1,
+            "d_model": 32,
+            "n_heads": 2,
+            "ff_expansion_factor": 2,
+            "subsampling_factor": 8,
+            "self_attention_model": "rel_pos",
+            "subsampling": "dw_striding",
+            "conv_kernel_size": 9,
+            "subsampling_conv_channels": 16,
+            "pos_emb_max_len": 5000,
+        },
+        "decoder": {
+            "blank_as_pad": True,
+            "vocab_size": len(vocabulary),
+            "prednet": {"pred_hidden": 32, "pred_rnn_layers": 1},
+        },
+        "joint": {
+            "num_classes": len(vocabulary),
+            "vocabulary": vocabulary,
+            "jointnet": {"joint_hidden": 32, "activation": "relu", "encoder_hidden": 32, "pred_hidden": 32},
+            "num_extra_outputs": 5,
+        },
+        "decoding": {"model_type": "tdt", "durations": [0, 1, 2, 3, 4], "greedy": {"max_symbols": 10}},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    mx.random.seed(0)
+    parameters: Any = tree_flatten(Model.from_config(config).parameters())
+    weights = {
+        name: mx.random.normal(value.shape) * (2 / value.shape[-1] ** 0.5) if value.ndim > 1 else value
+        for name, value in parameters
+    }
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
+    return folder
+
+
 def recording(seconds: float, *, rate: int = 16_000, pitch: float = 440.0) -> bytes:
     """A WAV file of a tone that changes all the time."""
     times = np.arange(int(seconds * rate)) / rate

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -46,6 +47,9 @@ class SaysSeconds:
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, int]] = []
+
+    def parameters(self) -> dict[str, mx.array]:
+        return {"weight": mx.ones(1)}
 
     def decode_chunk(self, samples: Any) -> Any:
         numbers = np.round(np.array(samples)[RATE // 2 :: RATE] * 1000).astype(int).tolist()

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import mlx.core as mx
+from mlx.utils import tree_flatten
 
 from lmwire_protocol import Transcribe
 from lmwire_protocol.events import Word
@@ -24,6 +25,8 @@ class Parakeet:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.rate: int = module.preprocessor_config.sample_rate
+        leaves: Any = tree_flatten(module.parameters())
+        self._dtype: mx.Dtype = leaves[0][1].dtype
 
     def check(self, request: Transcribe) -> None:
         for field in ("language", "prompt", "temperature"):
@@ -45,7 +48,9 @@ class Parakeet:
             yield Window(stop / self.rate, segments)
 
     def _sentences(self, recording: Recording, start: int, stop: int) -> list[Any]:
-        result = self.module.decode_chunk(mx.array(recording.piece(start, stop)))
+        samples = mx.array(recording.piece(start, stop))
+        silence = max(self.rate - len(samples), 0)  # what is shorter than a second may have no frame
+        result = self.module.decode_chunk(mx.pad(samples, (0, silence)).astype(self._dtype))
         return [sentence for sentence in result.sentences if sentence.text.strip()]
 
 

@@ -1,0 +1,107 @@
+"""Vectors and transcripts in the registry: the last one ends the request, and nothing comes after an end."""
+
+import time
+from array import array
+from typing import Any
+
+import msgspec
+import pytest
+
+from lmwire_protocol import Command, Embed, Media, Transcribe
+from lmwire_worker.lane import Embedded, Heard, Listened
+from lmwire_worker.outbox import Outbox
+from lmwire_worker.registry import Registry
+from lmwire_worker.requests import Request
+from lmwire_worker.session import VOICE
+
+EMBED = Embed(input=["a", "b"], encoding="float")
+TRANSCRIBE = Transcribe(audio=Media(data=""))
+
+
+class Recorder(Outbox):
+    """Keeps the lines instead of writing them."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda data: None)
+        self.lines: list[dict[str, Any]] = []
+
+    def put_stream(self, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
+
+    def put_terminal(self, id: str, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
+
+    def put_reply(self, line: bytes) -> None:
+        self.lines.append(msgspec.json.decode(line))
+
+
+@pytest.fixture
+def outbox() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def registry(outbox: Recorder) -> Registry:
+    return Registry(outbox)
+
+
+def running(registry: Registry, command: Command) -> Request:
+    """A request that the engine has taken up."""
+    registry.accept(request := Request("1", command, VOICE, 10, time.monotonic()))
+    assert registry.start(request)
+    return request
+
+
+def vector(request: Request, index: int) -> Embedded:
+    """What the scheduler does with a vector before the registry has it."""
+    request.unfinished -= 1
+    request.dimensions = 2
+    return Embedded(1, index, array("f", [0.5, index]), 3)
+
+
+def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, EMBED)
+    for index in (1, 0):
+        registry.emit_vector(request, vector(request, index))
+    first, second, done = outbox.lines
+    assert (first["index"], first["embedding"], second["index"]) == (1, [0.5, 1], 0)
+    assert (done["event"], done["count"], done["dimensions"]) == ("done", 2, 2)
+
+
+def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, EMBED)
+    registry.end(request, request.cancellation())
+    registry.emit_vector(request, vector(request, 0))
+    assert [line["event"] for line in outbox.lines] == ["error"]
+    assert outbox.lines[0]["code"] == "cancelled"
+
+
+def test_segments_are_counted_and_the_recordings_end_ends_the_request(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, TRANSCRIBE)
+    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    for start in (0.0, 2.0):
+        registry.emit_segment(request, Heard(1, start, start + 1, " a"))
+    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+    first, second, done = outbox.lines
+    assert [(line["index"], line["start_s"]) for line in (first, second)] == [(0, 0), (1, 2)]
+    assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 9, "en")
+
+
+def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
+    registry: Registry, outbox: Recorder
+) -> None:
+    request = running(registry, TRANSCRIBE)
+    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    request.cut = "cancelled"
+    registry.end(request, request.cancellation())
+    registry.emit_segment(request, Heard(1, 0.0, 1.0, " a"))
+    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+    (done,) = outbox.lines
+    assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
+
+
+def test_one_that_waits_is_cancelled_at_once(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(Request("1", TRANSCRIBE, VOICE, 10, time.monotonic()))
+    registry.cancel("2", None)
+    reply, done = outbox.lines
+    assert (reply["id"], done["finish_reason"], done["duration_s"]) == ("2", "cancelled", 0)
