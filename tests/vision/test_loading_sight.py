@@ -1,7 +1,10 @@
 """Which models are shown images, and what is said when they cannot be."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,3 +138,15 @@ def test_a_model_with_nothing_that_stands_for_an_image_is_refused(folder_of: Fol
     (folder / "config.json").write_text(json.dumps(config))
     error = refusal(folder)
     assert error.code == "unsupported"
+
+
+def test_a_model_for_text_needs_none_of_the_libraries_for_images(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model")
+    code = (
+        "import sys; from text_lanes import open_lane; from pathlib import Path; open_lane(Path(sys.argv[1]));"
+        "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.vision') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", code, str(folder)]
+    ran = subprocess.run(command, capture_output=True, check=False, timeout=60, text=True, env=environment)
+    assert (ran.stdout, ran.returncode) == ("[]\n", 0), ran.stderr
