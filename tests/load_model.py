@@ -8,8 +8,8 @@ import os
 import sys
 
 from lmwire_protocol import Load, RequestError
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import LoadCancelled
-from lmwire_worker.text import TextEngine
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         if cancel and stage == cancel[0] and current >= int(cancel[1]):
             raise LoadCancelled
 
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     try:
         told["model"] = engine.open(Load(path=path), report, lambda: told.update(replaced=True)).model.path

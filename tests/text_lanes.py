@@ -12,8 +12,8 @@ import pytest
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
-from lmwire_worker.text import TextEngine
 from lmwire_worker.text.lane import TextLane
 
 SECONDS = 30.0
@@ -175,7 +175,7 @@ def refusal(folder: Path, **fields: Any) -> RequestError:
 
 
 def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> TextLane:
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
     assert isinstance(lane, TextLane)

@@ -12,7 +12,7 @@ from mlx_lm.utils import load_tokenizer
 
 import evaluate
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.text import TextEngine
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.resolve import BUILTIN
 from worker_process import WorkerProcess
 
@@ -153,7 +153,7 @@ def test_a_damaged_installation_is_told(
     shutil.copytree(BUILTIN, tmp_path / "builtin")
     spoil(tmp_path / "builtin" / "tiny")
     monkeypatch.setattr("lmwire_worker.text.resolve.BUILTIN", tmp_path / "builtin")
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     with pytest.raises(RequestError, match=named) as failure:
         engine.open(Load(path="builtin:tiny"), lambda *_: None, lambda: None)

@@ -11,14 +11,14 @@ from lmwire_protocol import Embed, Load, RequestError
 from lmwire_worker.embeddings import is_embedding_model
 from lmwire_worker.embeddings.lane import EmbeddingLane
 from lmwire_worker.embeddings.recipe import Recipe
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Embedded, LoadCancelled
-from lmwire_worker.text import TextEngine
 from random_embeddings import write_embedding_model
 from random_model import write_model
 
 
-def engine() -> TextEngine:
-    engine = TextEngine()
+def engine() -> MlxEngine:
+    engine = MlxEngine()
     engine.prepare()
     return engine
 
@@ -130,7 +130,7 @@ def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(tmp_path: Path) -
 
 
 def test_a_model_that_does_not_fit_costs_nobody_the_present_one(tmp_path: Path) -> None:
-    engine = TextEngine(memory_limit=1000)
+    engine = MlxEngine(memory_limit=1000)
     engine.prepare()
     with pytest.raises(RequestError, match="force"):
         engine.open(Load(path=str(write_embedding_model(tmp_path / "model"))), lambda *progress: None, pytest.fail)

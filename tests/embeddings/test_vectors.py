@@ -12,8 +12,8 @@ from mlx_vlm.embedding_loader import load_embedding_model
 
 from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.lane import STEP_TOKENS, EmbeddingLane
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Embedded, Failed
-from lmwire_worker.text import TextEngine
 from random_embeddings import FAMILIES, write_embedding_model
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
@@ -30,7 +30,7 @@ def lane(folder: Path) -> EmbeddingLane:
 
 
 def open_lane(folder: Path, **fields: Any) -> EmbeddingLane:
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
     assert isinstance(lane, EmbeddingLane)

@@ -11,9 +11,9 @@ import pytest
 from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Heard, Listened
 from lmwire_worker.speech.lane import SpeechLane
-from lmwire_worker.text import TextEngine
 from random_speech import recording, write_parakeet
 
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lane(folder: Path) -> SpeechLane:
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     lane = engine.open(Load(path=str(folder)), lambda *progress: None, lambda: None)
     assert isinstance(lane, SpeechLane)

@@ -13,12 +13,12 @@ import pytest
 from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Failed, Heard, Listened, LoadCancelled
 from lmwire_worker.media import Gathered, Sound
 from lmwire_worker.speech import whisper
 from lmwire_worker.speech.lane import SpeechLane
 from lmwire_worker.speech.recording import Recording
-from lmwire_worker.text import TextEngine
 from random_speech import recording, write_whisper
 
 SECONDS = 20.0
@@ -46,7 +46,7 @@ def multilingual(tmp_path_factory: pytest.TempPathFactory) -> SpeechLane:
 
 
 def open_lane(folder: Path, **fields: Any) -> SpeechLane:
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
     assert isinstance(lane, SpeechLane)
@@ -241,7 +241,7 @@ def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(folder: Path) -> 
         if stage == "warm_up":
             raise LoadCancelled
 
-    engine = TextEngine()
+    engine = MlxEngine()
     engine.prepare()
     with pytest.raises(LoadCancelled):
         engine.open(Load(path=str(folder)), cancel, lambda: None)

@@ -14,7 +14,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from lmwire_protocol import Generate, Load, RequestError
-from lmwire_worker.text import TextEngine
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
 from text_lanes import FAMILIES, ask
@@ -45,7 +45,7 @@ class Host:
     """Loads one model after another in one engine, as a worker does."""
 
     def __init__(self) -> None:
-        self._engine = TextEngine()
+        self._engine = MlxEngine()
         self._engine.prepare()
         self._lane: TextLane | None = None
         self.read: list[int] = []

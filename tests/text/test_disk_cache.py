@@ -14,7 +14,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load
-from lmwire_worker.text import TextEngine
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.disk_settings import DiskSettings
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.prefix_cache import disk as disk_module
@@ -36,9 +36,9 @@ class Workers:
     open_lanes: list[TextLane] = field(default_factory=list)
 
     def start(
-        self, family: str = "llama", budget: int = 2**30, engine: TextEngine | None = None, **fields: Any
+        self, family: str = "llama", budget: int = 2**30, engine: MlxEngine | None = None, **fields: Any
     ) -> TextLane:
-        engine = engine or TextEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
+        engine = engine or MlxEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
         engine.prepare()
         load = Load(path=str(self.folder(family)), **fields)
         lane = engine.open(load, lambda *_: None, replace=lambda: None)
@@ -353,7 +353,7 @@ def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkey
 def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
     release = hold_up(monkeypatch, "write")
-    engine = TextEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
+    engine = MlxEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
     engine.finish()
     lane = workers.start(engine=engine)
     ask(lane, request())

@@ -16,8 +16,8 @@ import pytest
 
 from lmwire_protocol import Load, RequestError
 from lmwire_protocol.events import Quantization
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import LoadCancelled
-from lmwire_worker.text import TextEngine
 from lmwire_worker.text.checks import check_files
 from random_model import write_model
 from text_lanes import ask, chat, open_lane
@@ -32,7 +32,7 @@ class Loading:
         self.progress: list[tuple[str, int, int | None, str]] = []
         self.failure: Exception | None = None
         self._cancel = cancel
-        engine = TextEngine()
+        engine = MlxEngine()
         engine.prepare()
         try:
             engine.open(Load(path=str(path), trust_remote_code=trust_remote_code), self._report, self._replace).close()
@@ -248,7 +248,7 @@ def test_a_load_after_a_failed_one_works(folder: Path, tmp_path: Path) -> None:
 
 def test_the_limit_of_open_files_is_not_lowered() -> None:
     code = (
-        "import resource; from lmwire_worker.text import TextEngine; TextEngine().prepare();"
+        "import resource; from lmwire_worker.engine import MlxEngine; MlxEngine().prepare();"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -258,7 +258,7 @@ def test_the_limit_of_open_files_is_not_lowered() -> None:
 
 def test_the_engine_is_known_without_importing_the_library() -> None:
     code = (
-        "import sys; from lmwire_worker.text import TextEngine; print(TextEngine().names,"
+        "import sys; from lmwire_worker.engine import MlxEngine; print(MlxEngine().names,"
         "[name for name in ('mlx', 'mlx_lm', 'mlx_vlm', 'PIL', 'numpy', 'huggingface_hub') if name in sys.modules])"
     )
     output = subprocess.run(

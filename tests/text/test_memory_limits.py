@@ -7,8 +7,8 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load, RequestError
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import NoRoom
-from lmwire_worker.text import TextEngine
 from lmwire_worker.text.admission import Room, RowCost
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.loading import describe, load_tokenizer, open_base, read_weights
@@ -163,7 +163,7 @@ def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
 
 
 def load(folder: Path, limit: int, replaced: list[bool], *, force: bool = False) -> TextLane:
-    engine = TextEngine(limit)
+    engine = MlxEngine(limit)
     engine.prepare()
     lane = engine.open(Load(path=str(folder), force=force), lambda *_: None, replace=lambda: replaced.append(True))
     assert isinstance(lane, TextLane)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
-from lmwire_worker.text import TextEngine
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.disk_settings import DiskSettings
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.vision import prefill
@@ -155,7 +155,7 @@ def test_the_next_worker_finds_images_on_disk(folder_of: Callable[[str], Path], 
     question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")
     answers, cached = [], []
     for _ in range(2):
-        engine = TextEngine(disk=settings)
+        engine = MlxEngine(disk=settings)
         engine.prepare()
         lane = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
         assert isinstance(lane, TextLane)

@@ -13,7 +13,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.text import TextEngine
+from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.vision import prefill, trial
 from lmwire_worker.vision.network import SeeingNetwork
@@ -24,16 +24,16 @@ from text_lanes import ask, open_lane
 FolderOf = Callable[[str], Path]
 
 
-def refusal(folder: Path, engine: TextEngine | None = None, **fields: Any) -> RequestError:
-    engine = engine or TextEngine()
+def refusal(folder: Path, engine: MlxEngine | None = None, **fields: Any) -> RequestError:
+    engine = engine or MlxEngine()
     engine.prepare()
     with pytest.raises(RequestError) as error:
         engine.open(Load(path=str(folder), **fields), lambda *_: None, lambda: None)
     return error.value
 
 
-def without_library() -> TextEngine:
-    engine = TextEngine()
+def without_library() -> MlxEngine:
+    engine = MlxEngine()
     engine.names.remove("mlx_vlm")
     return engine
 

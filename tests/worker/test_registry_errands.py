@@ -52,17 +52,14 @@ def running(registry: Registry, command: Command) -> Request:
     return request
 
 
-def vector(request: Request, index: int) -> Embedded:
-    """What the scheduler does with a vector before the registry has it."""
-    request.unfinished -= 1
-    request.dimensions = 2
+def vector(index: int) -> Embedded:
     return Embedded(1, index, array("f", [0.5, index]), 3)
 
 
 def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     for index in (1, 0):
-        registry.emit_vector(request, vector(request, index))
+        registry.emit_vector(request, vector(index))
     first, second, done = outbox.lines
     assert (first["index"], first["embedding"], second["index"]) == (1, [0.5, 1], 0)
     assert (done["event"], done["count"], done["dimensions"]) == ("done", 2, 2)
@@ -71,7 +68,7 @@ def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) 
 def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     registry.end(request, request.cancellation())
-    registry.emit_vector(request, vector(request, 0))
+    registry.emit_vector(request, vector(0))
     assert [line["event"] for line in outbox.lines] == ["error"]
     assert outbox.lines[0]["code"] == "cancelled"
 

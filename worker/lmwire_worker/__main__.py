@@ -99,9 +99,9 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
 
     if mock:
         Process(mock.around(io), Log(), mock.engine).run()
-    from .text import TextEngine
+    from .engine import MlxEngine
 
-    Process(io, log := Log(), TextEngine(*_settings(options or {}, log))).run()
+    Process(io, log := Log(), MlxEngine(*_settings(options or {}, log))).run()
 
 
 def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":

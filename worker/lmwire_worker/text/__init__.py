@@ -3,6 +3,6 @@
 Importing this costs nothing: a worker answers its host's hello first, and imports the library behind it.
 """
 
-from .engine import TextEngine
+from .opening import TextModels
 
-__all__ = ["TextEngine"]
+__all__ = ["TextModels"]

@@ -1,27 +1,28 @@
-"""Opens text lanes. Imports no model library by itself; see `prepare`."""
+"""Opens a lane for whatever kind of model a folder holds. Imports no model library by itself; see `prepare`."""
 
 import contextlib
 import importlib.util
 import resource
 import sys
-import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
-from ..lane import Lane, LoadCancelled, Report
-from ..media import Policy
-from .disk_settings import DiskSettings
+from .embeddings import is_embedding_model
+from .lane import Lane, LoadCancelled, Report
+from .media import Policy
+from .speech import is_speech_model
+from .text import TextModels
+from .text.disk_settings import DiskSettings
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
 LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
 
 
-class TextEngine:
+class MlxEngine:
     """See `lmwire_worker.lane.Engine`.
 
     Args:
@@ -34,17 +35,13 @@ class TextEngine:
         self, memory_limit: int | None = None, disk: DiskSettings | None = None, media: Policy | None = None
     ) -> None:
         self._memory_limit = memory_limit
-        self._disk = disk
         self._media = media or Policy()
+        self._text = TextModels(memory_limit, disk, self._media)
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
             name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
         ]
         self._missing: str | None = None
-        self._base: Callable[[], Any] = lambda: None
-        """The `Base` that was read last, or None: it goes with the last lane on it."""
-        self._finish: Callable[[], None] = lambda: None
-        """Of the last lane's `Disk`."""
 
     def prepare(self) -> None:
         if "mlx_lm" not in self.names:
@@ -71,88 +68,30 @@ class TextEngine:
         raise failure
 
     def finish(self) -> None:
-        self._finish()
+        self._text.finish()
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         """Finds out what kind of model it is, and opens it as that."""
-        from ..embeddings import is_embedding_model
-        from ..speech import is_speech_model
-        from .checks import check_folder, read_json
-        from .resolve import find_folder
+        from .text.checks import check_folder, read_json
+        from .text.resolve import find_folder
+        from .text.sighted import sees
 
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report)
         config = read_json(folder / "config.json")
         if is_speech_model(config):
             self._need("mlx_audio", f"{folder} is a model that writes down speech")
-            from ..speech import open_speech
+            from .speech import open_speech
 
             return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
         config = check_folder(folder, trust_remote_code=request.trust_remote_code)
         if is_embedding_model(folder, config):
             self._need("mlx_vlm", f"{folder} is a model that makes vectors")
-            from ..embeddings import open_embeddings
+            from .embeddings import open_embeddings
 
             return open_embeddings(request, folder, config, report, give_up, self._memory_limit)
-        return self._open_text(request, folder, config, report, give_up)
-
-    def _open_text(
-        self, request: Load, folder: Path, config: dict[str, Any], report: Report, give_up: Callable[[], None]
-    ) -> Lane:
-        """A model that answers in text, whether it sees or not."""
-        from . import memory
-        from .adapters import attach, find_adapter
-        from .admission import Room, check_load
-        from .draft import open_draft
-        from .fingerprint import fingerprint
-        from .kv_settings import limit_context, quantize_cache
-        from .lane import TextLane
-        from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
-        from .prefix_cache import open_disk
-        from .sighted import sees
-        from .warm_up import warm_up
-
         eyes = self._eyes(request, folder, config) if sees(folder, config) else None
-        if not eyes:
-            check_architecture(config)
-        adapter = find_adapter(request.adapter_path) if request.adapter_path else None
-        tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
-        draft = open_draft(request, report)
-        held = self._held(folder)
-        open_model = eyes.open_base if eyes else open_base
-        base = held or open_model(folder, trust_remote_code=request.trust_remote_code)
-        network = base.network()
-        if eyes:
-            eyes.open_processor(network, tokenizer)
-        if adapter:
-            attach(network, adapter)
-        if request.kv_bits:
-            quantize_cache(network, request.kv_bits)
-        model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
-        if eyes:
-            model = replace(model, capabilities=[*model.capabilities, "images"])
-        if draft:
-            network = draft.beside(network, tokenizer, model.vocab_size)
-            model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
-        limit = self._memory_limit or memory.default_budget()
-        cost = _row_cost(network, folder)
-        if not request.force:
-            check_load(model, cost, limit, memory.free_bytes())
-        give_up()
-        read_weights(network, folder, report, held.modules() if held else None)
-        self._base = weakref.ref(base)
-        folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
-        disk = open_disk(self._disk, fingerprint(network, request, folders)) if self._disk else None
-        if disk:
-            self._finish = disk.finish
-        room = Room.beside(model, cost, limit)
-        memory.tell_mlx(room.budget)
-        sight = eyes.open(network, self._media, report) if eyes else None
-        lane = TextLane(network, tokenizer, model, room, disk, sight)
-        if eyes and not eyes.batches:
-            lane.rows = 1
-        warm_up(lane, report)
-        return lane
+        return self._text.open(request, folder, config, eyes, report, give_up)
 
     def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:
         """What opens a model that sees; None where it can only be loaded as one that does not.
@@ -160,10 +99,10 @@ class TextEngine:
         Raises:
             RequestError: unsupported.
         """
-        from .loading import check_architecture
+        from .text.loading import check_architecture
 
         if "mlx_vlm" in self.names:
-            from ..vision.eyes import Eyes, knows
+            from .vision.eyes import Eyes, knows
 
             return Eyes(request, folder) if knows(config) else None
         try:
@@ -177,11 +116,6 @@ class TextEngine:
             problem = f"{why}, and {library.replace('_', '-')} is not installed"
             raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
 
-    def _held(self, folder: Path) -> Any:
-        """The folder's `Base` if it is in memory."""
-        base = self._base()
-        return base if base and base.is_of(folder) else None
-
 
 def _library_of(feature: str) -> str | None:
     """What has to be installed for it, besides what every engine needs."""
@@ -190,19 +124,9 @@ def _library_of(feature: str) -> str | None:
     return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
 
 
-def _row_cost(network: Any, folder: Path) -> Any:
-    from .admission import RowCost
-    from .loading import sentence
-
-    try:
-        return RowCost.of(network)
-    except Exception as error:  # the architecture's own code runs here for the first time
-        raise RequestError("bad_model", f"{folder} loads, but fails on a first prompt: {sentence(error)}") from None
-
-
 def _release() -> None:
     if "mlx.core" in sys.modules:
-        from .memory import give_back
+        from .text.memory import give_back
 
         give_back()
 
