@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import Embed, Load, RequestError
-from lmwire_worker.embeddings import is_embedding_model
 from lmwire_worker.embeddings.lane import EmbeddingLane
-from lmwire_worker.embeddings.recipe import Recipe
+from lmwire_worker.embeddings.recipe import Recipe, is_embedding_model
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Embedded, LoadCancelled
 from random_embeddings import write_embedding_model

@@ -10,9 +10,9 @@ import pytest
 from lmwire_protocol import Media, RequestError, Transcribe
 from lmwire_protocol.events import Word
 from lmwire_worker.media import Sound
-from lmwire_worker.speech import is_speech_model
 from lmwire_worker.speech.listener import CHARACTERS, WORDS, Segment, fitting
 from lmwire_worker.speech.parakeet import Parakeet
+from lmwire_worker.speech.recognize import is_speech_model
 from lmwire_worker.speech.recording import Recording
 
 RATE = 16_000

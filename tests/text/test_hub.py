@@ -15,6 +15,7 @@ from huggingface_hub import constants
 import load_model
 from imitation_hub import Hub, running
 from random_model import write_model
+from random_speech import write_whisper
 from worker_process import SECONDS
 
 
@@ -50,6 +51,15 @@ def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub) ->
     assert second["model"] == first["model"]
     assert hub.requests == []
     assert not stages(second, "download")
+
+
+def test_so_is_one_that_writes_down_speech_whose_weights_have_another_name(tmp_path: Path) -> None:
+    folder = write_whisper(tmp_path / "served")
+    (folder / "model.safetensors").rename(folder / "weights.safetensors")
+    with running(Hub(folder)) as hub:
+        first = load(hub)
+        assert "snapshots" in first["model"] and hub.requests
+        assert load(hub, HF_ENDPOINT="http://127.0.0.1:9")["model"] == first["model"]
 
 
 def test_a_model_on_disk_loads_while_the_hub_is_down(hub: Hub) -> None:

@@ -10,10 +10,8 @@ from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
-from .embeddings import is_embedding_model
 from .lane import Lane, LoadCancelled, Report
 from .media import Policy
-from .speech import is_speech_model
 from .text import TextModels
 from .text.disk_settings import DiskSettings
 
@@ -72,25 +70,23 @@ class MlxEngine:
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         """Finds out what kind of model it is, and opens it as that."""
-        from .text.checks import check_folder, read_json
+        from .kinds import kind_of
         from .text.resolve import find_folder
-        from .text.sighted import sees
 
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report)
-        config = read_json(folder / "config.json")
-        if is_speech_model(config):
+        kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
+        if kind == "speech":
             self._need("mlx_audio", f"{folder} is a model that writes down speech")
-            from .speech import open_speech
+            from .speech.loading import open_speech
 
             return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
-        config = check_folder(folder, trust_remote_code=request.trust_remote_code)
-        if is_embedding_model(folder, config):
+        if kind == "embeddings":
             self._need("mlx_vlm", f"{folder} is a model that makes vectors")
-            from .embeddings import open_embeddings
+            from .embeddings.loading import open_embeddings
 
             return open_embeddings(request, folder, config, report, give_up, self._memory_limit)
-        eyes = self._eyes(request, folder, config) if sees(folder, config) else None
+        eyes = self._eyes(request, folder, config) if kind == "vision" else None
         return self._text.open(request, folder, config, eyes, report, give_up)
 
     def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:

@@ -18,10 +18,7 @@ from huggingface_hub import CachedRepoInfo, CacheNotFound, scan_cache_dir
 
 from lmwire_protocol import RequestError
 
-from .embeddings import is_embedding_model
-from .speech import is_speech_model
-from .text.checks import check_folder, read_json
-from .text.sighted import sees
+from .kinds import kind_of
 
 
 @dataclass(frozen=True)
@@ -68,15 +65,14 @@ def _describe(repository: CachedRepoInfo) -> Found:
 def _check(folder: Path) -> tuple[dict[str, Any], str | None]:
     """A model's config.json, empty when the model is not whole, and why it cannot run."""
     try:
-        config = read_json(folder / "config.json")
-        if is_speech_model(config):
-            return config, _lack("mlx_audio")
-        config = check_folder(folder, trust_remote_code=False)
+        kind, config = kind_of(folder, trust_remote_code=False)
     except RequestError as error:
         return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
-    if is_embedding_model(folder, config):
+    if kind == "speech":
+        return config, _lack("mlx_audio")
+    if kind == "embeddings":
         return config, _lack("mlx_vlm")
-    if sees(folder, config) and config["model_type"] in _architectures("mlx_vlm"):
+    if kind == "vision" and config["model_type"] in _architectures("mlx_vlm"):
         return config, None
     if config["model_type"] not in _architectures("mlx_lm"):
         return config, f"mlx-lm has no architecture `{config['model_type']}`"

@@ -15,7 +15,6 @@ from ..lane import Model, Report
 from ..media import Policy, Reader, Sound
 from ..text import memory
 from ..text.admission import RowCost, check_load
-from ..text.checks import check_safetensors
 from ..text.loading import quantization, read_weights, sentence, weights_bytes
 from .lane import SpeechLane
 from .listener import Listener
@@ -48,7 +47,7 @@ def open_speech(
         memory_limit: Bytes for everything; None for what the device has.
         policy: Which recordings may be read.
     """
-    _check(request, folder)
+    _check(request)
     listener = _open(folder, config)
     model = _describe(folder, config, listener)
     limit = memory_limit or memory.default_budget()
@@ -61,17 +60,12 @@ def open_speech(
     return SpeechLane(listener, model, Reader(policy))
 
 
-def _check(request: Load, folder: Path) -> None:
+def _check(request: Load) -> None:
     for field in ("adapter_path", "draft_path", "context_len", "kv_bits"):
         if getattr(request, field) is not None:
             raise RequestError(
                 "unsupported", f"{field}: a model that writes down speech has no use for it", field=field
             )
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise RequestError("bad_model", f"{folder} has no weights: no file *.safetensors")
-    for path in weights:
-        check_safetensors(path)
 
 
 def _open(folder: Path, config: dict[str, Any]) -> Listener:

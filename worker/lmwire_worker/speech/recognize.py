@@ -1,6 +1,11 @@
 """Which models write down speech. Imports no model library."""
 
+from pathlib import Path
 from typing import Any, Final, Literal
+
+from lmwire_protocol import RequestError
+
+from ..text.checks import check_safetensors
 
 Family = Literal["whisper", "parakeet"]
 
@@ -17,6 +22,15 @@ def family_of(config: dict[str, Any]) -> Family | None:
     if config.get("model_type") == "whisper" or {"n_mels", "n_audio_ctx", "n_text_ctx"} <= config.keys():
         return "whisper"
     return "parakeet" if config.get("target") in PARAKEET else None
+
+
+def check_weights(folder: Path) -> None:
+    """Raises bad_model when a speech model's weights are not there, or not whole."""
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise RequestError("bad_model", f"{folder} has no weights: no file *.safetensors")
+    for path in weights:
+        check_safetensors(path)
 
 
 def is_speech_model(config: dict[str, Any]) -> bool:

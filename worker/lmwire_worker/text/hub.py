@@ -13,9 +13,11 @@ from tqdm.auto import tqdm
 
 from lmwire_protocol import RequestError
 
+from ..kinds import kind_of
 from ..lane import Report
-from .checks import check_files
 
+PATTERNS: Final = (*DEFAULT_ALLOW_PATTERNS, "weights*.safetensors")
+"""The files of a model: those of mlx-lm, and what many speech models call their weights."""
 POLL_S: Final = 0.05
 """How often a download looks at its progress, and at whether it was cancelled."""
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
@@ -29,8 +31,8 @@ def find_snapshot(hub_id: str, report: Report) -> Path:
         LoadCancelled: from `report`. Files that have arrived stay, and are not fetched again.
     """
     try:
-        folder = Path(snapshot_download(hub_id, allow_patterns=DEFAULT_ALLOW_PATTERNS, local_files_only=True))
-        check_files(folder)  # an interrupted download of another program may leave a folder that looks whole
+        folder = Path(snapshot_download(hub_id, allow_patterns=list(PATTERNS), local_files_only=True))
+        kind_of(folder, trust_remote_code=True)  # an interrupted download of another program leaves a part of it
     except (LocalEntryNotFoundError, HFValidationError, RequestError):
         return _fetch(hub_id, report)
     return folder
@@ -64,7 +66,7 @@ class _Download:
         try:
             self.total = _missing_bytes(hub_id)
             bar = type("Bar", (_Bar,), {"download": self})
-            self.result = Path(snapshot_download(hub_id, allow_patterns=DEFAULT_ALLOW_PATTERNS, tqdm_class=bar))
+            self.result = Path(snapshot_download(hub_id, allow_patterns=list(PATTERNS), tqdm_class=bar))
         except Exception as error:
             self.result = error
         finally:
@@ -74,7 +76,7 @@ class _Download:
 def _missing_bytes(hub_id: str) -> int | None:
     info = HfApi().model_info(hub_id, files_metadata=True)
     sizes = {file.rfilename: file.size for file in info.siblings or []}
-    names = filter_repo_objects(sizes, allow_patterns=DEFAULT_ALLOW_PATTERNS)
+    names = filter_repo_objects(sizes, allow_patterns=list(PATTERNS))
     missing = [
         sizes[name] for name in names if not isinstance(try_to_load_from_cache(hub_id, name, revision=info.sha), str)
     ]
