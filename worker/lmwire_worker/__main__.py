@@ -1,5 +1,6 @@
 """`python -m lmwire_worker`: a worker on this process's pipes."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -77,7 +78,7 @@ def _value(name: str, value: str) -> str:
         _refuse(f"{name} needs a directory")
     if name in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
         _refuse(f"{name} needs a number of bytes, above 0")
-    if name == "--media-dir" and not Path(value).expanduser().is_dir():
+    if name == "--media-dir" and not os.path.isdir(os.path.expanduser(value)):
         _refuse(f"{name} {value} is no directory")
     return value
 

@@ -14,6 +14,8 @@ COMMANDS: Final = {
     "generate": "generate continues a prompt as it stands, without a chat template.",
     "chat": "chat answers a conversation, written into the model's chat template.",
     "tokenize": "tokenize tells what a prompt comes to in tokens, without generating. Its done carries count.",
+    "embed": "embed turns each input into a vector. Its done carries count and dimensions.",
+    "transcribe": "transcribe writes down what is said in a recording. Its done carries language and duration_s.",
     "cache": "cache drops what is kept of earlier prompts and answers. Its done carries freed_bytes.",
     "info": "info tells what model is loaded, or fails with not_loaded.",
     "cancel": "cancel ends one request by its target, or all that can be cancelled. Its done carries matched.",
@@ -26,6 +28,8 @@ EVENTS: Final = {
     "token": "token carries generated token ids and the text that became certain with them.",
     "tool_call": "tool_call carries a tool call, or a piece of one: call_id and name first, then arguments, then "
     "complete.",
+    "embedding": "embedding carries the vector of an input, or a piece of one.",
+    "segment": "segment carries a stretch of a transcript: its text, and when it starts and ends.",
     "done": "done ends a request that succeeded. It is a terminal, and carries the result.",
     "error": "error tells of a failure: a sentence, a code, and whether a retry can help. With an id it ends that "
     "request.",
@@ -99,11 +103,12 @@ _RETRY: Final = (
 )  # fmt: skip
 
 _MORE: Final = (
-    ("The commands are hello, load, unload, generate, chat, tokenize, cache, info, cancel, ping, stats and quit.",
+    ("The commands are hello, load, unload, generate, chat, tokenize, embed, transcribe, cache, info, cancel, ping, "
+     "stats and quit.",
      ("Which commands are there?", "What commands are there?", "List the commands.", "Name all commands.",
       "What are the commands?", "Which commands does lmwire have?", "Tell me the commands.", "Show me all commands.",
       "What commands can I send?", "Give me a list of the commands.")),
-    ("There are five events: progress, token, tool_call, done and error.",
+    ("There are seven events: progress, token, tool_call, embedding, segment, done and error.",
      ("Which events are there?", "What events are there?", "List the events.", "Name all events.",
       "What are the events?", "Which events does the worker send?", "Tell me the events.", "Show me all events.",
       "What events can I get?", "Give me a list of the events.")),
