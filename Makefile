@@ -45,7 +45,7 @@ schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json ## measure what the worker costs and saves, in some minutes
 	$(BIN)/lmwire bench pipe --model $(MODEL)
 	$(BIN)/lmwire bench generation --model $(MODEL)
-	$(BIN)/lmwire bench mixed --model $(MODEL) --rounds 2
+	$(BIN)/lmwire bench mixed --model $(WIDE) --rounds 1
 	$(BIN)/lmwire bench cache --model $(MODEL)
 	$(BIN)/lmwire bench draft --model $(DEEP)
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2

@@ -17,9 +17,8 @@ from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import Image, Item, Policy, Reader, Sound
 from lmwire_worker.media.items import Kind
 from lmwire_worker.media.reader import Medium
+from worker_process import SECONDS
 
-SECONDS = 30.0
-"""How long any wait may take before the test fails."""
 FIELD = "messages[1].content[0].media"
 TONES = Path(__file__).parent / "media" / "sounds"
 """Half a second of a tone of 440 Hz at 16 kHz, its loudest samples at 0.5."""

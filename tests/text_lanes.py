@@ -15,9 +15,8 @@ from lmwire_protocol.events import Logprob
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
 from lmwire_worker.text.lane import TextLane
+from worker_process import SECONDS
 
-SECONDS = 30.0
-"""How long reading images may take before a test fails."""
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 

@@ -237,7 +237,7 @@ def test_https_is_fetched_from_hosts_that_are_who_they_say(tmp_path: Path, monke
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     names = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(certificate)]
-    subprocess.run([*command, *names, *files], check=True, capture_output=True, timeout=30)
+    subprocess.run([*command, *names, *files], check=True, capture_output=True, timeout=SECONDS)
     both = tmp_path / "both.pem"
     both.write_bytes((tmp_path / "key.pem").read_bytes() + certificate.read_bytes())
     with ImageHost(str(both)) as host:

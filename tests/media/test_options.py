@@ -10,6 +10,7 @@ import prose
 from lmwire_worker.__main__ import _read_options, _settings
 from lmwire_worker.log import Log
 from lmwire_worker.media import Policy
+from worker_process import SECONDS
 
 
 def policy(*arguments: str) -> Policy:
@@ -59,6 +60,6 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
 )
 def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
     command = [sys.executable, "-m", "lmwire_worker", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 64
     assert problem in ended.stderr.splitlines()[0]

@@ -15,6 +15,7 @@ from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import Heard, Listened
 from lmwire_worker.speech.lane import SpeechLane
 from random_speech import recording, write_parakeet
+from worker_process import SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def outcomes(lane: SpeechLane, content: bytes, **fields: Any) -> list[Any]:
     request = Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
     there = threading.Event()
     gathered = lane.gather(request, there.set)
-    assert gathered is not None and there.wait(20)
+    assert gathered is not None and there.wait(SECONDS)
     lane.add(1, request, 0, gathered=gathered)
     found: list[Any] = []
     while lane._requests:

@@ -20,8 +20,7 @@ from lmwire_worker.speech import whisper
 from lmwire_worker.speech.lane import SpeechLane
 from lmwire_worker.speech.recording import Recording
 from random_speech import recording, write_whisper
-
-SECONDS = 20.0
+from worker_process import SECONDS
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,12 @@
 
 import itertools
 
+import pytest
+
 from lmwire_worker.text.pace import FIRST, GAP, LADDER, LONGEST_S, STEPS, Pace
+
+FAR = 1_000_000
+"""Where a slice more or less does not change how far a token looks back."""
 
 
 def learned(pace: Pace, *, decode_s: float, token_s: float, running: int = 1, prompts: int = 1) -> int:
@@ -10,9 +15,9 @@ def learned(pace: Pace, *, decode_s: float, token_s: float, running: int = 1, pr
     size = 0
     for _ in range(40):
         if running:
-            pace.learn(decode_s, running, 0)
-        size = pace.slice(running, prompts)
-        pace.learn(decode_s * bool(running) + token_s * size * prompts, running, size * prompts)
+            pace.learn(decode_s, running, 0, 0, 0)
+        size = pace.slice(running, prompts, FAR)
+        pace.learn(decode_s * bool(running) + token_s * size * prompts, running, prompts, size, FAR)
     return size
 
 
@@ -40,8 +45,8 @@ def test_slices_grow_step_by_step_and_stay_on_the_ladder() -> None:
     pace = Pace()
     sizes = []
     for _ in range(12):
-        sizes.append(pace.slice(0, 1))
-        pace.learn(1e-6 * sizes[-1], 0, sizes[-1])
+        sizes.append(pace.slice(0, 1, sum(sizes)))
+        pace.learn(1e-6 * sizes[-1], 0, 1, sizes[-1], sum(sizes[:-1]))
     assert sizes[0] == FIRST and sizes[-1] == LADDER[-1]
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(sizes))
     assert set(sizes) <= set(LADDER)
@@ -61,22 +66,38 @@ def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
     pace = Pace()
     before = learned(pace, decode_s=0.010, token_s=0.0002)
     for _ in range(STEPS // 2):
-        pace.learn(1.0, 1, 0)
-    assert pace.slice(1, 1) == before
+        pace.learn(1.0, 1, 0, 0, 0)
+    assert pace.slice(1, 1, FAR) == before
 
 
 def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
     pace = Pace()
     before = learned(pace, decode_s=0.010, token_s=0.0002)
-    pace.learn(0.015, 1, 3)
-    assert pace.slice(1, 1) == before
+    pace.learn(0.015, 1, 1, 3, FAR)
+    assert pace.slice(1, 1, FAR) == before
+
+
+@pytest.mark.parametrize("token_s", [0.0, 1e-5, 1e-3])
+@pytest.mark.parametrize("context_s", [0.0, 1e-8, 1e-7])
+def test_no_slice_takes_longer_than_it_may_however_the_cost_of_a_token_grows(token_s: float, context_s: float) -> None:
+    pace = Pace()
+    for _ in range(3):
+        at = 0
+        while at < 16_000:
+            pace.learn(0.030, 1, 0, 0, 0)
+            size = pace.slice(1, 1, at)
+            seconds = size * (token_s + context_s * (at + size / 2))
+            assert seconds <= (GAP - 1) * 0.030 + 1e-9 or size == LADDER[0]
+            pace.learn(0.030 + seconds, 1, 1, size, at)
+            at += size
 
 
 def test_slices_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
     pace = Pace()
     sizes = []
-    for offset in range(400):
-        pace.learn(0.001, 1, 0)
-        sizes.append(size := pace.slice(1, 1))
-        pace.learn(0.001 + 3e-6 * offset * size, 1, size)
+    while sum(sizes) < 16_000:
+        pace.learn(0.001, 1, 0, 0, 0)
+        at = sum(sizes)
+        sizes.append(size := pace.slice(1, 1, at))
+        pace.learn(0.001 + 1e-7 * (at + size / 2) * size, 1, 1, size, at)
     assert sizes[-1] < 5 < max(sizes)

@@ -20,6 +20,7 @@ from lmwire_worker.vision.network import SeeingNetwork
 from random_model import write_model
 from shown_images import image, shown
 from text_lanes import ask, open_lane
+from worker_process import SECONDS
 
 FolderOf = Callable[[str], Path]
 
@@ -144,9 +145,9 @@ def test_a_model_for_text_needs_none_of_the_libraries_for_images(tmp_path: Path)
     folder = write_model(tmp_path / "model")
     code = (
         "import sys; from text_lanes import open_lane; from pathlib import Path; open_lane(Path(sys.argv[1]));"
-        "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.vision') if name in sys.modules])"
+        "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.vision.network') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-c", code, str(folder)]
-    ran = subprocess.run(command, capture_output=True, check=False, timeout=60, text=True, env=environment)
+    ran = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS, text=True, env=environment)
     assert (ran.stdout, ran.returncode) == ("[]\n", 0), ran.stderr

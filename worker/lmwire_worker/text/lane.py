@@ -180,14 +180,14 @@ class TextLane:
         """A piece of the work that is to be done for images, those of the oldest request first."""
         stream, work = self._unseen[0]
         generator = self._batch()
-        size = self._pace.slice(generator.running, 1 + generator.prompts_in_work)
+        size = self._pace.slice(generator.running, 1 + generator.prompts_in_work, work.done)
         started = time.perf_counter()
         try:
             tokens = work.advance(size)
         except Exception as error:  # its cache is its own
             self._drop(stream.key)
             return [_failure(stream.key, error)]
-        self._pace.learn(time.perf_counter() - started, 0, tokens)
+        self._pace.learn(time.perf_counter() - started, 0, 1, tokens, work.done - tokens)
         stream.prefilled = work.done
         if work.done == work.end:
             self._unseen.popleft()
@@ -205,7 +205,8 @@ class TextLane:
         generator = self._batch()
         prompts = generator.prompts_in_work
         running = generator.running
-        generator.prefill_step_size = self._pace.slice(running, prompts)
+        at = self._prefilled() if prompts else 0
+        generator.prefill_step_size = self._pace.slice(running, prompts, at)
         started = time.perf_counter()
         try:
             progress, rows = generator.advance()
@@ -221,8 +222,13 @@ class TextLane:
             done, total = (count + stream.begun for count in response.progress)
             longest = max(longest, done - stream.prefilled)
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
-        self._pace.learn(seconds, running, longest * len(progress))
+        self._pace.learn(seconds, running, len(progress), longest, at)
         return outcomes + self._end_overrun()
+
+    def _prefilled(self) -> int:
+        """How far the longest prompt has come that is not done."""
+        prompts = (stream for stream in self._by_uid.values() if stream.prefilled < len(stream.prompt))
+        return max((stream.prefilled for stream in prompts), default=0)
 
     def _collect(self, rows: Sequence[Stream]) -> list[Outcome]:
         outcomes: list[Outcome] = []
