@@ -11,6 +11,7 @@ STORY = "Once upon a time there was a <wolf>.\n\n" * 10 + "The end."
 STREAMED = ["json_tools", "kimi_k2", "mistral", "harmony", "llama3_json"]
 STREAMED_STRINGS = ["qwen3_coder", "glm47", "laguna", "longcat", "minimax_m2"]
 BY_PARAMETER = ["kimi_k3", "minicpm5", "muse_spark"]
+BY_ARGUMENT = ["function_gemma", "gemma4", "pythonic", "gemma3_code"]
 
 
 def given(name: str, text: str) -> list[CallText]:
@@ -58,13 +59,39 @@ def test_a_parameter_is_given_when_its_tag_closes(name: str) -> None:
     assert (pieces[0].name, arguments(pieces)) == ("write", '{"days":3')
 
 
-@pytest.mark.parametrize("name", ["function_gemma", "gemma4", "pythonic", "gemma3_code"])
-def test_other_calls_are_given_whole_before_the_section_ends(name: str) -> None:
-    text = WRITERS[name]([("write", {"days": 3})])
-    pieces = given(name, text)
-    assert [(piece.name, json.loads(piece.arguments), piece.complete) for piece in pieces] == [
-        ("write", {"days": 3}, True)
-    ]
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_an_argument_without_tags_is_given_when_the_next_begins(name: str) -> None:
+    text = WRITERS[name]([("write", {"days": 3, "tags": [1, 2], "city": "Paris"})])
+    for end, so_far in (("tags", '{"days":3'), ("city", '{"days":3,"tags":[1,2]')):
+        pieces = given(name, text[: text.index(end)])
+        assert (pieces[0].name, arguments(pieces)) == ("write", so_far)
+
+
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_calls_without_tags_end_before_the_section_does(name: str) -> None:
+    pieces = given(name, WRITERS[name]([("write", {"days": 3})]))
+    assert (pieces[0].name, json.loads(arguments(pieces)), pieces[-1].complete) == ("write", {"days": 3}, True)
+
+
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_a_call_whose_later_arguments_are_none_is_taken_back(name: str) -> None:
+    text = WRITERS[name]([("write", {"days": 3, "city": "Paris"})])
+    text = text.replace("city", "", 1)
+    reader = FORMATS[name].reader([tool("write")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert arguments(pieces) == '{"days":3'
+    assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
+    assert rest == text
+
+
+@pytest.mark.parametrize("text", ["add(days=1, days=2)", "add('a', city='b')"])
+def test_a_python_call_that_names_an_argument_twice_is_taken_back(text: str) -> None:
+    reader = FORMATS["pythonic"].reader([tool("add")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
+    assert rest == text
 
 
 def test_a_long_value_that_is_no_string_waits_for_its_end() -> None:

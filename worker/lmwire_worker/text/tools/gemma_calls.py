@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Tool
@@ -24,29 +24,40 @@ class GemmaCalls(Reader):
         super().__init__(tools)
 
     def read(self) -> Pieces:
-        """Reads call after call, each when it is whole."""
+        """Reads call after call, and gives each argument when it is whole."""
         at = 0
         while head := (yield from self.find(_HEAD, at)):
             at = head.end()
-            while (found := self._arguments(at)) is None and not self.over:
-                yield from self.await_mark("}")
-            if found and found.value is not None:
-                at = found.at
-                yield from self.give_whole(head.start(), at, head["name"], found.value)
+            try:
+                at = yield from self._read_call(head)
+            except (_Unfinished, ValueError, RecursionError):
+                if self.begun:
+                    yield self.fail()
 
-    def _arguments(self, start: int) -> "_Found | None":
-        """What begins at `start`; None as long as it has no end."""
-        try:
-            return _Found(*_Scanner(self.text, self._quote).read_value(start))
-        except _Unfinished:
-            return None
-        except (ValueError, RecursionError):
-            return _Found(None, start)
+    def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int]:
+        """Reads a call from its head on, and returns where it ends. Raises as the scanner does."""
+        item = yield from self._read_argument(head.end() + 1)
+        while item.key is not None:
+            yield from self.give_argument(head["name"], item.key, item.value)
+            item = yield from self._read_argument(item.at)
+        yield from self.give_end(head.start(), item.at, head["name"])
+        return item.at
+
+    def _read_argument(self, start: int) -> Generator[None, None, "_Item"]:
+        """Waits for what begins at `start`."""
+        while True:
+            try:
+                return _Scanner(self.text, self._quote).read_item(start)
+            except _Unfinished:
+                if self.over:
+                    raise
+            yield from self.await_mark(",}")
 
 
-class _Found(NamedTuple):
-    """An argument, and where it ends."""
+class _Item(NamedTuple):
+    """A member of an object, and where the next one begins. Its key is None behind the last one."""
 
+    key: str | None
     value: Any
     at: int
 
@@ -77,30 +88,31 @@ class _Scanner:
         word, at = self._read_word(at)
         return _literal(word), at
 
+    def read_item(self, at: int) -> _Item:
+        """Reads a member of an object, or the object's end."""
+        at = self._skip_space(at)
+        if self._text.startswith("}", at):
+            return _Item(None, None, at + 1)
+        quoted = self._text.startswith(self._quote, at)
+        key, at = self._read_string(at + len(self._quote)) if quoted else self._read_word(at)
+        value, at = self.read_value(self._expect(":", at))
+        at = self._skip_space(at)
+        return _Item(key, value, at if self._text.startswith("}", at) else self._expect(",", at))
+
     def _read_object(self, at: int) -> tuple[dict[str, Any], int]:
         values = {}
-        at = self._skip_space(at)
-        while not self._text.startswith("}", at):
-            quoted = self._text.startswith(self._quote, at)
-            key, at = self._read_string(at + len(self._quote)) if quoted else self._read_word(at)
-            at = self._expect(":", at)
-            values[key], at = self.read_value(at)
-            at = self._next_item("}", at)
-        return values, at + 1
+        while (item := self.read_item(at)).key is not None:
+            values[item.key], at = item.value, item.at
+        return values, item.at
 
     def _read_array(self, at: int) -> tuple[list[Any], int]:
         values = []
-        at = self._skip_space(at)
-        while not self._text.startswith("]", at):
+        while not self._text.startswith("]", at := self._skip_space(at)):
             value, at = self.read_value(at)
             values.append(value)
-            at = self._next_item("]", at)
+            at = self._skip_space(at)
+            at = at if self._text.startswith("]", at) else self._expect(",", at)
         return values, at + 1
-
-    def _next_item(self, bracket: str, at: int) -> int:
-        """Where the next item begins: after a comma, or at the closing bracket."""
-        at = self._skip_space(at)
-        return at if self._text.startswith(bracket, at) else self._skip_space(self._expect(",", at))
 
     def _read_string(self, at: int) -> tuple[str, int]:
         end = self._text.find(self._quote, at)

@@ -14,7 +14,7 @@ _TOKEN: Final = re.compile(
     r"'''(?:[^\\]|\\.)*?'''|"
     r'"(?:[^"\\]|\\.)*"|'
     r"'(?:[^'\\]|\\.)*'|"
-    r"""["'()\[\]{}]""",
+    r"""["'()\[\]{},]""",
     re.DOTALL,
 )
 _NEWLINE: Final = re.compile(r"(?<!\\)\n")
@@ -33,33 +33,62 @@ class PythonCalls(Reader):
             at = head.end()
             if head["name"] == "print" and "print" not in self.tools:
                 continue
-            end = yield from self._find_end(at)
+            end = yield from self._read_call(head)
             if end is None:
                 return
-            arguments = self._read_arguments(head["name"], self.text[at : end - 1])
-            if arguments is not None:
-                yield from self.give_whole(head.start(), end, head["name"], arguments)
             at = end
 
-    def _find_end(self, start: int) -> Generator[None, None, int | None]:
-        """Waits for the end of a call whose arguments begin at `start`; None when the section is over before it."""
-        while (end := _closing_bracket(self.text, start)) is None and not self.over:
-            yield from self.await_mark(")")
-        return end
+    def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int | None]:
+        """Reads a call from its head on, and gives each argument when it is whole.
 
-    def _read_arguments(self, name: str, text: str) -> dict[str, Any] | None:
-        """The arguments by name. Those without one get the names of the function's parameters, in order."""
-        try:
-            call = _parse(f"_({_join_lines(text)}\n)")
-            names = self._parameters(name)[: len(call.args)] + [keyword.arg for keyword in call.keywords]
-            nodes = [*call.args, *(keyword.value for keyword in call.keywords)]
-            arguments = {str(key): _value(node) for key, node in zip(names, nodes, strict=True)}
-            return None if None in names or len(arguments) < len(nodes) else arguments
-        except Exception:  # a model's text can fail Python's parser in many ways
-            return None
+        Returns where the call ends, whether it is one or not; None when the section is over before that.
+        """
+        names = _Names(self._parameters(head["name"]))
+        at = head.end()
+        while end := (yield from self._find_end(at, ",)")):
+            text, at = self.text[at : end - 1], end
+            closed = self.text[end - 1] == ")"
+            try:
+                if text.strip() or not closed:  # a comma may stand before the bracket
+                    yield from self.give_argument(head["name"], *names.read(text))
+            except Exception:  # a model's text can fail Python's parser in many ways
+                if self.begun:
+                    yield self.fail()
+                return end if closed else (yield from self._find_end(at, ")"))
+            if closed:
+                yield from self.give_end(head.start(), end, head["name"])
+                return end
+        return None
+
+    def _find_end(self, start: int, marks: str) -> Generator[None, None, int | None]:
+        """Waits for what ends an argument, or a call, inside which `start` is; None when the section is over before."""
+        while (end := _find_mark(self.text, start, marks)) is None and not self.over:
+            yield from self.await_mark(marks)
+        return end
 
     def _parameters(self, name: str) -> list[str]:
         return list(self.tools[name].parameters.get("properties", {})) if name in self.tools else []
+
+
+class _Names:
+    """Reads the arguments of one call. Those without a name get those of the function's parameters, in order."""
+
+    def __init__(self, parameters: list[str]) -> None:
+        self._parameters = iter(parameters)
+        self._seen: set[str] = set()
+        self._named = False
+        """Whether an argument had a name: none behind it may lack one."""
+
+    def read(self, text: str) -> tuple[str, Any]:
+        """An argument's name and value. Raises whatever comes of a text that is none."""
+        call = _parse(f"_({_join_lines(text)}\n)")
+        (node,) = call.keywords or call.args
+        self._named = self._named or bool(call.keywords)
+        name = node.arg if isinstance(node, ast.keyword) else None if self._named else next(self._parameters)
+        if name is None or name in self._seen or (call.args and call.keywords):
+            raise ValueError("not an argument, or not another one")
+        self._seen.add(name)
+        return name, _value(node.value if isinstance(node, ast.keyword) else node)
 
 
 class _JsonNames(ast.NodeTransformer):
@@ -83,15 +112,18 @@ def _value(node: ast.expr) -> Any:
     return ast.literal_eval(_JsonNames().visit(node))
 
 
-def _closing_bracket(text: str, start: int) -> int | None:
-    """The index after the bracket that closes the one before `start`, strings left aside; None if there is none."""
-    depth = 1
+def _find_mark(text: str, start: int, marks: str) -> int | None:
+    """The index after one of the marks, strings and what is in further brackets left aside; None if there is none."""
+    depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in ('"', "'"):
             return None
+        if depth == 0 and token[0] in (")", "]", "}", ","):
+            if token[0] in marks:
+                return token.end()
+            if token[0] != ",":
+                return None
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.end()
     return None
 
 

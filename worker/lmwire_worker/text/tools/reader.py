@@ -62,10 +62,10 @@ class Reader(ABC):
             yield from self.await_mark(self.mark)
         return match
 
-    def await_mark(self, mark: str) -> Generator[None, None, None]:
-        """Waits for new text that holds a character, or for the section's end."""
+    def await_mark(self, marks: str) -> Generator[None, None, None]:
+        """Waits for new text that holds one of some characters, or for the section's end."""
         seen = len(self.text)
-        while self.text.find(mark, seen) < 0 and not self.over:
+        while all(self.text.find(mark, seen) < 0 for mark in marks) and not self.over:
             seen = len(self.text)
             yield None
 
@@ -102,6 +102,27 @@ class Reader(ABC):
         """The call's last piece, when it is none after all."""
         self._given = None
         return CallText(self._calls - 1, complete=False)
+
+    def give_argument(self, call: str, name: str, value: Any) -> Pieces:
+        """An argument that is whole, and before the first one the beginning of the call.
+
+        Raises:
+            ValueError, TypeError, RecursionError: JSON has no such value. Nothing was given.
+        """
+        text = write_value({name: value})[1:-1]
+        if self._given is None:
+            yield self.begin(call)
+            yield self.give("{" + text)
+        else:
+            yield self.give("," + text)
+
+    def give_end(self, start: int, end: int, call: str) -> Pieces:
+        """What is left to give of the call between start and end, all of whose arguments are given."""
+        if self._given is None:
+            yield self.begin(call)
+            yield self.give("{")
+        yield self.give("}")
+        yield self.finish(start, end)
 
     def give_whole(self, start: int, end: int, name: str, arguments: Any, call_id: str | None = None) -> Pieces:
         """A call in one piece; nothing when JSON cannot hold its arguments."""
