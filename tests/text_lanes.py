@@ -19,6 +19,11 @@ from worker_process import SECONDS
 
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
+FolderOf = Callable[[str], Path]
+"""A tiny model of a family."""
+LaneOf = Callable[[str], TextLane]
+"""A lane of a family, opened once; tests leave it empty."""
+
 
 @dataclass
 class Call:
@@ -157,6 +162,11 @@ def choices(lane: TextLane, request: Generate | Chat, seed: int = 0) -> list[Ans
     driver.add(0, request, seed)
     driver.finish()
     return driver.choices[0]
+
+
+def lanes(folder_of: FolderOf) -> LaneOf:
+    """Opens lanes where they are first asked for."""
+    return cache(lambda family: open_lane(folder_of(family)))
 
 
 def open_lane(folder: Path, **fields: Any) -> TextLane:

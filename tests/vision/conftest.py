@@ -1,31 +1,22 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lmwire_worker.text.lane import TextLane
 from random_vision import FAMILIES, write_vision_model
-from text_lanes import open_lane
+from text_lanes import FolderOf, LaneOf, lanes
 
 
 @pytest.fixture(scope="session")
-def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
     """A tiny model of a family that sees."""
     root = tmp_path_factory.mktemp("models")
     return lambda family: write_vision_model(root / family, family)
 
 
 @pytest.fixture(scope="session")
-def lane_of(folder_of: Callable[[str], Path]) -> Callable[[str], TextLane]:
-    """A lane of a family, opened once; tests leave it empty."""
-    lanes: dict[str, TextLane] = {}
-
-    def lane_of(family: str) -> TextLane:
-        if family not in lanes:
-            lanes[family] = open_lane(folder_of(family))
-        return lanes[family]
-
-    return lane_of
+def lane_of(folder_of: FolderOf) -> LaneOf:
+    return lanes(folder_of)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -34,7 +25,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lane(family: str, lane_of: Callable[[str], TextLane]) -> TextLane:
+def lane(family: str, lane_of: LaneOf) -> TextLane:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(family)
     lane.clear_cache()
@@ -44,5 +35,5 @@ def lane(family: str, lane_of: Callable[[str], TextLane]) -> TextLane:
 
 
 @pytest.fixture
-def folder(family: str, folder_of: Callable[[str], Path]) -> Path:
+def folder(family: str, folder_of: FolderOf) -> Path:
     return folder_of(family)

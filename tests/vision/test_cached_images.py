@@ -1,6 +1,5 @@
 """What is kept of an image: the prompt's beginning with it, and what the encoder made of it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from lmwire_worker.text.disk_settings import DiskSettings
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.vision import prefill
 from shown_images import answered, image, said, shown
-from text_lanes import Answer, Driver, ask, gather
+from text_lanes import Answer, Driver, FolderOf, ask, gather
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 
@@ -150,7 +149,7 @@ def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: TextLane) ->
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
-def test_the_next_worker_finds_images_on_disk(folder_of: Callable[[str], Path], tmp_path: Path, family: str) -> None:
+def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Path, family: str) -> None:
     settings = DiskSettings(tmp_path / "cache", 1 << 30, print)
     question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")
     answers, cached = [], []

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from lmwire_worker.vision import prefill, trial
 from lmwire_worker.vision.network import SeeingNetwork
 from random_model import write_model
 from shown_images import image, shown
-from text_lanes import ask, open_lane
+from text_lanes import FolderOf, ask, open_lane
 from worker_process import SECONDS
-
-FolderOf = Callable[[str], Path]
 
 
 def refusal(folder: Path, engine: MlxEngine | None = None, **fields: Any) -> RequestError:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from lmwire_protocol import RequestError
@@ -20,7 +21,7 @@ def picture(digest: int, tokens: int = 3) -> Picture:
 
 
 def deltas(cache: RopeDelta) -> list[int]:
-    return cache.deltas.flatten().tolist()  # type: ignore[return-value]
+    return np.array(cache.deltas)[:, 0].tolist()
 
 
 def test_a_rope_delta_goes_where_its_row_goes() -> None:
@@ -99,15 +100,16 @@ def test_an_image_is_processed_once() -> None:
     assert one is same
     assert one is not other
     assert processor.made == before + 2
-    assert pictures.recall(trial_image(1).digest) is one
-    assert pictures.recall(b"unknown") is None
+    assert pictures.shelf.find(trial_image(1).digest) is one
+    assert pictures.shelf.find(b"unknown") is None
 
 
-def test_pictures_are_kept_within_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmwire_worker.vision.pictures.KEPT_BYTES", 3 * 4096)
+def test_pictures_are_kept_within_their_budget() -> None:
     processor = Processor()
     pictures = Pictures(processor, processor.prepare, MARK, trial_image())
+    pictures.shelf.budget = 3 * 4096
     for seed in range(1, 6):
         pictures.of(trial_image(seed))
-    assert [pictures.recall(trial_image(seed).digest) is not None for seed in range(1, 6)] == [False] * 2 + [True] * 3
-    assert pictures.clear() == 3 * 4096
+    kept = [pictures.shelf.find(trial_image(seed).digest) is not None for seed in range(1, 6)]
+    assert kept == [False] * 2 + [True] * 3
+    assert pictures.shelf.clear() == 3 * 4096

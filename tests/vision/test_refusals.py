@@ -5,12 +5,12 @@ import io
 import PIL.Image
 import pytest
 
-from lmwire_protocol import ImagePart, Media, Message, RequestError
+from lmwire_protocol import AudioPart, Chat, ImagePart, Media, Message, RequestError, TextPart, Tokenize
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.vision.layout import find_layout
 from lmwire_worker.vision.pictures import Picture
 from shown_images import image, image_of, said, shown
-from text_lanes import Driver, ask, gather
+from text_lanes import Driver, LaneOf, ask, gather
 
 ONE = image(1)
 
@@ -35,7 +35,7 @@ def test_a_broken_image_ends_its_own_request_with_its_path(lane: TextLane) -> No
     assert error.message.startswith("messages[0].content[3].media.data: ")
 
 
-def test_an_image_that_the_processor_refuses_has_its_path(lane_of) -> None:  # type: ignore[no-untyped-def]
+def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> None:
     error = refused(lane_of("qwen2_5_vl"), wide(), "What is it?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[0].media")
     assert "aspect ratio" in error.message
@@ -54,7 +54,7 @@ def test_without_an_image_such_a_mark_is_text(lane: TextLane) -> None:
     assert answer.error is None
 
 
-def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(lane_of) -> None:  # type: ignore[no-untyped-def]
+def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(lane_of: LaneOf) -> None:
     error = refused(lane_of("gemma3"), ONE, "What is <image_soft_token>?")
     assert (error.code, error.field) == ("invalid_request", "messages")
 
@@ -89,13 +89,10 @@ def test_other_requests_go_on_beside_a_refused_one(lane: TextLane) -> None:
 
 
 def test_sounds_are_told_of_in_words(lane: TextLane) -> None:
-    from lmwire_protocol import AudioPart, Chat, TextPart
-
     parts = [TextPart(text="Hear "), AudioPart(media=Media(data="AAAA")), ONE]
-    request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
-    assert lane._intake is not None
-    tokens = lane._intake.read(request, gather(lane, request).results())  # type: ignore[union-attr]
-    assert "[1 sound was attached]" in tokens.text
+    request = Tokenize(messages=[Message(role="user", content=parts)])
+    _, text = lane.tokenize(request, gather(lane, request))
+    assert "[1 sound was attached]" in text
     strict = Chat(messages=[said("Hi."), Message(role="user", content=parts)], strict_media=True)
     with pytest.raises(RequestError, match="takes no sounds") as error:
         lane.add(0, strict, 0, gathered=gather(lane, strict))

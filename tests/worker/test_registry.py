@@ -5,50 +5,16 @@ import random
 import threading
 from collections import Counter
 
-import msgspec
 import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
-from lmwire_protocol.events import FinishReason, Token
+from lmwire_protocol.events import FinishReason
 from lmwire_worker.lane import CallPiece, Piece
-from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.requests import Request
 from lmwire_worker.session import VOICE
-from worker_process import SECONDS, Event
-
-
-class Recorder(Outbox):
-    """Keeps the lines instead of writing them."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda data: None)
-        self.lines: list[Event] = []
-
-    def put_tokens(self, token: Token) -> None:
-        self.lines.append({"event": "token", "id": token.id, "token": token.token})
-
-    def put_call(self, id: str, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-    def put_terminal(self, id: str, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-    def put_reply(self, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-    def terminals(self) -> list[str]:
-        return [line["id"] for line in self.lines if line["event"] in ("done", "error")]
-
-
-@pytest.fixture
-def outbox() -> Recorder:
-    return Recorder()
-
-
-@pytest.fixture
-def registry(outbox: Recorder) -> Registry:
-    return Registry(outbox)
+from registry_recorder import Recorder
+from worker_process import SECONDS
 
 
 def request(id: str, command: Command | None = None) -> Request:

@@ -2,47 +2,16 @@
 
 import time
 from array import array
-from typing import Any
-
-import msgspec
-import pytest
 
 from lmwire_protocol import Command, Embed, Media, Transcribe
 from lmwire_worker.lane import Embedded, Heard, Listened
-from lmwire_worker.outbox import Outbox
 from lmwire_worker.registry import Registry
 from lmwire_worker.requests import Request
 from lmwire_worker.session import VOICE
+from registry_recorder import Recorder
 
 EMBED = Embed(input=["a", "b"], encoding="float")
 TRANSCRIBE = Transcribe(audio=Media(data=""))
-
-
-class Recorder(Outbox):
-    """Keeps the lines instead of writing them."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda data: None)
-        self.lines: list[dict[str, Any]] = []
-
-    def put_stream(self, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-    def put_terminal(self, id: str, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-    def put_reply(self, line: bytes) -> None:
-        self.lines.append(msgspec.json.decode(line))
-
-
-@pytest.fixture
-def outbox() -> Recorder:
-    return Recorder()
-
-
-@pytest.fixture
-def registry(outbox: Recorder) -> Registry:
-    return Registry(outbox)
 
 
 def running(registry: Registry, command: Command) -> Request:

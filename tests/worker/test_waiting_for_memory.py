@@ -4,43 +4,8 @@ from typing import Any
 
 import pytest
 
-from gated_engine import LARGE, GatedLane, GatedWorker
-from worker_process import Event
-
-
-class Turns:
-    """A gated worker with a model, and what it starts."""
-
-    def __init__(self) -> None:
-        self.started: list[str] = []
-        self.worker = GatedWorker(self.started.append)
-        self.send({"id": "load", "cmd": "load", "path": "model"})
-        self.worker.order("")
-        self.worker.order("done")
-        self.worker.events.take()
-        self.started.clear()
-
-    def send(self, command: Event) -> list[Event]:
-        """What comes of a command at once."""
-        self.worker.events.take()
-        self.worker.session.serve(command, 10)
-        return self.worker.events.take()
-
-    def generate(self, *prompts: str) -> None:
-        for prompt in prompts:
-            self.send({"id": prompt, "cmd": "generate", "prompt": prompt})
-
-    def step(self, order: str = "none") -> None:
-        self.worker.order(order)
-
-    def counts(self) -> tuple[int, int]:
-        (pong,) = self.send({"id": "ping", "cmd": "ping"})
-        return pong["active"], pong["queued"]
-
-
-@pytest.fixture
-def turns() -> Turns:
-    return Turns()
+from gated_engine import LARGE, GatedLane
+from gated_turns import Turns
 
 
 def test_it_starts_when_what_ran_has_ended(turns: Turns) -> None:
@@ -87,9 +52,7 @@ def test_its_time_in_the_queue_counts_until_it_really_started(turns: Turns) -> N
     turns.generate("a", LARGE)
     turns.step()
     turns.step("all")
-    turns.worker.events.take()
-    turns.step("all")
-    (done,) = [event for event in turns.worker.events.take() if event["event"] == "done"]
+    (done,) = [event for event in turns.step("all") if event["event"] == "done"]
     timings = done["timings"]
     assert timings["queued_ms"] + timings["prefill_ms"] == pytest.approx(timings["first_token_ms"], abs=0.01)
     assert timings["queued_ms"] > 0

@@ -62,7 +62,7 @@ def decode_image(content: bytes, policy: Policy, allowance: PixelAllowance) -> "
         image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)
     except PIL.Image.DecompressionBombError:
         raise Problem(f"has more pixels than the {policy.max_pixels:,} that are taken; make it smaller") from None
-    except Exception:
+    except Exception:  # what a format's reader makes of a broken header may be anything
         raise Problem(f"is no image in a format that is read, or a damaged one; send {_named(_FORMATS)}") from None
     pixels = image.width * image.height
     if pixels > policy.max_pixels:

@@ -1,0 +1,20 @@
+import pytest
+
+from gated_turns import Turns
+from lmwire_worker.registry import Registry
+from registry_recorder import Recorder
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+def outbox() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def registry(outbox: Recorder) -> Registry:
+    return Registry(outbox)
