@@ -66,6 +66,23 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
             self._take(await self._next())
         self._outcome()
 
+    async def batches(self) -> AsyncIterator[list[Item]]:
+        """What was not read yet, with what is there at once in one list, for those who pass it on in one write.
+
+        Raises:
+            LmwireError: as when iterated over.
+        """
+        while True:
+            batch = list(self._pieces)
+            while not self._ended and not (batch and self._mailbox.empty()):
+                self._take(await self._next())
+                batch += self._pieces
+            if batch:
+                yield batch
+            if self._ended:
+                break
+        self._outcome()
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -11,6 +11,8 @@ def main() -> int:
         return _worker()
     if sys.argv[1:2] == ["mock"]:
         return _worker("--mock")
+    if sys.argv[1:2] == ["serve"]:
+        return _serve()
     from .arguments import parse
     from .failures import reported
 
@@ -24,3 +26,12 @@ def _worker(*options: str) -> int:
     sys.argv[:2] = ["lmwire worker", *options]
     runpy.run_module("lmwire_worker", run_name="__main__", alter_sys=True)
     return 0
+
+
+def _serve() -> int:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("starlette") is None:
+        sys.exit("lmwire serve: what it serves with is not installed: pip install 'lmwire[http]'")
+    return import_module("lmwire_http.command").main(sys.argv[2:])

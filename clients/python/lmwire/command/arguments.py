@@ -64,9 +64,10 @@ def _parser() -> Parser:
 
 
 def _add_workers(subcommands: Any) -> None:
-    # Listed for the help only: `lmwire worker` and `lmwire mock` never come here.
+    # Listed for the help only: these never come here.
     subcommands.add_parser("worker", help="be a worker: read commands from stdin, write events to stdout")
     subcommands.add_parser("mock", help="be a worker without a model, scripted or faulty, to test a host with")
+    subcommands.add_parser("serve", help="serve models over HTTP, in OpenAI's and Anthropic's shapes")
 
 
 def _add_chat(subcommands: Any) -> None:

@@ -1,0 +1,8 @@
+"""`python -m lmwire_http`, which is `lmwire serve`."""
+
+import sys
+
+from .command import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

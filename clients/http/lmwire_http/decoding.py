@@ -1,0 +1,46 @@
+"""Request bodies read into Structs, and what is said of those that cannot be."""
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from .failures import ApiError, invalid
+
+T = TypeVar("T")
+
+_PLACE: Final = re.compile(r" - at `(?:\$|key) ?(?:in )?`?\$?(?P<path>[^`]*)`$")
+_FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
+
+
+def decode(body: bytes, type: type[T]) -> T:
+    """The body as what an endpoint takes.
+
+    Raises:
+        ApiError: it is not that. The error names the field.
+    """
+    try:
+        return msgspec.json.decode(body, type=type)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+    except RecursionError as error:
+        raise ApiError(400, "the body is nested too deeply", code="invalid_json") from error
+
+
+def convert(value: Any, type: type[T], *, strict: bool = True) -> T:
+    """The same for plain data, as of a form, where numbers are texts: `strict` is False there."""
+    try:
+        return msgspec.convert(value, type, strict=strict)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
+
+
+def _refusal(problem: str) -> ApiError:
+    place = _PLACE.search(problem)
+    sentence = problem[: place.start()] if place else problem
+    path = place["path"].removeprefix(".") if place else ""
+    if field := _FIELD.search(sentence):
+        path = f"{path}.{field['name']}" if path else field["name"]
+    return invalid(f"{path}: {sentence}" if path else sentence, path or None)

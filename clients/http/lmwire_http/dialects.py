@@ -1,0 +1,81 @@
+"""How the two families of APIs write an error."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from .failures import ApiError
+
+
+class Dialect(Protocol):
+    """How errors are written."""
+
+    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+        """Of a response."""
+        ...
+
+    def frame(self, error: ApiError, request_id: str) -> bytes:
+        """The last event of a stream."""
+        ...
+
+
+@dataclass(frozen=True)
+class OpenAI:
+    """As api.openai.com does."""
+
+    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+        """See `Dialect`."""
+        return {
+            "error": {
+                "message": error.message,
+                "type": _OPENAI_TYPES.get(error.status, _fallback(error.status, "server_error")),
+                "param": error.param,
+                "code": _OPENAI_CODES.get(error.code, error.code),
+            }
+        }
+
+    def frame(self, error: ApiError, request_id: str) -> bytes:
+        """See `Dialect`."""
+        return b"data: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
+
+
+@dataclass(frozen=True)
+class Anthropic:
+    """As api.anthropic.com does."""
+
+    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+        """See `Dialect`. There is no field for a parameter: the message begins with it."""
+        named = error.param is None or error.message.startswith(error.param)
+        return {
+            "type": "error",
+            "error": {
+                "type": _ANTHROPIC_TYPES.get(error.status, _fallback(error.status, "api_error")),
+                "message": error.message if named else f"{error.param}: {error.message}",
+            },
+            "request_id": request_id,
+        }
+
+    def frame(self, error: ApiError, request_id: str) -> bytes:
+        """See `Dialect`."""
+        return b"event: error\ndata: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
+
+
+OPENAI: Final = OpenAI()
+ANTHROPIC: Final = Anthropic()
+
+_OPENAI_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
+_ANTHROPIC_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+def _fallback(status: int, fault: str) -> str:
+    return "invalid_request_error" if status < 500 else fault

@@ -1,0 +1,40 @@
+"""What the server serves, as data: routes, metrics and the OpenAPI document are made of it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .dialects import OPENAI, Dialect
+from .replies import Reply
+
+if TYPE_CHECKING:
+    from .call import Call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One path with one method.
+
+    Args:
+        method: As `POST`.
+        path: As `/v1/models/{model:path}`.
+        summary: A line of the OpenAPI document.
+        serve: Answers a call. Its second argument is the body, or None for an endpoint without one. Raises ApiError.
+        dialect: How errors are written.
+        body: The Struct of the request.
+        form: Whether the body comes as multipart/form-data. An uploaded file is a field of type bytes.
+        reply: The type of the response's JSON; None for a text.
+        events: The type of a streamed event's data, if the reply can be streamed.
+        open: Whether it needs no API key.
+    """
+
+    method: str
+    path: str
+    summary: str
+    serve: "Callable[[Call, Any], Awaitable[Reply]]"
+    dialect: Dialect = OPENAI
+    body: Any = None
+    form: bool = False
+    reply: Any = None
+    events: Any = None
+    open: bool = False

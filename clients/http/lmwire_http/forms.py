@@ -1,0 +1,38 @@
+"""Multipart forms read into Structs."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, TypeVar
+
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartParser
+
+from .decoding import convert
+from .failures import ApiError
+
+T = TypeVar("T")
+
+
+async def read_form(headers: Headers, body: bytes, type: type[T]) -> T:
+    """The form as what an endpoint takes: `name[]` is a list, a file is its content.
+
+    Raises:
+        ApiError: it is not that.
+        MultiPartException: it is no form.
+    """
+    if not headers.get("content-type", "").startswith("multipart/form-data"):
+        raise ApiError(415, "the body must be multipart/form-data", code="unsupported_media_type")
+    form = await MultiPartParser(headers, _whole(body), max_part_size=len(body) + 1).parse()
+    fields: dict[str, Any] = {}
+    for name, value in form.multi_items():
+        plain = await value.read() if isinstance(value, UploadFile) else value
+        if name.endswith("[]"):
+            fields.setdefault(name[:-2], []).append(plain)
+        else:
+            fields[name] = plain
+    await form.close()
+    return convert(fields, type, strict=False)
+
+
+async def _whole(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body
+    yield b""

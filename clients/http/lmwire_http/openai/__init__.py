@@ -1,0 +1,8 @@
+"""The APIs in OpenAI's shapes."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..endpoint import Endpoint
+
+ENDPOINTS: Final[Sequence[Endpoint]] = ()

@@ -1,0 +1,8 @@
+"""What those who run the server need: keys, metrics, logs, health."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..endpoint import Endpoint
+
+ENDPOINTS: Final[Sequence[Endpoint]] = ()

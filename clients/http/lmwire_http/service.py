@@ -1,0 +1,16 @@
+"""What all calls share."""
+
+from dataclasses import dataclass
+
+from .operations.metrics import Metrics
+from .pool import Pool
+from .settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The server's parts."""
+
+    settings: Settings
+    pool: Pool
+    metrics: Metrics

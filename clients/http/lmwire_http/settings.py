@@ -1,0 +1,53 @@
+"""How a server is to serve. `lmwire serve` has an option for each."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What `lmwire serve` was told."""
+
+    models: tuple[str, ...] = ()
+    """Names of the models to serve; any on this machine when empty."""
+    download: bool = False
+    """Whether a model that is not on this machine may be fetched from the hub."""
+    preload: bool = False
+    """Load the models before the server is ready."""
+    replicas: int = 1
+    """Workers of each model."""
+    memory_bytes: int | None = None
+    """For all models together; as much as there is when None."""
+    idle_s: float | None = None
+    """A model that nobody asked for so long is unloaded; never when None."""
+    load: dict[str, Any] = field(default_factory=dict)
+    """`lmwire.LoadOptions` for every model."""
+    command: tuple[str, ...] | None = None
+    """The program that is a worker, or leads to one; this installation's own when None."""
+    worker: tuple[str, ...] = ()
+    """Further arguments of it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    uds: str | None = None
+    """The path of a Unix socket to listen on, instead of host and port."""
+    public: bool = False
+    """Whether other machines may be served without an API key."""
+    api_keys: tuple[str, ...] = ()
+    """Any of them opens everything; without one everything is open."""
+    cors: tuple[str, ...] = ()
+    """Origins of pages that may ask."""
+
+    body_bytes: int = 24 * MIB
+    """Of a request, at most. A worker's line holds 32 MiB."""
+    queue: int = 256
+    """Requests of one model at once; more are told to come again."""
+    keep_alive_s: float = 10.0
+    """Of silence in a stream, until a comment is sent."""
+    drain_s: float = 30.0
+    """For running requests when the server ends."""
+    stored: int = 1024
+    """Responses that are kept to be continued, at most."""
+    log_format: Literal["text", "json"] = "text"

@@ -1,0 +1,21 @@
+"""Servers that the tests of one run share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from http_server import MOCK, Server, served
+
+
+@pytest.fixture(scope="session")
+def mock_server() -> Iterator[Server]:
+    """Serves the mock worker, which tells what it was asked, under any model's name."""
+    with served("--worker", MOCK) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tiny_server() -> Iterator[Server]:
+    """Serves the built-in model as `builtin:tiny`, with a real worker."""
+    with served("builtin:tiny") as server:
+        yield server
