@@ -126,8 +126,14 @@ class Admission:
         self._cached = cached
         self._lengths = lengths
 
-    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int) -> None:
-        """Sees to it that there is memory for one more request with so many choices.
+    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int, image_bytes: int = 0) -> None:
+        """Sees to it that there is memory for one more request.
+
+        Args:
+            prompt_tokens: Of its prompt.
+            max_tokens: What it allows each of its choices.
+            rows: Its choices.
+            image_bytes: What was made of its images, whether that is kept or not: it may be given up here.
 
         Raises:
             RequestError: out_of_memory, when there never is.
@@ -135,20 +141,20 @@ class Admission:
         """
         new = [prompt_tokens + (AHEAD if max_tokens is None else min(max_tokens, AHEAD))] * rows
         held = [length + AHEAD for length in self._lengths()]
-        if self._rows_bytes(new) > self._room.budget - self._room.taken:
-            raise self._never(new, "")
-        if not self._fit(held + new):
+        if self._rows_bytes(new) + image_bytes > self._room.budget - self._room.taken:
+            raise self._never(new, image_bytes, "")
+        if not self._fit(held + new, image_bytes):
             if held:
                 raise NoRoom
-            raise self._never(new, f", and {in_words(self._cached.bytes)} are pinned in the cache")
+            raise self._never(new, image_bytes, f", and {in_words(self._cached.bytes)} are pinned in the cache")
 
     def overrun(self) -> bool:
         """Whether the next step needs more memory than there is, so that a request has to end."""
         return not self._fit([length + 1 for length in self._lengths()])
 
-    def _fit(self, lengths: list[int]) -> bool:
-        """Whether there is memory for rows so long, if need be after something cached was given up."""
-        free = self._room.budget - self._room.taken - self._cached.bytes
+    def _fit(self, lengths: list[int], others: int = 0) -> bool:
+        """Whether there is memory for rows so long and other bytes, if need be after something cached was given up."""
+        free = self._room.budget - self._room.taken - self._cached.bytes - others
         if free >= 0 and (not lengths or len(lengths) * self._room.cost.bytes(max(lengths)) <= free):
             return True  # all padded to the longest, which is hardly ever too much
         excess = self._rows_bytes(lengths) - free
@@ -161,10 +167,11 @@ class Admission:
             batches.setdefault(home, []).append(lengths[row])
         return sum(len(batch) * self._room.cost.bytes(max(batch)) for batch in batches.values())
 
-    def _never(self, new: list[int], besides: str) -> RequestError:
+    def _never(self, new: list[int], image_bytes: int, besides: str) -> RequestError:
         room = self._room
         rows = f"{len(new)} answers" if len(new) > 1 else "an answer"
         need = f"{rows} of {new[0]} tokens, prompt included, needs {in_words(len(new) * room.cost.bytes(new[0]))}"
+        need += f", besides {in_words(image_bytes)} for its images" * (image_bytes > 0)
         return RequestError(
             "out_of_memory",
             f"{need}; the model takes {in_words(room.taken)} of the {in_words(room.budget)} that there are{besides}",

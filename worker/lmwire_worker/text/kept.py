@@ -1,10 +1,11 @@
 """What a lane keeps of its requests for those that come after, as each of them asks."""
 
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
+from msgspec.structs import replace
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
@@ -15,29 +16,43 @@ from .memory import in_words
 from .prefix_cache import Disk, Layout, PrefixCache, Read, Start, same_logits
 from .stream import Stream
 
+if TYPE_CHECKING:
+    from ..vision.shelf import Shelf
+
 LAST_BORDERS: Final = 3
 """Snapshots at the ends of a prompt's last messages, besides one at the end of its first. Each costs memory."""
 
 WORTH_WAITING: Final = 64
 """Tokens of a prompt: less is as soon processed again."""
 
+PICTURE_SHARE: Final = 0.25
+"""Of what is kept, for what was made of images, at most."""
+
 
 class Kept:
-    """The prefix cache of one model.
+    """The prefix cache of one model, and what was made of images for it.
 
     Args:
         network: The model.
         room: The memory that there is.
         ends: The model's end-of-turn tokens.
         disk: What is kept beyond the process; None for nothing.
+        shelf: What was made of images; None for a model that sees none.
     """
 
-    def __init__(self, network: nn.Module, room: Room, ends: set[int], disk: Disk | None = None) -> None:
+    def __init__(
+        self, network: nn.Module, room: Room, ends: set[int], disk: Disk | None = None, shelf: "Shelf | None" = None
+    ) -> None:
         self._network = network
         self._ends = ends
         self._layout = Layout(make_prompt_cache(network))
         self._room = room
-        self._cache = PrefixCache(self._layout, room.cache_bytes, disk=disk)
+        self._shelf = shelf
+        budget = room.cache_bytes
+        if shelf:
+            shelf.budget = min(shelf.budget, int(PICTURE_SHARE * budget))
+            budget -= shelf.budget
+        self._cache = PrefixCache(self._layout, budget, disk=disk)
 
     def check(self, stream: Stream) -> None:
         """Raises unsupported or out_of_memory when a request's prompt cannot be kept as it asks."""
@@ -50,7 +65,7 @@ class Kept:
         held = stream.named(stream.prompt)[: before_last + stream.only_prefills]
         places = {*self._message_ends(held), before_last, len(held)}
         need = self._room.cost.kept_bytes(*self._cache.to_pin(held, places))
-        pinned, budget = self._cache.pinned_bytes, self._room.cache_bytes
+        pinned, budget = self._cache.pinned_bytes, self._cache.budget
         if need + pinned > budget:
             there_is = f"of the {in_words(budget)} for what is cached, {in_words(pinned)} are pinned already"
             problem = f"cache: to pin {len(stream.prompt)} tokens takes {in_words(need)}, and {there_is}"
@@ -112,16 +127,22 @@ class Kept:
 
     @property
     def bytes(self) -> int:
-        """What it takes."""
-        return self._cache.bytes
+        """What it takes, with the pictures that requests hold."""
+        return sum(part.bytes for part in self._parts)
 
     def evict(self, bytes: int) -> int:
-        """Drops at least so many bytes, as far as they are not pinned, and returns how many."""
-        return self._cache.evict(bytes)
+        """Drops at least so many bytes, as far as they are not pinned or in use, and returns how many.
+
+        Of prompts and pictures, whatever was not used for the longest time goes first.
+        """
+        freed = 0
+        while freed < bytes and (stale := [part for part in self._parts if part.stale_since is not None]):
+            freed += min(stale, key=lambda part: part.stale_since or 0).evict(1)
+        return freed
 
     def clear(self) -> int:
         """Drops everything, and returns its bytes."""
-        return self._cache.clear()
+        return sum(part.clear() for part in self._parts)
 
     def close(self) -> None:
         """Ends what is written to disk. Nothing is kept any more."""
@@ -129,7 +150,21 @@ class Kept:
 
     def stats(self) -> CacheStats | None:
         """None when nothing ever is kept. May be called from any thread."""
-        return self._cache.stats() if self._layout.known else None
+        stats = self._cache.stats()
+        if self._shelf is None:
+            return stats if self._layout.known else None
+        pictures, taken = self._shelf.count()
+        return replace(
+            stats,
+            bytes=stats.bytes + taken,
+            budget_bytes=stats.budget_bytes + self._shelf.budget,
+            entries=stats.entries + pictures,
+            evictions=stats.evictions + self._shelf.evictions,
+        )
+
+    @property
+    def _parts(self) -> "list[PrefixCache | Shelf]":
+        return [self._cache, self._shelf] if self._shelf else [self._cache]
 
     def _may_use(self, stream: Stream) -> bool:
         return stream.request.cache != "off" and self._layout.known

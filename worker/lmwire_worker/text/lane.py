@@ -59,7 +59,7 @@ class TextLane:
         self._prompts_together = 1
         self._network = network
         self._intake = Intake(tokenizer, model, sight)
-        self._kept = Kept(network, room, self._intake.ends, disk)
+        self._kept = Kept(network, room, self._intake.ends, disk, sight.shelf if sight else None)
         self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
         self._pace = Pace()
@@ -75,6 +75,8 @@ class TextLane:
         self._sight = sight
         self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
         """The streams whose prompt has images that are yet to be processed, with that work."""
+        if sight:
+            sight.shelf.in_use = self._shown
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
         return self._sight.gather(request, ready) if self._sight else None
@@ -86,7 +88,8 @@ class TextLane:
         streams = self._intake.streams(key, request, seed, raw=raw, pictures=_pictures(gathered))
         first = streams[0]
         self._kept.check(first)
-        self._admission.check(len(first.prompt), request.max_tokens, request.n)
+        image_bytes = sum(picture.nbytes for picture in _shown(first))
+        self._admission.check(len(first.prompt), request.max_tokens, request.n, image_bytes)
         arrival = Arrival(Admitted(len(first.prompt)), streams, self._kept.read(first))
         if not self._arrivals.hold(key, arrival):
             self._begin(arrival)
@@ -120,7 +123,7 @@ class TextLane:
         return kept.stats() if kept is not None else None
 
     def clear_cache(self) -> int:
-        freed = self._kept.clear() + (self._sight.clear() if self._sight else 0)
+        freed = self._kept.clear()
         mx.clear_cache()
         return freed
 
@@ -293,6 +296,10 @@ class TextLane:
         """The tokens of each row, those included that are not processed yet."""
         return [stream.length for streams in self._requests.values() for stream in streams]
 
+    def _shown(self) -> "set[Picture]":
+        """What the requests held are shown."""
+        return {picture for streams in self._requests.values() for picture in _shown(streams[0])}
+
     def _end_overrun(self) -> list[Outcome]:
         """Ends requests until there is memory for the next token of the others."""
         outcomes: list[Outcome] = []
@@ -367,6 +374,10 @@ class TextLane:
 
 def _pictures(gathered: Any) -> "Sequence[Picture]":
     return gathered.results() if gathered is not None else ()
+
+
+def _shown(stream: Stream) -> "set[Picture]":
+    return {place.picture for place in stream.images.places} if stream.images else set()
 
 
 def _failure(key: int, error: Exception) -> Failed:

@@ -78,8 +78,10 @@ class Eyes:
             trial = Trial(network, self._processor, self._pictures)
             trial.check()
             self.batches = trial.batches()
+            self._pictures.token_bytes = trial.token_bytes
         except OtherSight as error:
             raise loading.refusal(self._folder, str(error)) from None
         except Exception as error:  # models raise whatever a wrong configuration leads to
             raise loading.refusal(self._folder, f"it fails on a first image: {sentence(error)}") from None
+        self._pictures.shelf.clear()
         return Sight(network, self._pictures, policy)

@@ -1,18 +1,16 @@
 """Images as a model takes them: the tokens that stand for one, and what its encoder is given."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .shelf import Shelf
+
 if TYPE_CHECKING:
     from ..media import Image
-
-KEPT_BYTES: Final = 256 * 2**20
-"""For pictures beyond those that requests hold."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,12 @@ class Picture:
         text: What stands for it in a prompt's text.
         tokens: Those of the text, from the first that stands for a part of the image to the last.
         inputs: What the processor made of the image, for the encoder.
+        token_bytes: What its features will take, for each token; 0 where that is not known yet.
     """
 
-    def __init__(self, digest: bytes, text: str, tokens: list[int], inputs: dict[str, Any]) -> None:
+    def __init__(
+        self, digest: bytes, text: str, tokens: list[int], inputs: dict[str, Any], token_bytes: int = 0
+    ) -> None:
         self.digest = digest
         self.text = text
         self.tokens = tokens
@@ -50,13 +51,15 @@ class Picture:
         """None once it is encoded."""
         self.features: Features | None = None
         """None until it is encoded."""
+        self.nbytes: int = max(sum(getattr(value, "nbytes", 0) for value in inputs.values()), token_bytes * len(tokens))
+        """What it takes, or will take when it is encoded, if that is more: so it never grows."""
+        self.used = 0.0
+        """When a request last asked for it, on the clock of whoever keeps it."""
 
-    @property
-    def nbytes(self) -> int:
-        """What it takes."""
-        if self.features is not None:
-            return self.features.nbytes
-        return sum(getattr(value, "nbytes", 0) for value in (self.inputs or {}).values())
+    def take(self, features: Features) -> None:
+        """It is encoded."""
+        self.features, self.inputs = features, None
+        self.nbytes = features.nbytes
 
 
 class UnknownProcessor(Exception):
@@ -84,17 +87,13 @@ class Pictures:
         self.image_token = image_token
         self.prepare = prepare
         self._processor = processor
+        self.shelf = Shelf()
+        """The latest."""
+        self.token_bytes = 0
+        """What the features of an image take, for each of its tokens; 0 until one was encoded."""
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, Picture] = OrderedDict()
         self.placeholder = self._find_placeholder(trial)
         """What stands for an image in a text that the processor has not seen."""
-
-    def recall(self, digest: bytes) -> Picture | None:
-        """The picture of an image that is kept."""
-        with self._lock:
-            if digest in self._kept:
-                self._kept.move_to_end(digest)
-            return self._kept.get(digest)
 
     def of(self, image: "Image") -> Picture:
         """An image's picture.
@@ -103,20 +102,9 @@ class Pictures:
             Exception: the processor's own, when it cannot take the image.
         """
         with self._lock:  # processors are written for one thread
-            picture = self._kept.pop(image.digest, None)
-            if picture is None:
-                picture = self._process(self.placeholder, image)
-            self._kept[image.digest] = picture
-            while sum(kept.nbytes for kept in self._kept.values()) > KEPT_BYTES:
-                self._kept.popitem(last=False)
+            picture = self.shelf.find(image.digest) or self._process(self.placeholder, image)
+            self.shelf.put(picture)
         return picture
-
-    def clear(self) -> int:
-        """Forgets all, and returns how many bytes that gave back."""
-        with self._lock:
-            freed = sum(picture.nbytes for picture in self._kept.values())
-            self._kept.clear()
-        return freed
 
     def _find_placeholder(self, trial: "Image") -> str:
         """Processors call it by different names, and some of the names mean something else in others."""
@@ -143,7 +131,7 @@ class Pictures:
         if self._tokenizer.encode(text, add_special_tokens=False) != tokens or self.image_token not in tokens:
             raise UnknownProcessor("what its processor writes for an image is no text")
         first, last = tokens.index(self.image_token), len(tokens) - tokens[::-1].index(self.image_token)
-        return Picture(image.digest, text, tokens[first:last], inputs)
+        return Picture(image.digest, text, tokens[first:last], inputs, self.token_bytes)
 
     @property
     def _tokenizer(self) -> Any:

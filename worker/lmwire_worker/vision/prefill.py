@@ -109,7 +109,7 @@ def encode(network: SeeingNetwork, picture: Picture) -> None:
     deepstack = values.get("deepstack_visual_embeds")
     features = Features(values["inputs_embeds"], list(deepstack) if deepstack is not None else [])
     mx.eval(features.embeds, features.deepstack)
-    picture.features, picture.inputs = features, None
+    picture.take(features)
 
 
 def positions(network: SeeingNetwork, layout: ImageLayout, tokens: mx.array) -> tuple[mx.array, RopeDelta]:

@@ -29,7 +29,9 @@ class Sight:
     def __init__(self, network: SeeingNetwork, pictures: Pictures, policy: Policy) -> None:
         self._network = network
         self._pictures = pictures
-        self._reader = Reader(policy, pictures.recall)
+        self._reader = Reader(policy, pictures.shelf.find)
+        self.shelf = pictures.shelf
+        """What is kept of images."""
 
     @property
     def placeholder(self) -> str:
@@ -72,14 +74,9 @@ class Sight:
         if self._network.counts_positions:
             cache[-1] = positions(self._network, layout, mx.array([tokens[: layout.end]]))[1]
 
-    def clear(self) -> int:
-        """Forgets what was made of images, and returns how many bytes that gave back."""
-        return self._pictures.clear()
-
     def close(self) -> None:
         """No request is held."""
         self._reader.close()
-        self._pictures.clear()
 
 
 class Looking:

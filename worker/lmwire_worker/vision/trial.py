@@ -57,6 +57,12 @@ class Trial:
                 place = "behind the prompt" if step == 0 else "behind its first token"
                 raise OtherSight(f"its logits {place} are not those that mlx-vlm computes")
 
+    @property
+    def token_bytes(self) -> int:
+        """What an image's features take, for each of its tokens. Known once they were encoded."""
+        pictures = [place.picture for place in self._layout.places]
+        return max(-(-picture.nbytes // len(picture.tokens)) for picture in pictures)
+
     def batches(self) -> bool:
         """Whether a row with images and one without get together what they get alone."""
         seen, text = self._prefilled(), make_prompt_cache(self._network)

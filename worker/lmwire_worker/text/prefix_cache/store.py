@@ -1,5 +1,6 @@
 """The cache itself: what it keeps, within its budget, and what it drops."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Collection
 from concurrent.futures import Future
@@ -46,13 +47,13 @@ class PrefixCache:
         self, layout: Layout, budget_bytes: int, check_every: int = CHECK_EVERY, *, disk: Disk | None = None
     ) -> None:
         self._layout = layout
-        self._budget = budget_bytes
+        self.budget = budget_bytes
         self._check_every = check_every
         self._disk = disk
         self._root = Node(None, [], [])
-        self._recent: OrderedDict[Node, None] = OrderedDict()
-        """What may be dropped, the least recently used first: with snapshots the nodes that have one. Without, all
-        nodes, and a node always comes before those above it, which are of no less use."""
+        self._recent: OrderedDict[Node, float] = OrderedDict()
+        """What may be dropped, and when it was last used, the least recently first: with snapshots the nodes that have
+        one. Without, all nodes, and a node always comes before those above it, which are of no less use."""
         self.bytes = 0
         self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
@@ -99,7 +100,7 @@ class PrefixCache:
         match = self._root.match(tokens)
         node = match.node
         slices = source.slices(match.length, len(tokens))
-        if bytes_of(slices) > self._budget:
+        if bytes_of(slices) > self.budget:
             return  # all others would be dropped for it first
         if not match.whole and (match.length < len(tokens) or self._layout.whole or pin):
             node = self._split(node, match.inside)
@@ -114,7 +115,7 @@ class PrefixCache:
             node.snapshot_bytes = sum(array.nbytes for array in arrays_of(node.snapshot))
             self.bytes += node.snapshot_bytes
         self._touch(node)
-        self._evict_to(self._budget)
+        self._evict_to(self.budget)
         if node.pinned or node in self._recent:
             mx.async_eval(node.slices, arrays_of(node.snapshot or ()))
             if self._disk:
@@ -148,6 +149,11 @@ class PrefixCache:
         if self._disk:
             self._disk.forget(tokens[0])
 
+    @property
+    def stale_since(self) -> float | None:
+        """When what would be dropped next was last used; None when there is nothing to drop."""
+        return next((used for node, used in self._recent.items() if self._droppable(node)), None)
+
     def evict(self, bytes: int) -> int:
         """Drops at least so many bytes, as far as they are not pinned, and returns how many."""
         before = self.bytes
@@ -172,7 +178,7 @@ class PrefixCache:
         """May be called from any thread."""
         return CacheStats(
             bytes=self.bytes,
-            budget_bytes=self._budget,
+            budget_bytes=self.budget,
             entries=self._entries,
             hits=self._hits,
             misses=self._misses,
@@ -194,7 +200,7 @@ class PrefixCache:
         """Makes it the most recently used."""
         for step in (node,) if self._layout.whole else node.path():
             if not step.pinned:
-                self._recent[step] = None
+                self._recent[step] = time.monotonic()
                 self._recent.move_to_end(step)
 
     def _pin(self, node: Node) -> None:
