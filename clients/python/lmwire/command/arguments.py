@@ -223,7 +223,16 @@ def _add_bench(subcommands: Any) -> None:
             how much sooner the first token of a second question about an image comes. The model is one that sees."""),
         epilog="example:\n  lmwire bench vision --model ./my-model",
     )
-    for benchmark in (pipe, generation, mixed, cache, draft, vision):
+    http = benchmarks.add_parser(
+        "http",
+        help="what the HTTP server costs, against the pipe and against other servers",
+        description=dedent("""\
+            Measure 1, 8 and 32 streams of `lmwire serve` against the same worker's at its pipe, and against
+            mlx_lm.server and mlx_vlm.server: tokens a second, and how soon the first one comes. All of them serve the
+            same model, and are asked in turns."""),
+        epilog="example:\n  lmwire bench http --model ./my-model",
+    )
+    for benchmark in (pipe, generation, mixed, cache, draft, vision, http):
         benchmark.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model's folder")
         benchmark.add_argument(
             "--tokens", type=_positive, default=256, metavar="N", help="tokens of each stream (default: 256)"

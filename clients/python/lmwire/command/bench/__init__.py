@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
-from . import cache, draft, generation, mixed, pipe, vision
+from . import cache, draft, generation, http, mixed, pipe, vision
 from .figures import as_json, machine, table
 
 _BENCHMARKS = {
@@ -15,6 +15,7 @@ _BENCHMARKS = {
     "cache": cache.measure,
     "draft": draft.measure,
     "vision": vision.measure,
+    "http": http.measure,
 }
 
 

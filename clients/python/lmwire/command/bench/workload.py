@@ -87,6 +87,16 @@ def seen(number: int, tokens: int, question: str = QUESTION) -> Chat:
     return Chat(messages=[message], max_tokens=tokens, ignore_eos=True)
 
 
+def prose(name: str) -> str:
+    """A prompt of some three hundred tokens, which begins like no other."""
+    return f"{name} is the number of this question. " + "Tell me how a program talks to another one. " * 28
+
+
+def asked(prompt: str, tokens: int) -> Chat:
+    """The prompt as a greedy request."""
+    return Chat(messages=[Message(role="user", content=prompt)], max_tokens=tokens)
+
+
 def _endless(variant: int) -> JsonSchemaFormat:
     properties = {
         f"name_{variant}": {"type": "string", "maxLength": 16},

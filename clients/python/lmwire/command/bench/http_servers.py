@@ -1,0 +1,130 @@
+"""The HTTP servers that are compared, each in a process of its own, and one client for all of them.
+
+The client looks for the few bytes that it needs: what it costs is taken from all servers alike, and should be little.
+"""
+
+import asyncio
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from ..failures import Failure
+
+PEERS: Final = {
+    "mlx_lm.server": ["-m", "mlx_lm", "server"],
+    "mlx_vlm.server": ["-m", "mlx_vlm.server"],
+}
+"""What Python is given to run them."""
+_START_S: Final = 120.0
+_CONTENT: Final = re.compile(rb'"content": ?"[^"]')
+_MADE: Final = re.compile(rb'"completion_tokens": ?(\d+)')
+_DONE: Final = b"data: [DONE]"
+_TAIL: Final = 2048
+"""Bytes: longer than what a stream ends with, its usage and `_DONE`."""
+
+
+class Run(NamedTuple):
+    """What came of some streams at once."""
+
+    seconds: float
+    """From the write of the first request to the end of the last answer."""
+    first_token_s: list[float]
+    """Of each, from the write of its request."""
+
+
+class Server:
+    """A server that runs. Leaving it ends it."""
+
+    def __init__(self, command: Sequence[str], model: Path, port: int) -> None:
+        self._command, self._model, self._port = command, str(model), port
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self) -> Self:
+        """Waits until it has answered once, so that the model is loaded."""
+        until = monotonic() + _START_S
+        while True:
+            try:
+                self.answer(["Hello"], 2)
+                return self
+            except OSError as error:
+                if self._process.poll() is not None or monotonic() > until:
+                    self._process.kill()
+                    raise Failure(f"the server did not start: {' '.join(self._command)}") from error
+                sleep(0.2)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def answer(self, prompts: Sequence[str], tokens: int) -> Run:
+        """Asks all at once, greedily, and reads the streams to their ends."""
+        requests = [self._request(prompt, tokens) for prompt in prompts]
+        started = perf_counter()
+        first_token_s = asyncio.run(self._read_all(requests, tokens))
+        return Run(perf_counter() - started, first_token_s)
+
+    def _request(self, prompt: str, tokens: int) -> bytes:
+        body = json.dumps(
+            {
+                "model": self._model,
+                "messages": [{"role": "user", "content": prompt}],
+                "max_tokens": tokens,
+                "temperature": 0,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        ).encode()
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
+        )
+        return head.encode() + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    async def _read_all(self, requests: Sequence[bytes], tokens: int) -> list[float]:
+        return await asyncio.gather(*(self._read(request, tokens) for request in requests))
+
+    async def _read(self, request: bytes, tokens: int) -> float:
+        """Reads one stream to its end, and returns the seconds to its first token."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        started, first = perf_counter(), 0.0
+        writer.write(request)
+        tail = b""
+        while data := await reader.read(1 << 16):
+            tail = tail[-_TAIL:] + data
+            if not first and _CONTENT.search(tail):
+                first = perf_counter() - started
+            if _DONE in tail:
+                break
+        writer.close()
+        made = _MADE.search(tail)
+        if made is None or int(made[1]) != tokens:
+            raise Failure(f"a server did not make {tokens} tokens: {tail.decode(errors='replace')[-300:]}")
+        return first
+
+
+def lmwire_server(model: Path) -> Server:
+    """The one that `lmwire serve` starts, as this very command."""
+    return Server([sys.argv[0], "serve", str(model), "--port", str(port := _free_port())], model, port)
+
+
+def peer_server(name: str, model: Path) -> Server:
+    """One of `PEERS`."""
+    command = [sys.executable, *PEERS[name], "--model", str(model), "--host", "127.0.0.1"]
+    return Server([*command, "--port", str(port := _free_port())], model, port)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
