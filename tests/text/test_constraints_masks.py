@@ -52,6 +52,7 @@ def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
     (letter,) = tokens(speaker, "a")
     assert np.flatnonzero(np.isfinite(after[1])).tolist() == [letter]
     assert after[1, letter] == before[1, letter]
+    assert (np.array(logits) == before).all(), "log-probabilities are of what came in"
 
 
 def test_a_row_says_together_with_others_what_it_says_alone(speaker: Speaker) -> None:

@@ -49,8 +49,9 @@ class Masks:
         if len(bound) == self._rows:
             return _apply(bits, logits)
         rows = mx.array([row for row, _ in bound])
-        logits[rows] = _apply(bits, logits[rows])
-        return logits
+        masked = mx.array(logits)  # the caller's may be the model's own, which log-probabilities are of
+        masked[rows] = _apply(bits, logits[rows])
+        return masked
 
 
 @cache
