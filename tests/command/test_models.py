@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import random_model
+from lmwire import local_models
 from lmwire_command import lmwire
 
 
@@ -58,7 +59,7 @@ def listed(cache: Path, *options: str) -> dict[str, dict[str, Any]]:
 
 def test_it_lists_what_can_run_and_nothing_else(cache: Path) -> None:
     able = {"made-up/Good", "made-up/Quantised", "made-up/Renamed", "made-up/Speech", "made-up/Vectors"}
-    assert set(listed(cache)) == able
+    assert set(listed(cache)) == {"builtin:tiny", *able}
 
 
 def test_a_model_is_described_from_its_files(cache: Path) -> None:
@@ -92,6 +93,26 @@ def test_for_people_it_is_a_table(cache: Path) -> None:
 
 def test_an_empty_cache_is_no_error(tmp_path: Path) -> None:
     shown = lmwire("models", HF_HUB_CACHE=str(tmp_path / "nothing"))
-    assert (shown.returncode, shown.stdout) == (0, "")
+    assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 2)
     assert "lmwire chat owner/name" in shown.stderr
-    assert lmwire("models", "--json", HF_HUB_CACHE=str(tmp_path)).stdout == "[]\n"
+    assert list(listed(tmp_path)) == ["builtin:tiny"]
+
+
+def test_a_program_gets_the_same_with_the_aliases_and_with_what_cannot_run(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(cache, tmp_path / "hub", symlinks=True)
+    add(tmp_path / "hub", "mlx-community/Qwen3-0.6B-4bit", random_model.write_model(tmp_path / "model"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    models = {model.id: model for model in local_models()}
+    assert models["mlx-community/Qwen3-0.6B-4bit"].aliases == ["qwen3-0.6b"]
+    assert (models["made-up/Good"].problem, models["made-up/Good"].context_len) == (None, 4096)
+    assert "no config.json" in (models["made-up/NoConfig"].problem or "")
+
+
+def test_folders_are_described_in_place_of_the_cache(cache: Path, tmp_path: Path) -> None:
+    good = next(cache.glob("models--made-up--Good/snapshots/*"))
+    found, none = local_models(str(good), str(tmp_path))
+    assert (found.id, found.path, found.context_len) == (str(good), str(good.resolve()), 4096)
+    assert found.size_bytes == sum(file.stat().st_size for file in good.iterdir())
+    assert "no config.json" in (none.problem or "")

@@ -1,4 +1,4 @@
-"""`python -m lmwire_worker.models [--all] [--json]`: the models in the local hub cache.
+"""`python -m lmwire_worker.models [--all] [--json] [FOLDER…]`: the models on this machine, or those in the folders.
 
 Nothing is loaded, and no model library is imported: a snapshot's files say whether it can run.
 """
@@ -19,14 +19,19 @@ from huggingface_hub import CachedRepoInfo, CacheNotFound, scan_cache_dir
 from lmwire_protocol import RequestError
 
 from .kinds import kind_of
+from .text.aliases import ALIASES
+from .text.resolve import BUILTIN, BUILTIN_PREFIX
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model in the cache. What its files do not tell is None."""
+    """A model on this machine. What its files do not tell is None."""
 
     id: str
     path: str
+    """Its folder."""
+    aliases: list[str]
+    """Other names that `load` knows it by."""
     size_bytes: int
     model_type: str | None
     bits: int | None
@@ -37,24 +42,42 @@ class Found:
 
 
 def find() -> Iterator[Found]:
-    """The models in the hub cache, by name."""
+    """The models in the hub cache, by name, behind those that are built in."""
+    for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
+        yield _describe(BUILTIN_PREFIX + folder.name, folder, _size_of(folder))
     try:
         repositories = scan_cache_dir().repos
     except CacheNotFound:
         return
     for repository in sorted(repositories, key=lambda repository: repository.repo_id.lower()):
         if repository.repo_type == "model" and repository.revisions:
-            yield _describe(repository)
+            yield _describe_cached(repository)
 
 
-def _describe(repository: CachedRepoInfo) -> Found:
+def find_in(folders: Sequence[str]) -> Iterator[Found]:
+    """The models in some folders, each called as its folder is."""
+    for folder in folders:
+        path = Path(folder).expanduser().resolve()
+        yield _describe(folder, path, _size_of(path))
+
+
+def _describe_cached(repository: CachedRepoInfo) -> Found:
     snapshot = max(repository.revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
-    config, problem = _check(snapshot.snapshot_path)
+    return _describe(repository.repo_id, snapshot.snapshot_path, snapshot.size_on_disk)
+
+
+def _size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*") if file.is_file())
+
+
+def _describe(id: str, folder: Path, size: int) -> Found:
+    config, problem = _check(folder)
     language = config.get("text_config") or config  # where models that also see or hear keep that part
     return Found(
-        id=repository.repo_id,
-        path=str(snapshot.snapshot_path),
-        size_bytes=snapshot.size_on_disk,
+        id=id,
+        path=str(folder),
+        aliases=[alias for alias, hub_id in ALIASES.items() if hub_id.lower() == id.lower()],
+        size_bytes=size,
         model_type=config.get("model_type"),
         bits=(config.get("quantization") or {}).get("bits"),
         context_len=language.get("max_position_embeddings"),
@@ -124,14 +147,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lmwire_worker.models")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("folders", nargs="*", metavar="FOLDER")
     options = parser.parse_args()
-    found = list(find())
+    found = list(find_in(options.folders) if options.folders else find())
     shown = [model for model in found if options.all or model.problem is None]
     if options.json:
         print(json.dumps([asdict(model) for model in shown], indent=2))
     elif shown:
         print(_table(shown))
-    else:
+    if not options.folders and all(model.id.startswith(BUILTIN_PREFIX) for model in shown):
         print("No model in the hub cache can run. `lmwire chat owner/name` fetches one.", file=sys.stderr)
     if hidden := len(found) - len(shown):
         print(f"{hidden} more cannot run; --all says why.", file=sys.stderr)

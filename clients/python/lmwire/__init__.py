@@ -13,7 +13,7 @@ A piece's `text` is the answer's, its `reasoning` the thought's before it. `stre
 `tool_calls`, `logprobs` and `message`, which continues the conversation; `answers()` are all that `n` asked for.
 `embed(["a", "b"])` makes a vector of each text, and `transcribe("a.mp3")` brings what is said, segment by segment.
 `image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` is the same for asyncio. `Supervisor` and
-`AsyncSupervisor` start a worker again when it has died.
+`AsyncSupervisor` start a worker again when it has died. `local_models()` are those that need no download.
 Importing the package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
 """
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
+    from .listing import LocalModel, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
@@ -66,6 +67,7 @@ __all__ = [
     "Embeddings",
     "LmwireError",
     "LoadOptions",
+    "LocalModel",
     "MessageDict",
     "NotServed",
     "Options",
@@ -89,6 +91,7 @@ __all__ = [
     "WorkerLost",
     "WorkerUnavailable",
     "image_part",
+    "local_models",
     "media",
     "sound_part",
 ]
@@ -107,6 +110,7 @@ _HOMES = {
     "Embeddings": "base",
     "LmwireError": "errors",
     "LoadOptions": "options",
+    "LocalModel": "listing",
     "MessageDict": "options",
     "NotServed": "errors",
     "Options": "options",
@@ -130,6 +134,7 @@ _HOMES = {
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
     "image_part": "attachments",
+    "local_models": "listing",
     "media": "attachments",
     "sound_part": "attachments",
 }
