@@ -1,6 +1,6 @@
 """What goes wrong, as an HTTP client is told of it. How it is written is the dialects' matter."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,6 +21,7 @@ _STATUS: Final = {
 }
 """By the worker's code. Of the others the server is to blame: 500."""
 _RETRY_S: Final = 1.0
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 Rename = Callable[[str], str | None]
 """Makes the path of a field on the wire, as `messages[0].content`, the one that the client wrote, if it wrote one."""
@@ -35,13 +36,22 @@ class ApiError(Exception):
         code: A word for programs.
         param: The path of the field that is wrong.
         retry_after: Seconds after which the same request may succeed.
+        headers: Further ones of the response.
     """
 
     def __init__(
-        self, status: int, message: str, *, code: str, param: str | None = None, retry_after: float | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.code, self.param, self.retry_after = status, message, code, param, retry_after
+        self.status, self.message, self.code, self.param = status, message, code, param
+        self.retry_after, self.headers = retry_after, headers
 
 
 def invalid(message: str, param: str | None) -> ApiError:
@@ -58,6 +68,19 @@ def told(rename: Rename) -> Iterator[None]:
         raise api_error(error, rename) from error
 
 
+@contextmanager
+def written(rename: Rename) -> Iterator[None]:
+    """Raises as ApiError what is wrong with a command's fields together, which its Struct says as `field: problem`."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise invalid(f"the body has text that is not valid Unicode: {error}", None) from error
+    except ValueError as error:
+        field, _, problem = str(error).partition(": ")
+        param = rename(field)
+        raise invalid(f"{param or field}: {problem}", param) from error
+
+
 def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiError:
     """What a failure of a worker, or of what leads to it, is over HTTP."""
     match error:
@@ -65,7 +88,8 @@ def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiEr
             retry_after = _RETRY_S if error.retryable else None
             param = rename(error.field) if error.field else None
             status = _STATUS.get(error.code, 500)
-            return ApiError(status, error.event.error, code=error.code, param=param, retry_after=retry_after)
+            message = error.event.error.replace(error.field, param) if error.field and param else error.event.error
+            return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)
         case NotServed():
             return ApiError(400, str(error), code=error.code)
         case RequestTimeout():

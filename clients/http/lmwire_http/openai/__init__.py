@@ -4,5 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..endpoint import Endpoint
+from .chat import CHAT
 
-ENDPOINTS: Final[Sequence[Endpoint]] = ()
+ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT,)

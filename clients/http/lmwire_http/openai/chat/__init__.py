@@ -1,0 +1,78 @@
+"""POST /v1/chat/completions."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from time import time
+from typing import Final, TypeAlias
+
+from lmwire import Piece
+
+from ...call import Call
+from ...endpoint import Endpoint
+from ...generation import Generation, generation
+from ...replies import EventStream, Json, Reply
+from ..frames import new_id
+from ..generating import wants_usage
+from ..logprobs import Logprobs, logprobs_of
+from ..messages import wire_messages
+from .asking import chat_options, renamed
+from .body import ChatBody
+from .chunks import ChatChunks, Chunk
+from .reply import ChatCompletion, chat_completion
+
+Answering: TypeAlias = Callable[[], AbstractAsyncContextManager[Generation]]
+"""Starts the generation."""
+
+
+async def _serve(call: Call, body: ChatBody) -> Reply:
+    messages, options = wire_messages(body.messages), chat_options(body)
+    answering = partial(
+        generation,
+        call,
+        body.model,
+        lambda worker: worker.chat(messages, **options),
+        prompt=[*options.get("tools", ()), *messages],
+        rename=partial(renamed, body),
+    )
+    if body.stream:
+        return EventStream(_frames(body, answering))
+    return Json(await _whole(body, answering))
+
+
+async def _whole(body: ChatBody, answering: Answering) -> ChatCompletion:
+    created = int(time())
+    async with answering() as answer:
+        logprobs = await _logprobs(answer, body.n or 1) if body.logprobs else None
+        answers = await answer.answers()
+        return chat_completion(new_id("chatcmpl"), created, body.model, answers, logprobs, answer.result.usage)
+
+
+async def _logprobs(answer: Generation, choices: int) -> list[Logprobs]:
+    """Those of each choice's content, without those of its thoughts."""
+    all = [logprobs_of(()) for _ in range(choices)]
+    async for batch in answer:
+        for piece in batch:
+            if isinstance(piece, Piece) and piece.logprobs and piece.channel == "content":
+                all[piece.choice].content += logprobs_of(piece.logprobs).content
+    return all
+
+
+async def _frames(body: ChatBody, answering: Answering) -> AsyncIterator[bytes]:
+    chunks = ChatChunks(new_id("chatcmpl"), int(time()), body.model, usage=wants_usage(body))
+    async with answering() as answer:
+        async for batch in answer:
+            if frames := chunks.pieces(batch):
+                yield frames
+        yield chunks.end(answer.result)
+
+
+CHAT: Final = Endpoint(
+    method="POST",
+    path="/v1/chat/completions",
+    summary="Answer a conversation.",
+    serve=_serve,
+    body=ChatBody,
+    reply=ChatCompletion,
+    events=Chunk,
+)

@@ -1,0 +1,61 @@
+"""Log-probabilities in chat completions' shape."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from lmwire_protocol import events
+
+IMPOSSIBLE = -9999.0
+"""OpenAI's figure for a probability of 0, whose logarithm JSON has no number for."""
+
+
+class TopLogprob(Struct, kw_only=True):
+    """A token that was probable in a place."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprob(Struct, kw_only=True):
+    """A token of the answer."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+    """Of UTF-8: joined with those of its neighbours they are text, which its own need not be."""
+    top_logprobs: list[TopLogprob]
+
+
+class Logprobs(Struct, kw_only=True):
+    """The tokens of an answer."""
+
+    content: list[TokenLogprob]
+    refusal: None = None
+
+
+def logprobs_of(tokens: Iterable[events.Logprob]) -> Logprobs:
+    """Those of the wire."""
+    return Logprobs(content=[_token(each) for each in tokens])
+
+
+def log_probability(token: events.Logprob | events.TopLogprob) -> float:
+    """As a number, whatever it is."""
+    return IMPOSSIBLE if token.logprob is None else token.logprob
+
+
+def token_bytes(token: events.Logprob | events.TopLogprob) -> list[int]:
+    """Of the token's own text."""
+    return list(token.token.encode()) if token.bytes is None else list(token.bytes)
+
+
+def _token(token: events.Logprob) -> TokenLogprob:
+    return TokenLogprob(
+        token=token.token,
+        logprob=log_probability(token),
+        bytes=token_bytes(token),
+        top_logprobs=[
+            TopLogprob(token=each.token, logprob=log_probability(each), bytes=token_bytes(each)) for each in token.top
+        ],
+    )

@@ -1,0 +1,159 @@
+"""The messages of a chat completion, and what they are on the wire. Each becomes one, so that places stay the same."""
+
+import re
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from lmwire import MessageDict
+
+from ..failures import invalid
+from .content import Content, wire_content
+from .refusing import refuse
+
+
+class CalledFunction(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What was called."""
+
+    name: str
+    arguments: str
+    """A JSON object's text."""
+
+
+class EarlierCall(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A call that the model made earlier in the conversation."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+    index: int | None = None
+    """Harmless: what a client keeps that put the call together of a stream's deltas."""
+
+
+class _Message(Struct, tag_field="role", kw_only=True, forbid_unknown_fields=True):
+    name: str | None = None
+    """Harmless: templates have no place for who speaks besides the role."""
+
+
+class SystemMessage(_Message, tag="system"):
+    """What the model is to keep to."""
+
+    content: Content
+
+
+class DeveloperMessage(_Message, tag="developer"):
+    """The same by its newer name."""
+
+    content: Content
+
+
+class UserMessage(_Message, tag="user"):
+    """What the model is asked."""
+
+    content: Content
+
+
+class AssistantMessage(_Message, tag="assistant"):
+    """What the model answered."""
+
+    content: Content | None = None
+    """May be missing where there are calls, or a refusal."""
+    tool_calls: list[EarlierCall] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    """Another name of `reasoning_content`: one of them at most."""
+    refusal: str | None = None
+    """What it said instead of a content."""
+    annotations: list[Any] | None = None
+    """Harmless: where a text that was searched for came from."""
+    audio: Any = None
+    """Refused."""
+    function_call: Any = None
+    """Refused."""
+
+
+class ToolMessage(_Message, tag="tool"):
+    """What a call came to."""
+
+    content: Content
+    tool_call_id: str
+
+
+class FunctionMessage(_Message, tag="function"):
+    """What a call came to, in a shape of before there were tools; refused."""
+
+    content: Any = None
+
+
+Message: TypeAlias = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
+
+
+_REFUSED: Final = {
+    "audio": "earlier answers in sound are not kept here; send their text as content",
+    "function_call": "is of before there were tools; send tool_calls",
+}
+_MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
+_THOUGHT: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
+_CALLED: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.(name|arguments)")
+
+
+def wire_messages(messages: list[Message]) -> list[MessageDict]:
+    """The messages as the client library takes them.
+
+    Raises:
+        ApiError: one of them cannot be sent.
+    """
+    return [_wire_message(message, f"messages[{place}]") for place, message in enumerate(messages)]
+
+
+def _wire_message(message: Message, path: str) -> MessageDict:
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": wire_content(message.content, path)}
+        case DeveloperMessage():
+            return {"role": "developer", "content": wire_content(message.content, path)}
+        case UserMessage():
+            return {"role": "user", "content": wire_content(message.content, path)}
+        case AssistantMessage():
+            return _assistant(message, path)
+        case ToolMessage():
+            return _tool_result(message, path)
+        case FunctionMessage():
+            field = f"{path}.role"
+            raise invalid(f"{field}: `function` is not served; send role `tool` with a tool_call_id", field)
+
+
+def _assistant(message: AssistantMessage, path: str) -> MessageDict:
+    refuse(message, _REFUSED, path)
+    if message.reasoning is not None and message.reasoning_content is not None:
+        raise invalid(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
+    wire: MessageDict = {"role": "assistant"}
+    content = message.refusal if message.content is None else message.content
+    if content is not None:
+        wire["content"] = wire_content(content, path)
+    if thought := message.reasoning_content or message.reasoning:
+        wire["reasoning"] = thought
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
+            for call in message.tool_calls
+        ]
+    return wire
+
+
+def _tool_result(message: ToolMessage, path: str) -> MessageDict:
+    wire: MessageDict = {
+        "role": "tool",
+        "tool_call_id": message.tool_call_id,
+        "content": wire_content(message.content, path),
+    }
+    if message.name:
+        wire["name"] = message.name
+    return wire
+
+
+def renamed(field: str) -> str:
+    """The client's name of a field within `messages` on the wire."""
+    field = _MEDIA.sub(r"\1", field)
+    field = _THOUGHT.sub(r"\1.reasoning_content", field)
+    return _CALLED.sub(r"\1.function.\2", field)
