@@ -4,5 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..endpoint import Endpoint
+from .count_tokens import COUNT_TOKENS
+from .messages import MESSAGES
 
-ENDPOINTS: Final[Sequence[Endpoint]] = ()
+ENDPOINTS: Final[Sequence[Endpoint]] = (MESSAGES, COUNT_TOKENS)

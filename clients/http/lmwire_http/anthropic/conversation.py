@@ -1,0 +1,178 @@
+"""Anthropic's messages as the worker takes them: what calls came to are messages of their own."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from lmwire import MessageDict
+from lmwire.options import MediaPartDict, TextPartDict
+
+from ..failures import invalid
+from .blocks import (
+    AssistantMessage,
+    Base64Source,
+    ContentSource,
+    Document,
+    Image,
+    Message,
+    SearchResult,
+    Shown,
+    SystemMessage,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    UserMessage,
+)
+from .body import Prompt
+from .naming import Origin, client_field
+
+PartDict: TypeAlias = TextPartDict | MediaPartDict
+
+
+class Conversation:
+    """What the model reads.
+
+    Args:
+        body: The request.
+
+    Raises:
+        ApiError: its last message cannot be how an answer begins.
+    """
+
+    def __init__(self, body: Prompt) -> None:
+        self.messages: list[MessageDict] = []
+        self._origins: list[Origin] = []
+        self.prefix = ""
+        """How the answer begins."""
+        self._last = len(body.messages) - 1
+        if body.system:
+            self._add({"role": "system", "content": _joined(body.system)}, "system")
+        for number, message in enumerate(body.messages):
+            path = f"messages[{number}]"
+            if isinstance(message, AssistantMessage) and number == self._last:
+                self.prefix = _prefix(message, path)
+            else:
+                self._add_message(message, path)
+
+    def rename(self, field: str) -> str:
+        """What the client calls a field of the worker's request."""
+        return client_field(field, self._origins, self._last)
+
+    def _add(self, message: MessageDict, path: str, parts: Sequence[str] = (), calls: Sequence[str] = ()) -> None:
+        self.messages.append(message)
+        self._origins.append(Origin(path, parts, calls))
+
+    def _add_message(self, message: Message, path: str) -> None:
+        match message:
+            case UserMessage():
+                self._add_user(message, path)
+            case AssistantMessage():
+                self._add_assistant(message, path)
+            case SystemMessage():
+                self._add({"role": "system", "content": _joined(message.content)}, path)
+
+    def _add_user(self, message: UserMessage, path: str) -> None:
+        """What is said, and between it the results, each at its place."""
+        if isinstance(message.content, str):
+            self._add({"role": "user", "content": message.content}, path)
+            return
+        said: list[tuple[PartDict, str]] = []
+        for place, block in _places(message.content, path):
+            if isinstance(block, ToolResult):
+                self._add_said(said, path)
+                said = []
+                self._add_result(block, place)
+            else:
+                said += _parts(block, place)
+        self._add_said(said, path)
+
+    def _add_said(self, said: Sequence[tuple[PartDict, str]], path: str) -> None:
+        if said:
+            content = [part for part, _ in said]
+            self._add({"role": "user", "content": content}, path, [place for _, place in said])
+
+    def _add_result(self, block: ToolResult, path: str) -> None:
+        shown = _result(block, path)
+        if block.is_error:
+            shown.insert(0, ({"type": "text", "text": "Error: "}, path))
+        message: MessageDict = {
+            "role": "tool",
+            "tool_call_id": block.tool_use_id,
+            "content": [part for part, _ in shown],
+        }
+        self._add(message, path, [place for _, place in shown])
+
+    def _add_assistant(self, message: AssistantMessage, path: str) -> None:
+        content = message.content
+        blocks = [Text(text=content)] if isinstance(content, str) else content
+        called = [(place, block) for place, block in _places(blocks, path) if isinstance(block, ToolUse)]
+        answer: MessageDict = {
+            "role": "assistant",
+            "content": "".join(block.text for block in blocks if isinstance(block, Text)),
+        }
+        if reasoning := "".join(block.thinking for block in blocks if isinstance(block, Thinking)):
+            answer["reasoning"] = reasoning
+        if called:
+            answer["tool_calls"] = [
+                {"id": block.id, "name": block.name, "arguments": block.input} for _, block in called
+            ]
+        self._add(answer, path, calls=[place for place, _ in called])
+
+
+def _prefix(message: AssistantMessage, path: str) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    for place, block in _places(message.content, path):
+        if not isinstance(block, Text):
+            raise invalid(f"{place}: the last message is how the answer begins, and that is text alone", place)
+    return "".join(block.text for block in message.content if isinstance(block, Text))
+
+
+def _result(block: ToolResult, path: str) -> list[tuple[PartDict, str]]:
+    if block.content is None or isinstance(block.content, str):
+        return [({"type": "text", "text": block.content or ""}, path)]
+    return [part for place, shown in _places(block.content, path) for part in _parts(shown, place)]
+
+
+def _parts(block: Shown, path: str) -> list[tuple[PartDict, str]]:
+    """What the model reads and sees of a block, and where each part is from."""
+    match block:
+        case Text():
+            return [({"type": "text", "text": block.text}, path)]
+        case Image():
+            return [(_image(block), path)]
+        case SearchResult():
+            text = "\n".join([block.title, block.source, *(each.text for each in block.content)])
+            return [({"type": "text", "text": f"{text}\n"}, path)]
+        case Document():
+            head = "".join(f"{line}\n" for line in (block.title, block.context) if line)
+            return [
+                ({"type": "text", "text": head}, path),
+                *_document(block, path),
+                ({"type": "text", "text": "\n"}, path),
+            ]
+
+
+def _document(block: Document, path: str) -> list[tuple[PartDict, str]]:
+    if not isinstance(block.source, ContentSource):
+        return [({"type": "text", "text": block.source.data}, path)]
+    if isinstance(block.source.content, str):
+        return [({"type": "text", "text": block.source.content}, path)]
+    places = _places(block.source.content, f"{path}.source")
+    return [part for place, each in places for part in _parts(each, place)]
+
+
+def _image(block: Image) -> MediaPartDict:
+    source = block.source
+    return {
+        "type": "image",
+        "media": {"data": source.data} if isinstance(source, Base64Source) else {"url": source.url},
+    }
+
+
+def _joined(content: str | list[Text]) -> str:
+    return content if isinstance(content, str) else "".join(block.text for block in content)
+
+
+def _places(blocks: Sequence[Any], path: str) -> Iterator[tuple[str, Any]]:
+    return ((f"{path}.content[{number}]", block) for number, block in enumerate(blocks))

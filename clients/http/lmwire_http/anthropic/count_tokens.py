@@ -1,0 +1,42 @@
+"""POST /v1/messages/count_tokens: what a conversation comes to in tokens, without an answer."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ..call import Call
+from ..dialects import ANTHROPIC
+from ..endpoint import Endpoint
+from ..failures import told
+from ..replies import Json
+from .body import Prompt
+from .conversation import Conversation
+from .options import prompt_options
+
+
+class TokenCount(Struct):
+    """How long a prompt is."""
+
+    input_tokens: int
+
+
+async def count_tokens(call: Call, body: Prompt) -> Json:
+    """Serves /v1/messages/count_tokens."""
+    conversation, options = Conversation(body), prompt_options(body)
+    call.model = body.model
+    prompt = [options.get("tools"), *conversation.messages]
+    with told(conversation.rename):
+        async with call.service.pool.lease(body.model, prompt=prompt) as lease:
+            count = await lease.worker.count_tokens(conversation.messages, prefix=conversation.prefix, **options)
+    return Json(TokenCount(count))
+
+
+COUNT_TOKENS: Final = Endpoint(
+    method="POST",
+    path="/v1/messages/count_tokens",
+    summary="Count the tokens of a conversation",
+    serve=count_tokens,
+    dialect=ANTHROPIC,
+    body=Prompt,
+    reply=TokenCount,
+)

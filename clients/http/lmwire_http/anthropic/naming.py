@@ -1,0 +1,58 @@
+"""What the client called a field that the worker finds fault with."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+_MESSAGE: Final = re.compile(r"messages\[(\d+)\](.*)")
+_PLACE: Final = re.compile(r"\.(content|tool_calls)\[(\d+)\](.*)")
+_BEGINNINGS: Final = (
+    (re.compile(r"^stop\b"), "stop_sequences"),
+    (re.compile(r"^format\b"), "output_config.format"),
+    (re.compile(r"^reasoning_budget$"), "thinking.budget_tokens"),
+    (re.compile(r"^reasoning$"), "thinking"),
+    (re.compile(r"^parallel_tool_calls$"), "tool_choice.disable_parallel_tool_use"),
+    (re.compile(r"^(tools\[\d+\])\.function\.parameters\b"), r"\1.input_schema"),
+    (re.compile(r"^(tools\[\d+\])\.function\b"), r"\1"),
+)
+
+
+class Origin(NamedTuple):
+    """Where a message of the worker's comes from."""
+
+    path: str
+    """The client's message, or the block of it."""
+    parts: Sequence[str]
+    """The blocks of its parts; none when it is a text."""
+    calls: Sequence[str]
+    """The blocks of its calls."""
+
+
+def client_field(field: str, origins: Sequence[Origin], last: int) -> str:
+    """The path in the client's body.
+
+    Args:
+        field: The path in the worker's request.
+        origins: Where its messages come from.
+        last: The number of the client's last message, which may be the `prefix`.
+    """
+    if field == "prefix":
+        return f"messages[{last}].content"
+    if found := _MESSAGE.fullmatch(field):
+        number, rest = int(found[1]), found[2]
+        return _in_message(origins[number], rest) if number < len(origins) else "messages"
+    for pattern, name in _BEGINNINGS:
+        if pattern.match(field):
+            return pattern.sub(name, field)
+    return field
+
+
+def _in_message(origin: Origin, rest: str) -> str:
+    found = _PLACE.fullmatch(rest)
+    if not found:
+        return origin.path + rest
+    places = origin.parts if found[1] == "content" else origin.calls
+    number = int(found[2])
+    if number >= len(places):
+        return origin.path
+    return places[number] + found[3].replace(".media", ".source").replace(".arguments", ".input")
