@@ -1,7 +1,6 @@
 """Everything a request can ask for, in one batch: each row gets what it gets alone."""
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
+from asked_together import check
 from lmwire_protocol import (
     Chat,
     ChoiceFormat,
@@ -22,7 +22,7 @@ from lmwire_protocol import (
     Tool,
 )
 from lmwire_worker.text.lane import TextLane
-from text_lanes import FAMILIES, Answer, Driver, chat, open_lane
+from text_lanes import FAMILIES, chat, open_lane
 
 LaneOf = Callable[[str], TextLane]
 
@@ -100,47 +100,6 @@ def built_in() -> Iterator[TextLane]:
     yield open_lane(Path("builtin:tiny"))
 
 
-def asked(lane: TextLane, requests: list[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
-    """Every choice of the requests, which come in at odd times."""
-    driver = Driver(lane)
-    chance = random.Random(seed)
-    for key, request in enumerate(requests):
-        driver.add(key, request, seed=key)
-        driver.steps(chance.choice([0, 0, 1, 3]) if driver.running else 0)
-    driver.finish()
-    return [driver.choices[key] for key in range(len(requests))]
-
-
-def alone(lane: TextLane, requests: list[Generate | Chat]) -> list[list[Answer]]:
-    answers = []
-    for key, request in enumerate(requests):
-        driver = Driver(lane)
-        driver.add(0, request, seed=key)
-        driver.finish()
-        answers.append(driver.choices[0])
-    return answers
-
-
-def check(lane: TextLane, requests: list[Generate | Chat]) -> None:
-    for request, together, by_itself in zip(requests, asked(lane, requests), alone(lane, requests), strict=True):
-        for one, other in zip(together, by_itself, strict=True):
-            assert (one.error, other.error) == (None, None)
-            assert one.token_ids == other.token_ids, request
-            assert (one.text, one.reasoning, one.finish_reason, one.stop) == (
-                other.text,
-                other.reasoning,
-                other.finish_reason,
-                other.stop,
-            )
-            assert [(c.name, c.arguments, c.complete) for c in one.calls] == [
-                (c.name, c.arguments, c.complete) for c in other.calls
-            ]
-            assert len(one.logprobs) == (len(one.token_ids) if request.logprobs else 0)
-            for entry, lone in zip(one.logprobs, other.logprobs, strict=True):
-                assert entry.logprob == pytest.approx(lone.logprob, abs=1e-3)
-                assert len(entry.top) == request.top_logprobs
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sixteen_different_requests_get_what_they_get_alone(family: str, lane_of: LaneOf) -> None:
     check(lane_of(family), ANYWHERE)
@@ -152,11 +111,7 @@ def test_so_do_they_by_the_arithmetic_of_a_gpu(lane_of: LaneOf, monkeypatch: pyt
 
 
 def test_so_do_chats_with_reasoning_tools_and_formats(built_in: TextLane) -> None:
-    check(built_in, ON_THE_BUILT_IN_MODEL)
-
-
-def test_what_was_asked_for_is_what_came(built_in: TextLane) -> None:
-    answers = [choices[0] for choices in asked(built_in, ON_THE_BUILT_IN_MODEL)]
+    answers = check(built_in, ON_THE_BUILT_IN_MODEL)
     thinks, does_not, cut_short, calls, must_call, named, may_not, schema = answers[:8]
     assert thinks.reasoning
     assert thinks.thought > 0
