@@ -1,4 +1,4 @@
-"""Conversations with images for text lanes, and what mlx-vlm itself answers."""
+"""Conversations with images and sounds for text lanes, and what mlx-vlm itself answers."""
 
 import base64
 import io
@@ -10,12 +10,13 @@ import mlx.core as mx
 import numpy as np
 import PIL.Image
 from mlx_vlm.generate import generate_step
-from mlx_vlm.utils import load_model, load_processor
+from mlx_vlm.utils import load_audio, load_model, load_processor
 
-from lmwire_protocol import Chat, ImagePart, Media, Message, TextPart
+from lmwire_protocol import AudioPart, Chat, ImagePart, Media, Message, TextPart
+from reading_media import in_base64, wav
 from text_lanes import Answer
 
-Part = str | ImagePart
+Part = str | ImagePart | AudioPart
 
 
 def pixels(seed: int, width: int = 96, height: int = 64) -> PIL.Image.Image:
@@ -32,7 +33,17 @@ def image(seed: int, width: int = 96, height: int = 64) -> ImagePart:
 
 def image_of(content: bytes) -> ImagePart:
     """A file as data."""
-    return ImagePart(media=Media(data=base64.b64encode(content).decode()))
+    return ImagePart(media=Media(data=in_base64(content)))
+
+
+def sound(seed: int, seconds: float = 0.96, rate: int = 16_000) -> AudioPart:
+    """Noise as a WAV."""
+    return sound_of(wav(np.random.default_rng(seed).normal(0, 0.1, round(seconds * rate)).clip(-1, 1), rate))
+
+
+def sound_of(content: bytes) -> AudioPart:
+    """A file as data."""
+    return AudioPart(media=Media(data=in_base64(content)))
 
 
 def said(*parts: Part) -> Message:
@@ -59,12 +70,15 @@ def stock(folder: Path) -> tuple[Any, Any]:
 def expected(folder: Path, request: Chat) -> list[int]:
     """The tokens that mlx-vlm's own generation gives for a request, greedy and whatever ends a turn among them."""
     model, processor = stock(folder)
-    images = [_opened(part) for message in request.messages for part in _parts(message) if _is_image(part)]
+    parts = [part for message in request.messages for part in _parts(message)]
+    images = [PIL.Image.open(_file(part)) for part in parts if isinstance(part, ImagePart)]
+    rate = getattr(getattr(processor, "feature_extractor", None), "sampling_rate", 0)
+    sounds = [load_audio(_file(part), rate) for part in parts if isinstance(part, AudioPart)]  # type: ignore[arg-type]
     messages = [
         {"role": message.role, "content": [_plain(part) for part in _parts(message)]} for message in request.messages
     ]
     text = processor.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    given = {"images": images} if images else {}
+    given = ({"images": images} if images else {}) | ({"audio": sounds} if sounds else {})
     inputs = dict(processor(text=[text], add_special_tokens=False, return_tensors="mlx", **given))
     tokens, pixel_values = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
     mask = mx.array(inputs.pop("attention_mask"))
@@ -78,13 +92,12 @@ def _parts(message: Message) -> list[Any]:
     return [TextPart(text=content)] if isinstance(content, str) else content
 
 
-def _is_image(part: Any) -> bool:
-    return isinstance(part, ImagePart)
-
-
-def _opened(part: Any) -> PIL.Image.Image:
-    return PIL.Image.open(io.BytesIO(base64.b64decode(part.media.data)))
+def _file(part: ImagePart | AudioPart) -> io.BytesIO:
+    assert part.media.data is not None
+    return io.BytesIO(base64.b64decode(part.media.data))
 
 
 def _plain(part: Any) -> dict[str, str]:
-    return {"type": "image"} if isinstance(part, ImagePart) else {"type": "text", "text": part.text}
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return {"type": "image" if isinstance(part, ImagePart) else "audio"}

@@ -128,7 +128,9 @@ def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPa
 def test_what_the_lane_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
     digest, told = hashlib.sha256(encoded(picture())).digest(), threading.Event()
-    gathered = Reader(Policy(), {digest: "known"}.get).read([Item("a", "image", IMAGE)], told.set)
+    gathered = Reader(Policy(), lambda found, kind: "known" if (found, kind) == (digest, "image") else None).read(
+        [Item("a", "image", IMAGE)], told.set
+    )
     assert told.wait(SECONDS)
     assert gathered.results() == [Recalled("known", digest)]
 

@@ -119,7 +119,7 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: TextLane) -> None
     lane.remove(0)
     assert len(tokens) == admitted.prompt_tokens
     assert lane._sight is not None
-    assert tokens.count(lane._sight._pictures.image_token) >= 8
+    assert tokens.count(lane._sight._pictures.senses["image"].mark) >= 8
     assert "What is on " in text
 
 

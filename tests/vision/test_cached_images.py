@@ -84,7 +84,7 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     cached, total = known(lane, question)
     assert lane._sight is not None
     tokens, _ = lane.tokenize(request := _tokenize(question), gather(lane, request))
-    last = len(tokens) - 1 - tokens[::-1].index(lane._sight._pictures.image_token)
+    last = len(tokens) - 1 - tokens[::-1].index(lane._sight._pictures.senses["image"].mark)
     assert last < cached < total
     (warm,) = ask(lane, question)
     assert len(encoded) == 1
@@ -104,7 +104,7 @@ def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: Tex
     tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
     assert lane._sight is not None
     cached, _ = known(lane, other)
-    assert cached <= tokens.index(lane._sight._pictures.image_token)
+    assert cached <= tokens.index(lane._sight._pictures.senses["image"].mark)
     (warm,) = ask(lane, other)
     same(warm, *ask(lane, cold(other)))
 

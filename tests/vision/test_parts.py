@@ -10,10 +10,11 @@ from lmwire_protocol import RequestError
 from lmwire_worker.text.prefix_cache.layout import parts
 from lmwire_worker.vision.layout import expand, find_layout
 from lmwire_worker.vision.loading import trial_image
-from lmwire_worker.vision.pictures import Picture, Pictures
+from lmwire_worker.vision.pictures import Picture, Pictures, Sense
 from lmwire_worker.vision.rope_delta import RopeDelta
 
 MARK, START = 7, 3
+SIGHT = Sense("image", MARK, "@")
 
 
 def picture(digest: int, tokens: int = 3) -> Picture:
@@ -41,8 +42,8 @@ def test_a_rope_delta_is_no_part_of_what_is_kept() -> None:
 
 def test_each_image_has_tokens_of_its_own_name() -> None:
     tokens = [1, START, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4, 5]
-    layout = find_layout(tokens, [picture(1), picture(2)], MARK)
-    other = find_layout(tokens, [picture(1), picture(3)], MARK)
+    layout = find_layout(tokens, [picture(1), picture(2)])
+    other = find_layout(tokens, [picture(1), picture(3)])
     assert layout is not None
     assert other is not None
     assert [(place.start, place.stop) for place in layout.places] == [(2, 5), (6, 9)]
@@ -57,19 +58,19 @@ def test_each_image_has_tokens_of_its_own_name() -> None:
 
 
 def test_without_pictures_there_is_nothing_to_find() -> None:
-    assert find_layout([1, MARK], [], MARK) is None
+    assert find_layout([1, MARK], []) is None
 
 
 @pytest.mark.parametrize("tokens", [[1, 2, 3], [1, MARK, 2], [MARK, MARK, MARK, 2, MARK], [1, MARK, MARK, MARK, MARK]])
 def test_tokens_that_are_none_of_the_pictures_are_refused(tokens: list[int]) -> None:
     with pytest.raises(RequestError):
-        find_layout(tokens, [picture(1)], MARK)
+        find_layout(tokens, [picture(1)])
 
 
 def test_each_placeholder_becomes_its_picture() -> None:
-    assert expand("a @ b @.", [picture(1, 1), picture(2, 2)], "@") == "a <*> b <**>."
+    assert expand("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
     with pytest.raises(RequestError, match="2 places for images"):
-        expand("a @ b @.", [picture(1)], "@")
+        expand("a @ b @.", [picture(1)], [SIGHT])
 
 
 class Processor:
@@ -94,7 +95,8 @@ class Processor:
 
 def test_an_image_is_processed_once() -> None:
     processor = Processor()
-    pictures = Pictures(processor, processor.prepare, MARK, trial_image())
+    pictures = Pictures(processor, processor.prepare)
+    pictures.learn("image", MARK, trial_image())
     before = processor.made
     one, same, other = (pictures.of(trial_image(seed)) for seed in (1, 1, 2))
     assert one is same
@@ -106,7 +108,8 @@ def test_an_image_is_processed_once() -> None:
 
 def test_pictures_are_kept_within_their_budget() -> None:
     processor = Processor()
-    pictures = Pictures(processor, processor.prepare, MARK, trial_image())
+    pictures = Pictures(processor, processor.prepare)
+    pictures.learn("image", MARK, trial_image())
     pictures.shelf.budget = 3 * 4096
     for seed in range(1, 6):
         pictures.of(trial_image(seed))

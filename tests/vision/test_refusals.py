@@ -43,14 +43,14 @@ def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> No
 
 def test_the_models_mark_for_an_image_in_a_text_is_refused_beside_an_image(lane: TextLane) -> None:
     assert lane._sight is not None
-    error = refused(lane, f"What is {lane._sight.placeholder}?", ONE)
+    error = refused(lane, f"What is {lane._sight.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
 def test_without_an_image_such_a_mark_is_text(lane: TextLane) -> None:
     assert lane._sight is not None
-    (answer,) = ask(lane, shown(f"What is {lane._sight.placeholder}?"))
+    (answer,) = ask(lane, shown(f"What is {lane._sight.placeholders['image']}?"))
     assert answer.error is None
 
 
@@ -68,7 +68,7 @@ def test_a_template_that_drops_an_image_is_refused(lane: TextLane) -> None:
 def test_a_prompt_that_ends_in_an_image_is_refused() -> None:
     picture = Picture(b"0" * 32, "<image>", [7, 7], {})
     with pytest.raises(RequestError, match="ends in an image"):
-        find_layout([1, 7, 7], [picture], 7)
+        find_layout([1, 7, 7], [picture])
 
 
 def test_a_prompt_with_images_is_not_cut(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:

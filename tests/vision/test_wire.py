@@ -1,8 +1,13 @@
-"""Images over a real worker's pipes."""
+"""Images and sounds over a real worker's pipes."""
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from lmwire import RequestFailed, Worker, image_part, sound_part
 from random_vision import write_vision_model
+from reading_media import encoded, picture, wav
 from shown_images import image
 from worker_process import Event, WorkerProcess
 
@@ -31,3 +36,29 @@ def test_a_conversation_about_an_image_goes_on_from_what_is_cached(tmp_path: Pat
         assert worker.text("1") == worker.text("2") != ""
         tokens = worker.call({"id": "3", "cmd": "tokenize", "messages": [user("What is on ", SHOWN, "?")]})
         assert tokens["count"] == first["usage"]["prompt_tokens"]
+
+
+def test_a_program_sends_sounds_with_the_client(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.1, (2, 12_000)).clip(-1, 1)
+    one, other = (wav(samples) for samples in noise)
+    (tmp_path / "one.wav").write_bytes(one)
+    model = write_vision_model(tmp_path / "model", "gemma4")
+    with Worker() as worker:
+        assert "sounds" in worker.load(str(model)).capabilities
+
+        def ask(*parts: object, **options: object) -> tuple[list[int], int]:
+            content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+            messages = [{"role": "user", "content": content}]
+            stream = worker.chat(messages, max_tokens=8, ignore_eos=True, **options)  # type: ignore[arg-type]
+            return [token for piece in stream for token in piece.token_ids], stream.result.usage.cached_tokens
+
+        first, cached = ask("What is said in ", sound_part(tmp_path / "one.wav"), "?", seed=1, temperature=2)
+        assert cached == 0
+        again, cached = ask("What is said in ", sound_part(one), "?", seed=1, temperature=2)
+        assert again == first
+        assert cached > 16
+        about_other, _ = ask("What is said in ", sound_part(other), "?", seed=1, temperature=2)
+        assert about_other != first
+        assert ask(image_part(encoded(picture())), " or ", sound_part(one), "?", strict_media=True)[0]
+        with pytest.raises(RequestFailed, match=r"messages\[0\].content\[0\].media.data: is a damaged sound"):
+            ask(sound_part(one[:20]), "?")

@@ -1,6 +1,6 @@
-"""Writes tiny models that see, with random weights, in the folder format that mlx-vlm loads.
+"""Writes tiny models that see, some of which hear, with random weights, in the folder format that mlx-vlm loads.
 
-As with `random_model`, what they say means nothing; but it depends on every image that they are shown.
+As with `random_model`, what they say means nothing; but it depends on every image and every sound that they are given.
 """
 
 import hashlib
@@ -17,12 +17,14 @@ MARKS: Final = (
     "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>",
     "<start_of_image>", "<end_of_image>", "<image_soft_token>",
     "<fake_token_around_image>", "<image>", "<global-img>", "<end_of_utterance>",
+    "<|audio>", "<|audio|>", "<audio|>",
 )  # fmt: skip
 VOCABULARY: Final = 512
 _TEMPLATE: Final = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
     "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
-    "{% if part.type == 'image' %}PLACE{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n"
+    "{% if part.type == 'image' %}PLACE{% elif part.type == 'audio' %}SOUND{% else %}{{ part.text }}{% endif %}"
+    "{% endfor %}{% endif %}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 _TEXT: Final = {
@@ -131,10 +133,48 @@ def _smolvlm(ids: Ids) -> dict[str, Any]:
     }
 
 
+def _gemma4(ids: Ids) -> dict[str, Any]:
+    text = _TEXT | {
+        "model_type": "gemma4_text", "num_hidden_layers": 4, "head_dim": 16, "global_head_dim": 32,
+        "layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 32, "num_kv_shared_layers": 2,
+        "vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 8, "use_double_wide_mlp": False,
+    }  # fmt: skip
+    encoder = {
+        "model_type": "gemma4_vision", "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
+        "head_dim": 16, "global_head_dim": 16, "patch_size": 8, "pooling_kernel_size": 2, "default_output_length": 4,
+        "position_embedding_size": 64,
+    }  # fmt: skip
+    listener = {
+        "model_type": "gemma4_audio", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "subsampling_conv_channels": [8, 4], "output_proj_dims": 48,
+    }  # fmt: skip
+    return {
+        "image_token_id": ids("<image>"),
+        "audio_token_id": ids("<|audio|>"),
+        "boi_token_id": ids("<start_of_image>"),
+        "eoi_token_id": ids("<end_of_image>"),
+        "boa_token_id": ids("<|audio>"),
+        "eoa_token_id": ids("<audio|>"),
+        "hidden_size": 64,
+        "vocab_size": VOCABULARY,
+        "text_config": text,
+        "vision_config": _ENCODER | encoder,
+        "audio_config": listener,
+    }
+
+
 _GEMMA_MARKS: Final = {
     "image_token": "<image_soft_token>",
     "boi_token": "<start_of_image>",
     "eoi_token": "<end_of_image>",
+}
+_GEMMA4_MARKS: Final = {
+    "image_token": "<image>",
+    "boi_token": "<start_of_image>",
+    "eoi_token": "<end_of_image>",
+    "audio_token": "<|audio|>",
+    "boa_token": "<|audio>",
+    "eoa_token": "<audio|>",
 }
 _SMOL_MARKS: Final = {
     "fake_image_token": "<fake_token_around_image>",
@@ -180,7 +220,18 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         | {"do_image_splitting": False, "do_pad": True},
         "marks": _SMOL_MARKS,
     },
+    "gemma4": {
+        "config": _gemma4,
+        "place": "<image>",
+        "sound": "<|audio|>",
+        "processor": "Gemma4Processor",
+        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 4}},
+        "pixels": {},
+        "marks": _GEMMA4_MARKS,
+    },
 }
+HEARING: Final = ("gemma4",)
+"""The families that take sounds as well."""
 
 
 def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0, **overrides: Any) -> Path:
@@ -197,7 +248,7 @@ def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 
     if not random_model.begin(folder, recipe):
         return folder
     traits = FAMILIES[family]
-    template = _TEMPLATE.replace("PLACE", traits["place"])
+    template = _TEMPLATE.replace("PLACE", traits["place"]).replace("SOUND", traits.get("sound", ""))
     marks = traits.get("marks", {})
     vocabulary = random_model.write_tokenizer(
         folder, VOCABULARY, (*SPECIAL, *MARKS), chat_template=template, extra_special_tokens=marks, **marks
@@ -226,14 +277,14 @@ def _write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed
     architecture = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
     own = json.loads(json.dumps(config))  # it is changed
     settings = architecture.ModelConfig.from_dict(own)
-    model = architecture.Model(update_module_configs(settings, architecture, own, ["text", "vision"]))
+    model = architecture.Model(update_module_configs(settings, architecture, own, ["text", "vision", "audio"]))
     parameters: Any = tree_flatten(model.parameters())
     wider: list[tuple[str, mx.array]] = []
     for name, value in parameters:
         if value.ndim < 2 or "conv1d" in name:
             continue  # their initial values are what keeps a recurrent layer stable
-        # With the usual small weights every greedy answer is one token over and over. Images have to be as loud.
-        scale = 8 if "merger" in name else 2
+        # With the usual small weights every greedy answer is one token over and over. What is seen has to be as loud.
+        scale = 8 if "merger" in name or "embedding_projection" in name else 2
         weight = mx.random.normal(value.shape) * (scale / (value.size / value.shape[0]) ** 0.5)
         if value.shape[0] == VOCABULARY:
             weight[mx.array(silent)] *= 0.1  # a trained model says none of its marks for images

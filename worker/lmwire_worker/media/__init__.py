@@ -7,7 +7,7 @@ modules when there is something to read: every worker starts with this package, 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .items import Item, items_of
+from .items import Item, Kind, items_of
 from .policy import Policy
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .reader import Gathered, Reader, Recalled
     from .sounds import Sound
 
-__all__ = ["Gathered", "Image", "Item", "Policy", "Reader", "Recalled", "Sound", "items_of"]
+__all__ = ["Gathered", "Image", "Item", "Kind", "Policy", "Reader", "Recalled", "Sound", "items_of"]
 
 _HOMES = {"Gathered": "reader", "Image": "images", "Reader": "reader", "Recalled": "reader", "Sound": "sounds"}
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lmwire_protocol import RequestError
 
 from .images import Image, PixelAllowance, decode_image
-from .items import Item
+from .items import Item, Kind
 from .policy import Policy
 from .problem import Problem
 from .sounds import Sound, decode_sound
@@ -87,10 +87,11 @@ class Reader:
 
     Args:
         policy: What may be read, and how much of it.
-        recall: What the lane keeps of the file with a digest; None for nothing. Called from the reader's threads.
+        recall: What the lane keeps of a file, by its digest and what it is taken for; None for nothing. Called from the
+            reader's threads.
     """
 
-    def __init__(self, policy: Policy, recall: Callable[[bytes], Any | None] = lambda digest: None) -> None:
+    def __init__(self, policy: Policy, recall: Callable[[bytes, Kind], Any | None] = lambda digest, kind: None) -> None:
         self._policy = policy
         self._recall = recall
         self._decoders = ThreadPoolExecutor(_DECODERS, "media")
@@ -125,7 +126,7 @@ class Reader:
         try:
             content = read_source(item, self._policy)
             digest = hashlib.sha256(content).digest()
-            if (known := self._recall(digest)) is not None:
+            if (known := self._recall(digest, item.kind)) is not None:
                 return Recalled(known, digest)
             if item.kind == "image":
                 return Image(decode_image(content, self._policy, allowance), digest)

@@ -29,6 +29,11 @@ class Sound:
     digest: bytes
     """SHA-256 of the file: equal digests are equal sounds."""
 
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return len(self.samples) / self.rate
+
 
 def decode_sound(content: bytes, policy: Policy) -> "tuple[NDArray[np.float32], int]":
     """A file's samples, and how many of them a second has. Raises Problem."""

@@ -80,8 +80,6 @@ class TextModels:
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
-        if eyes:
-            model = replace(model, capabilities=[*model.capabilities, "images"])
         if draft:
             network = draft.beside(network, tokenizer, model.vocab_size)
             model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -99,6 +97,8 @@ class TextModels:
         room = Room.beside(model, cost, limit)
         memory.tell_mlx(room.budget)
         sight = eyes.open(network, self._media, report) if eyes else None
+        if sight:
+            model = replace(model, capabilities=[*model.capabilities, *sight.capabilities])
         lane = TextLane(network, tokenizer, model, room, disk, sight)
         if eyes and not eyes.batches:
             lane.rows = 1

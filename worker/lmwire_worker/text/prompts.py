@@ -10,9 +10,9 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
 from .answers import Syntax
 from .folding import fold_roles, fold_tools, takes_folding
-from .media import IMAGE
+from .media import MARKS
 from .reasoning import Reasoning
-from .shapes import ANSWER, USER, find_traits, takes_images
+from .shapes import ANSWER, USER, find_traits, takes_part
 from .templates import Tools, find_template
 from .tools import ToolFormat
 from .turns import Turn, read_turns
@@ -132,9 +132,11 @@ class _Conversation:
         """What the template gets: the turns, and the tools that are not told of in them."""
         strict_media = isinstance(self._request, Chat) and self._request.strict_media
         assert self._request.messages is not None
-        turns = read_turns(self._request.messages, strict_media=strict_media, sees=self._sight is not None)
-        if self._sight and not takes_images(self._template, placeholder := self._sight.placeholder):
-            turns = [replace(turn, text=turn.text.replace(IMAGE, f"{placeholder}\n")) for turn in turns]
+        takes = self._sight.placeholders if self._sight else {}
+        turns = read_turns(self._request.messages, strict_media=strict_media, takes=takes)
+        for kind, placeholder in takes.items():
+            if not takes_part(self._template, kind, placeholder):
+                turns = [replace(turn, text=turn.text.replace(MARKS[kind], f"{placeholder}\n")) for turn in turns]
         tools = [_described(tool) for tool in self._tools] or None
         if self._folds_tools(turns):
             assert self._syntax.tools is not None

@@ -2,12 +2,14 @@
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from .media import IMAGE
+from ..media import Kind
+from .media import MARKS
 from .templates import ChatTemplate
 from .turns import Call, Turn
 
@@ -22,6 +24,9 @@ _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {"name": FUNCTION, "description": "Does it.", "parameters": _PARAMETERS | {"required": ["word"]}},
 }
+_PART_TYPES: Final[dict[Kind, str]] = {"image": "image", "sound": "audio"}
+"""As templates call them."""
+_MARK: Final = re.compile(f"({'|'.join(MARKS.values())})")
 _ASKED: Final = Turn("user", USER)
 _ANSWERED: Final = Turn("tool", RESULT, call_id=_CALL.id, name=FUNCTION)
 
@@ -56,7 +61,7 @@ class Shape:
         return [turn]
 
     def _message(self, turn: Turn, ids: dict[str, str]) -> dict[str, Any]:
-        content = _parts(turn.text) if self.parts or IMAGE in turn.text else turn.text
+        content = _parts(turn.text) if self.parts or _MARK.search(turn.text) else turn.text
         message: dict[str, Any] = {"role": turn.role, "content": content}
         if turn.reasoning:  # under the names that templates know
             message |= {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
@@ -149,19 +154,18 @@ def _writes(template: ChatTemplate, shape: Shape, turns: Sequence[Turn], *words:
     return all(word in text for word in words)
 
 
-def takes_images(template: ChatTemplate, placeholder: str) -> bool:
-    """Whether it writes an image where it stands in a message, as its placeholder."""
-    content = [{"type": "image"}, {"type": "text", "text": USER}]
+def takes_part(template: ChatTemplate, kind: Kind, placeholder: str) -> bool:
+    """Whether it writes an image, or a sound, where it stands in a message, as its placeholder."""
+    content = [{"type": _PART_TYPES[kind]}, {"type": "text", "text": USER}]
     _, found, after = template.attempt([{"role": "user", "content": content}]).partition(placeholder)
     return bool(found) and placeholder not in after and USER in after
 
 
 def _parts(text: str) -> list[dict[str, str]]:
-    """A text as a list of parts, with the images that it has marks for."""
-    first, *rest = text.split(IMAGE)
-    parts = [{"type": "text", "text": first}]
-    for piece in rest:
-        parts += [{"type": "image"}, {"type": "text", "text": piece}]
+    """A text as a list of parts, with the images and sounds that it has marks for."""
+    types = {MARKS[kind]: name for kind, name in _PART_TYPES.items()}
+    pieces = _MARK.split(text)
+    parts = [{"type": types[piece]} if piece in types else {"type": "text", "text": piece} for piece in pieces]
     return [part for part in parts if part.get("text") != "" or len(parts) == 1]
 
 

@@ -1,12 +1,13 @@
 """A request's messages as turns: what is said and called, before any template's wishes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmwire_protocol import CalledTool, Message, RequestError
 
+from ..media import Kind
 from .media import message_text
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -35,8 +36,8 @@ class Turn:
     """Of a tool's turn: its function, where that is known."""
 
 
-def read_turns(messages: Sequence[Message], *, strict_media: bool, sees: bool = False) -> list[Turn]:
-    """What is said; images are marks where the model sees.
+def read_turns(messages: Sequence[Message], *, strict_media: bool, takes: Container[Kind] = ()) -> list[Turn]:
+    """What is said; what the model takes of images and sounds are marks.
 
     Raises:
         RequestError: invalid_request and unsupported, with the part's or the argument's path.
@@ -51,7 +52,7 @@ def read_turns(messages: Sequence[Message], *, strict_media: bool, sees: bool = 
         turns.append(
             Turn(
                 role="system" if message.role == "developer" else message.role,
-                text=message_text(message, path, strict=strict_media, sees=sees),
+                text=message_text(message, path, strict=strict_media, takes=takes),
                 reasoning=message.reasoning or "",
                 calls=calls,
                 call_id=call_id,

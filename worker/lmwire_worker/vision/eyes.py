@@ -1,4 +1,4 @@
-"""Opens the part of a model that sees, beside the text engine's own steps of a load."""
+"""Opens the part of a model that sees and hears, beside the text engine's own steps of a load."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -57,7 +57,7 @@ class Eyes:
         return loading.open_base(folder, trust_remote_code=trust_remote_code)
 
     def open_processor(self, network: SeeingNetwork, tokenizer: TokenizerWrapper) -> None:
-        """Reads what makes pictures of images. The weights need not be there yet.
+        """Reads what makes pictures of images and sounds. The weights need not be there yet.
 
         Raises:
             RequestError: bad_model, unsupported.
@@ -66,7 +66,7 @@ class Eyes:
         loading.lend_template(tokenizer, self._processor)
 
     def open(self, network: SeeingNetwork, policy: Policy, report: Report) -> Sight:
-        """What the lane sees with, tried out.
+        """What the lane sees and hears with, tried out. A model that hears something else than it should only sees.
 
         Raises:
             RequestError: unsupported, when the model would see something else than it should.
@@ -74,14 +74,24 @@ class Eyes:
         """
         assert self._pictures is not None
         report("warm_up", 0, None, "steps")
-        try:
-            trial = Trial(network, self._processor, self._pictures)
-            trial.check()
-            self.batches = trial.batches()
-            self._pictures.token_bytes = trial.token_bytes
-        except OtherSight as error:
-            raise loading.refusal(self._folder, str(error)) from None
-        except Exception as error:  # models raise whatever a wrong configuration leads to
-            raise loading.refusal(self._folder, f"it fails on a first image: {sentence(error)}") from None
+        problem = self._try(network, self._pictures)
+        if problem and self._pictures.senses.pop("sound", None):
+            self._pictures.shelf.clear()
+            problem = self._try(network, self._pictures)
+        if problem:
+            raise loading.refusal(self._folder, problem)
         self._pictures.shelf.clear()
         return Sight(network, self._pictures, policy)
+
+    def _try(self, network: SeeingNetwork, pictures: Pictures) -> str:
+        """What is wrong with what the model sees and hears; nothing when all is right."""
+        try:
+            trial = Trial(network, self._processor, pictures)
+            trial.check()
+            self.batches = trial.batches()
+            pictures.token_bytes = trial.token_bytes
+        except OtherSight as error:
+            return str(error)
+        except Exception as error:  # models raise whatever a wrong configuration leads to
+            return f"it fails on a first image: {sentence(error)}"
+        return ""

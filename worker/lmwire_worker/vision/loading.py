@@ -1,5 +1,6 @@
 """A folder into memory, through mlx-vlm."""
 
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,20 @@ from mlx_vlm.utils import load_config, load_model, load_processor, process_input
 
 from lmwire_protocol import RequestError
 
-from ..media import Image
+from ..media import Image, Kind, Sound
 from ..text.base import Base, list_files
 from ..text.loading import sentence
+from .hearing import RATE, samples_of
 from .network import SeeingNetwork, UnknownCache
 from .pictures import Pictures, UnknownProcessor
 
-IMAGE_TOKENS: Final = ("image_token_id", "image_token_index")
+MARKS: Final[dict[Kind, tuple[str, ...]]] = {
+    "image": ("image_token_id", "image_token_index"),
+    "sound": ("audio_token_id", "audio_token_index"),
+}
+"""Where a model's configuration, or its processor, says which token stands for a part of one."""
+TRIAL_S: Final = 1.28
+"""Seconds: whole windows, whatever a model's are. mlx-vlm takes what fills the last one up for sound."""
 
 
 def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
@@ -50,26 +58,31 @@ def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bo
         processor: Any = load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
     except Exception as error:  # transformers raises whatever its processors raise
         raise RequestError("bad_model", f"the processor of {folder} does not load: {sentence(error)}") from None
-    config = network.model.config
-    tokens = [getattr(config, name, None) for name in IMAGE_TOKENS] + [getattr(processor, IMAGE_TOKENS[0], None)]
-    token = next((token for token in tokens if isinstance(token, int)), None)
-    if token is None:
+    pictures = Pictures(processor, partial(prepare, processor))
+    if (mark := _mark("image", network, processor)) is None:
         raise refusal(folder, "it does not say which token stands for an image")
     try:
-        return processor, Pictures(processor, partial(prepare, processor), token, trial_image())
+        pictures.learn("image", mark, trial_image())
     except UnknownProcessor as error:
         raise refusal(folder, str(error)) from None
+    if (mark := _mark("sound", network, processor)) is not None:
+        with contextlib.suppress(UnknownProcessor):  # what it cannot hear it is told of
+            pictures.learn("sound", mark, trial_sound())
+    return processor, pictures
 
 
-def prepare(processor: Any, text: str, images: Sequence[Any]) -> dict[str, Any]:
-    """A text with images as the model takes them: `input_ids`, `pixel_values` and what else it asks for.
+def prepare(processor: Any, text: str, media: Sequence[Image | Sound]) -> dict[str, Any]:
+    """A text with images and sounds as the model takes them: `input_ids`, `pixel_values` and what else it asks for.
 
     Raises:
+        Problem: a sound is too long.
         Exception: the processor's own.
     """
     tokenizer = processor.tokenizer
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # there is one row, but all may ask for it
-    made = dict(process_inputs(processor, [text], list(images), add_special_tokens=False))
+    images = [medium.pixels for medium in media if isinstance(medium, Image)] or None
+    sounds = [samples_of(medium, processor) for medium in media if isinstance(medium, Sound)]
+    made = dict(process_inputs(processor, [text], images, sounds, add_special_tokens=False))
     tokens: list[int] = mx.array(made["input_ids"]).flatten().tolist()  # pyright: ignore[reportAssignmentType]
     if tokens[0] == tokenizer.bos_token_id and not text.startswith(tokenizer.bos_token):
         tokens = tokens[1:]  # some put it before every text, asked or not
@@ -90,9 +103,21 @@ def trial_image(seed: int = 0, width: int = 96, height: int = 64) -> Image:
     return Image(PIL.Image.fromarray(noise), seed.to_bytes(32, "little"))
 
 
+def trial_sound(seed: int = 0) -> Sound:
+    """Noise: all of a sound counts."""
+    noise = np.random.default_rng(seed).normal(0, 0.1, round(TRIAL_S * RATE)).astype(np.float32)
+    return Sound(noise, RATE, b"sound" + seed.to_bytes(27, "little"))
+
+
 def refusal(folder: Path, reason: str) -> RequestError:
     """Of a model that this worker cannot show images to."""
     return RequestError("unsupported", f"{folder} is a model that sees, of a kind that is not served: {reason}")
+
+
+def _mark(kind: Kind, network: SeeingNetwork, processor: Any) -> int | None:
+    config = network.model.config
+    tokens = [getattr(owner, name, None) for owner in (config, processor) for name in MARKS[kind]]
+    return next((token for token in tokens if isinstance(token, int)), None)
 
 
 def _described(config: dict[str, Any], model_config: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class SeeingNetwork(nn.Module):
         return [*caches, RopeDelta()] if self.counts_positions else caches
 
     def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        """The logits [B, L, V] of tokens [B, L] that no image is among."""
+        """The logits [B, L, V] of tokens [B, L] that no picture is among."""
         if not self.counts_positions:
             return self._logits(tokens, cache)
         *layers, delta = cache
@@ -62,8 +62,14 @@ class SeeingNetwork(nn.Module):
         positions = start + mx.arange(tokens.shape[1])
         return self._logits(tokens, layers, position_ids=mx.broadcast_to(positions, (3, *positions.shape)))
 
+    def embed(self, tokens: mx.array) -> dict[str, mx.array]:
+        """What `see` takes for tokens [1, L] as if all were text, by name: each [1, L, …]."""
+        made = self.model.get_input_embeddings(tokens, None)
+        embedded = {"inputs_embeds": made.inputs_embeds, "per_layer_inputs": made.per_layer_inputs}
+        return {name: values for name, values in embedded.items() if values is not None}
+
     def see(self, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
-        """The logits of tokens [1, L] of a prompt's beginning, given as the model takes them with images among them."""
+        """The logits of tokens [1, L] of a prompt's beginning, given as the model takes them with pictures in them."""
         layers = cache[: len(cache) - self.counts_positions]
         return self._logits(tokens, layers, **inputs)
 

@@ -1,21 +1,23 @@
-"""Images as a model takes them: the tokens that stand for one, and what its encoder is given."""
+"""Images and sounds as a model takes them: the tokens that stand for one, and what its encoder is given."""
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
+from ..media import Image, Kind, Sound
+from .hearing import check_whole, heard
 from .shelf import Shelf
 
-if TYPE_CHECKING:
-    from ..media import Image
+PLACEHOLDERS: Final[dict[Kind, tuple[str, ...]]] = {"image": ("image_token", "boi_token"), "sound": ("audio_token",)}
+"""Where processors have what stands for one: by different names, some of which mean something else in others."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """What the model takes in the place of an image's tokens, in the order of the tokens."""
+    """What the model takes in the place of a picture's tokens, in the order of the tokens."""
 
     embeds: Any
     """[1, tokens, width]"""
@@ -29,13 +31,13 @@ class Features:
 
 
 class Picture:
-    """An image as one model takes it.
+    """An image or a sound as one model takes it: what it sees of the one, and what it hears of the other.
 
     Args:
-        digest: Of the image.
+        digest: Of the file.
         text: What stands for it in a prompt's text.
-        tokens: Those of the text, from the first that stands for a part of the image to the last.
-        inputs: What the processor made of the image, for the encoder.
+        tokens: Those of the text, from the first that stands for a part of it to the last.
+        inputs: What the processor made of it, for the encoder.
         token_bytes: What its features will take, for each token; 0 where that is not known yet.
     """
 
@@ -56,6 +58,11 @@ class Picture:
         self.used = 0.0
         """When a request last asked for it, on the clock of whoever keeps it."""
 
+    @property
+    def mark(self) -> int:
+        """The token that stands for a part of it."""
+        return self.tokens[0]
+
     def take(self, features: Features) -> None:
         """It is encoded."""
         self.features, self.inputs = features, None
@@ -63,76 +70,107 @@ class Picture:
 
 
 class UnknownProcessor(Exception):
-    """What a model's processor makes of images cannot be taken apart."""
+    """What a model's processor makes of images, or of sounds, cannot be taken apart."""
 
 
-Prepare = Callable[[str, Sequence[Any]], dict[str, Any]]
-"""A text, and the images (of Pillow) for the placeholders in it, as the model takes them."""
+Prepare = Callable[[str, Sequence[Image | Sound]], dict[str, Any]]
+"""A text, and what its placeholders stand for, as the model takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """Images, or sounds, as a model is given them."""
+
+    kind: Kind
+    mark: int
+    """The token that stands for a part of one."""
+    placeholder: str
+    """What stands for one in a text that the processor has not seen."""
+    pace: float = 0
+    """Of sounds: how much a second gives, in the processor's own count."""
 
 
 class Pictures:
-    """Makes pictures of images, and keeps the latest. May be called from any thread.
+    """Makes pictures of images and sounds, and keeps the latest. May be called from any thread.
 
     Args:
         processor: mlx-vlm's, with a tokenizer that nobody else uses.
         prepare: Runs it.
-        image_token: The id of the tokens that stand for parts of an image.
-        trial: An image to try the processor with.
-
-    Raises:
-        UnknownProcessor: it works in no known way.
     """
 
-    def __init__(self, processor: Any, prepare: Prepare, image_token: int, trial: "Image") -> None:
-        self.image_token = image_token
+    def __init__(self, processor: Any, prepare: Prepare) -> None:
         self.prepare = prepare
+        self.senses: dict[Kind, Sense] = {}
+        """What the model takes."""
         self._processor = processor
         self.shelf = Shelf()
         """The latest."""
         self.token_bytes = 0
-        """What the features of an image take, for each of its tokens; 0 until one was encoded."""
+        """What the features of a picture take, for each of its tokens; 0 until one was encoded."""
         self._lock = threading.Lock()
-        self.placeholder = self._find_placeholder(trial)
-        """What stands for an image in a text that the processor has not seen."""
 
-    def of(self, image: "Image") -> Picture:
-        """An image's picture.
+    def learn(self, kind: Kind, mark: int, trial: Image | Sound) -> None:
+        """Takes a kind from now on.
+
+        Args:
+            kind: Images or sounds.
+            mark: The token that stands for a part of one.
+            trial: One to try the processor with.
 
         Raises:
-            Exception: the processor's own, when it cannot take the image.
+            UnknownProcessor: it works in no known way.
         """
-        with self._lock:  # processors are written for one thread
-            picture = self.shelf.find(image.digest) or self._process(self.placeholder, image)
-            self.shelf.put(picture)
-        return picture
-
-    def _find_placeholder(self, trial: "Image") -> str:
-        """Processors call it by different names, and some of the names mean something else in others."""
         reason = ""
-        for name in ("image_token", "boi_token"):
+        for name in PLACEHOLDERS[kind]:
             placeholder = getattr(self._processor, name, None)
             placeholder = getattr(placeholder, "content", placeholder)
             if isinstance(placeholder, str) and placeholder:
+                sense = Sense(kind, mark, placeholder)
                 try:
-                    self._process(placeholder, trial)
+                    made = self._process(sense, trial)
                 except Exception as error:
                     reason = reason or f": {error}"
                 else:
-                    return placeholder
-        raise UnknownProcessor(f"its processor does not say what stands for an image{reason}")
+                    pace = heard(made.inputs or {}) / trial.seconds if isinstance(trial, Sound) else 0
+                    self.senses[kind] = replace(sense, pace=pace)
+                    return
+        raise UnknownProcessor(f"its processor does not say what stands for {_ONE[kind]}{reason}")
 
-    def _process(self, placeholder: str, image: "Image") -> Picture:
-        made = self.prepare(placeholder, [image.pixels])
+    def of(self, medium: Image | Sound) -> Picture:
+        """The picture of an image or a sound, of a kind that the model takes.
+
+        Raises:
+            Problem: the model would not hear all of the sound.
+            Exception: the processor's own, when it cannot take it.
+        """
+        sense = self.senses["image" if isinstance(medium, Image) else "sound"]
+        with self._lock:  # processors are written for one thread
+            picture = self.shelf.find(medium.digest) or self._process(sense, medium)
+            self.shelf.put(picture)
+        return picture
+
+    def recall(self, digest: bytes, kind: Kind) -> Picture | None:
+        """The picture of a file that is kept, if it was made of what the file is taken for."""
+        picture = self.shelf.find(digest)
+        return picture if picture and picture.mark == self.senses[kind].mark else None
+
+    def _process(self, sense: Sense, medium: Image | Sound) -> Picture:
+        made = self.prepare(sense.placeholder, [medium])
         # Arrays of MLX belong to the thread that made them until they are evaluated.
         inputs = {name: np.array(value) for name, value in made.items() if value is not None}
+        if isinstance(medium, Sound):
+            check_whole(medium, inputs, sense.pace)
         tokens: list[int] = inputs.pop("input_ids").flatten().tolist()
         inputs.pop("attention_mask", None)
         text = self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        if self._tokenizer.encode(text, add_special_tokens=False) != tokens or self.image_token not in tokens:
-            raise UnknownProcessor("what its processor writes for an image is no text")
-        first, last = tokens.index(self.image_token), len(tokens) - tokens[::-1].index(self.image_token)
-        return Picture(image.digest, text, tokens[first:last], inputs, self.token_bytes)
+        if self._tokenizer.encode(text, add_special_tokens=False) != tokens or sense.mark not in tokens:
+            raise UnknownProcessor(f"what its processor writes for {_ONE[sense.kind]} is no text")
+        first, last = tokens.index(sense.mark), len(tokens) - tokens[::-1].index(sense.mark)
+        return Picture(medium.digest, text, tokens[first:last], inputs, self.token_bytes)
 
     @property
     def _tokenizer(self) -> Any:
         return self._processor.tokenizer
+
+
+_ONE: Final[dict[Kind, str]] = {"image": "an image", "sound": "a sound"}

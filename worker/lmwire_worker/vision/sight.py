@@ -1,4 +1,4 @@
-"""What a lane sees: images read and made into pictures beside its steps, and found in its prompts."""
+"""What a lane sees and hears: read and made into pictures beside its steps, and found in its prompts."""
 
 import threading
 import weakref
@@ -9,7 +9,8 @@ import mlx.core as mx
 
 from lmwire_protocol import Chat, RequestError, Tokenize
 
-from ..media import Image, Item, Policy, Reader, Recalled, Sound, items_of
+from ..media import Image, Item, Kind, Policy, Reader, Recalled, Sound, items_of
+from ..media.problem import Problem
 from ..text.batching.caches import LONGEST_SLICE
 from .layout import ImageLayout, expand, find_layout
 from .network import SeeingNetwork
@@ -18,44 +19,49 @@ from .prefill import ImagePrefill, positions
 
 
 class Sight:
-    """The images of one model's requests.
+    """The images of one model's requests, and the sounds where it hears.
 
     Args:
         network: The model.
-        pictures: Made of images for it.
-        policy: Which images may be read.
+        pictures: Made of them for it.
+        policy: What may be read.
     """
 
     def __init__(self, network: SeeingNetwork, pictures: Pictures, policy: Policy) -> None:
         self._network = network
         self._pictures = pictures
-        self._reader = Reader(policy, pictures.shelf.find)
+        self._reader = Reader(policy, pictures.recall)
         self.shelf = pictures.shelf
-        """What is kept of images."""
+        """What is kept of them."""
 
     @property
-    def placeholder(self) -> str:
-        """What a chat template writes for an image."""
-        return self._pictures.placeholder
+    def capabilities(self) -> list[str]:
+        """What the model takes, as a load reports it."""
+        return [f"{kind}s" for kind in self._pictures.senses]
+
+    @property
+    def placeholders(self) -> dict[Kind, str]:
+        """What a chat template writes for one of what the model takes."""
+        return {kind: sense.placeholder for kind, sense in self._pictures.senses.items()}
 
     def gather(self, request: Any, ready: Callable[[], None]) -> "Looking | None":
-        """See `lmwire_worker.lane.Lane`. Sounds are told of in words."""
-        items = [item for item in items_of(request) if item.kind == "image"] if _may_show(request) else []
+        """See `lmwire_worker.lane.Lane`. What the model does not take it is told of in words."""
+        items = [item for item in items_of(request) if item.kind in self._pictures.senses] if _may_show(request) else []
         return Looking(self._reader, self._pictures, items, ready) if items else None
 
     def expand(self, text: str, pictures: Sequence[Picture]) -> str:
         """See `layout.expand`."""
-        return expand(text, pictures, self.placeholder)
+        return expand(text, pictures, self._pictures.senses.values())
 
     def layout(self, tokens: list[int], pictures: Sequence[Picture]) -> ImageLayout | None:
         """See `layout.find_layout`."""
-        return find_layout(tokens, pictures, self._pictures.image_token)
+        return find_layout(tokens, pictures)
 
     def prefill(self, layout: ImageLayout, tokens: list[int], cache: list[Any] | None, held: int) -> ImagePrefill:
-        """The work that a prompt's beginning is, which has all of its images.
+        """The work that a prompt's beginning is, which has all of its pictures.
 
         Args:
-            layout: The images.
+            layout: The pictures.
             tokens: The beginning.
             cache: What is known of it, as the caller's own; nothing when None.
             held: How many of its tokens the cache holds.
@@ -70,7 +76,7 @@ class Sight:
         return work.cache
 
     def settle(self, layout: ImageLayout, tokens: list[int], cache: list[Any]) -> None:
-        """Tells a cache that holds a prompt's images how far the positions are behind."""
+        """Tells a cache that holds a prompt's pictures how far the positions are behind."""
         if self._network.counts_positions:
             cache[-1] = positions(self._network, layout, mx.array([tokens[: layout.end]]))[1]
 
@@ -80,12 +86,12 @@ class Sight:
 
 
 class Looking:
-    """See `lmwire_worker.lane.Gathering`: the images are read, and made into pictures by the thread that read the last.
+    """See `lmwire_worker.lane.Gathering`: all is read, and made into pictures by the thread that read the last.
 
     Args:
-        reader: Reads the images.
+        reader: Reads images and sounds.
         pictures: Makes them into pictures.
-        items: The images; at least one.
+        items: Where they are; at least one.
         ready: Called from another thread when all is done, or something has failed.
     """
 
@@ -104,34 +110,35 @@ class Looking:
         """The pictures, in the order of the items. Only when `done`.
 
         Raises:
-            RequestError: an image cannot be read, or not be used by this model.
+            RequestError: one cannot be read, or not be used by this model.
         """
         if self._error is not None:
             raise self._error
         return self._seen
 
     def look(self) -> None:
-        """Called when the images are there."""
+        """Called when all is read."""
         try:
-            images = self._gathered.results()
-            for item, image in zip(self._items, images, strict=True):
-                self._seen.append(image.value if isinstance(image, Recalled) else self._look_at(item, image))
+            media = self._gathered.results()
+            for item, medium in zip(self._items, media, strict=True):
+                self._seen.append(medium.value if isinstance(medium, Recalled) else self._look_at(item, medium))
         except RequestError as error:
             self._error = error
         self.done = True
         self._ready()
 
-    def _look_at(self, item: Item, image: Image | Sound) -> Picture:
-        assert isinstance(image, Image)
+    def _look_at(self, item: Item, medium: Image | Sound) -> Picture:
         try:
-            return self._make(image)
+            return self._make(medium)
+        except Problem as problem:
+            raise RequestError(problem.code, f"{item.field}: {problem}", field=item.field) from None
         except Exception as error:  # processors raise whatever their arithmetic leads to
-            problem = f"{item.field}: this model's image processor refuses it: {type(error).__name__}: {error}"
+            problem = f"{item.field}: this model's {item.kind} processor refuses it: {type(error).__name__}: {error}"
             raise RequestError("invalid_request", problem, field=item.field) from None
 
 
 def _look(looking: weakref.ref[Looking], assigned: threading.Lock) -> None:
-    with assigned:  # images from memory may be there before the reader has returned
+    with assigned:  # what comes from memory may be there before the reader has returned
         pass
     if (me := looking()) is not None:  # nobody waits for it otherwise
         me.look()

@@ -1,4 +1,4 @@
-"""Whether a model sees here what it sees in mlx-vlm: tried out on two images when it is loaded."""
+"""Whether a model sees and hears here what it does in mlx-vlm: tried out when it is loaded."""
 
 import copy
 from typing import Any, Final
@@ -7,24 +7,25 @@ import mlx.core as mx
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_vlm.generate import generate_step
 
+from ..media import Image, Sound
 from .layout import ImageLayout, expand, find_layout
-from .loading import trial_image
+from .loading import trial_image, trial_sound
 from .network import SeeingNetwork
 from .pictures import Pictures
 from .prefill import ImagePrefill
 
 SLICE: Final = 5
-"""Tokens: the images are cut into."""
+"""Tokens: images and sounds are cut into."""
 ROUNDING: Final = 0.2
 """By how many standard deviations of the logits rounding moves one, at most; another image moves some by more."""
 
 
 class OtherSight(Exception):
-    """The model does not get from an image what it gets in mlx-vlm."""
+    """The model does not get from an image, or a sound, what it gets in mlx-vlm."""
 
 
 class Trial:
-    """A prompt with two images.
+    """A prompt with two images, and two sounds where the model hears.
 
     Args:
         network: The model, its weights in memory.
@@ -37,21 +38,22 @@ class Trial:
 
     def __init__(self, network: SeeingNetwork, processor: Any, pictures: Pictures) -> None:
         self._network = network
-        images = [trial_image(), trial_image(1, 64, 96)]
-        text = f"one {pictures.placeholder} two {pictures.placeholder} three"
-        self._whole = pictures.prepare(text, [image.pixels for image in images])
-        seen = [pictures.of(image) for image in images]
-        self._tokens: list[int] = processor.tokenizer.encode(
-            expand(text, seen, pictures.placeholder), add_special_tokens=False
-        )
-        layout = find_layout(self._tokens, seen, pictures.image_token)
+        senses = pictures.senses.values()
+        text = "".join(f"one {sense.placeholder} two {sense.placeholder} three " for sense in senses) + "four"
+        media: list[Image | Sound] = [trial_image(), trial_image(1, 64, 96)]
+        if "sound" in pictures.senses:
+            media += [trial_sound(), trial_sound(1)]
+        self._whole = pictures.prepare(text, media)
+        taken = [pictures.of(medium) for medium in media]
+        self._tokens: list[int] = processor.tokenizer.encode(expand(text, taken, senses), add_special_tokens=False)
+        layout = find_layout(self._tokens, taken)
         assert layout is not None
         self._layout: ImageLayout = layout
 
     def check(self) -> None:
         """Raises OtherSight, and what the model itself raises."""
         if mx.array(self._whole["input_ids"]).flatten().tolist() != self._tokens:
-            raise OtherSight("its processor writes several images otherwise than one")
+            raise OtherSight("its processor writes several otherwise than one")
         for step, (ours, theirs) in enumerate(zip(self._ours(), self._theirs(), strict=True)):
             if not _same(ours, theirs):
                 place = "behind the prompt" if step == 0 else "behind its first token"
@@ -59,12 +61,12 @@ class Trial:
 
     @property
     def token_bytes(self) -> int:
-        """What an image's features take, for each of its tokens. Known once they were encoded."""
+        """What a picture's features take, for each of its tokens. Known once they were encoded."""
         pictures = [place.picture for place in self._layout.places]
         return max(-(-picture.nbytes // len(picture.tokens)) for picture in pictures)
 
     def batches(self) -> bool:
-        """Whether a row with images and one without get together what they get alone."""
+        """Whether a row with pictures and one without get together what they get alone."""
         seen, text = self._prefilled(), make_prompt_cache(self._network)
         self._network(mx.array([self._tokens[: self._layout.places[0].start]]), text)
         token = mx.array([[self._tokens[-1]]])
@@ -91,7 +93,7 @@ class Trial:
         return [logprobs.flatten() for _, logprobs in steps]
 
     def _prefilled(self) -> list[Any]:
-        """A cache with the prompt up to its last image."""
+        """A cache with the prompt up to its last picture."""
         beginning = self._tokens[: self._layout.end]
         work = ImagePrefill(self._network, self._layout, beginning, make_prompt_cache(self._network), 0)
         while work.done < work.end:
