@@ -20,6 +20,8 @@ class Settings:
     """Workers of each model."""
     memory_bytes: int | None = None
     """For all models together; as much as there is when None."""
+    room_s: float = 60.0
+    """That a model waits for memory which others have that are in use."""
     idle_s: float | None = None
     """A model that nobody asked for so long is unloaded; never when None."""
     load: dict[str, Any] = field(default_factory=dict)
@@ -46,6 +48,8 @@ class Settings:
     """Requests of one model at once; more are told to come again."""
     keep_alive_s: float = 10.0
     """Of silence in a stream, until a comment is sent."""
+    patience_s: float = 60.0
+    """For a client that stops in the middle, sending a request or reading its answer."""
     drain_s: float = 30.0
     """For running requests when the server ends."""
     stored: int = 1024

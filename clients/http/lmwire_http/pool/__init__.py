@@ -1,5 +1,6 @@
 """Workers of several models, kept for whoever asks."""
 
-from .pool import Lease, Pool
+from .figures import Lease, ReplicaFigures, ResidentFigures, ServedModel
+from .pool import Pool
 
-__all__ = ["Lease", "Pool"]
+__all__ = ["Lease", "Pool", "ReplicaFigures", "ResidentFigures", "ServedModel"]

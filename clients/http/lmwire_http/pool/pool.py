@@ -1,45 +1,174 @@
-"""PLACEHOLDER replaced by the pool's author: one worker a model."""
+"""Workers of several models, kept for whoever asks."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from time import monotonic
+from typing import TypeVar
 
-from lmwire import AsyncSupervisor, AsyncWorker
+from lmwire import AsyncWorker, LocalModel, RequestFailed, local_models
 from lmwire_protocol import events
 
+from ..failures import told
 from ..settings import Settings
+from .doors import Doors
+from .figures import Lease, ResidentFigures, ServedModel
+from .keeper import Keeper
+from .names import Names
+from .replica import Replica
+from .resident import Resident
+from .room import Room
+from .target import Target
+from .workers import make_worker
 
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    worker: AsyncWorker
-    model: events.ModelDone
+Told = TypeVar("Told")
 
 
 class Pool:
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._supervisors: dict[str, AsyncSupervisor] = {}
-        self._models: dict[str, events.ModelDone] = {}
+    """The models that are served, and their workers.
+
+    Args:
+        settings: Which ones, and within what bounds.
+        listing: Lists the models on this machine.
+        clock: Seconds from any start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        listing: Callable[..., Sequence[LocalModel]] = local_models,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        self._names = Names(settings, listing)
+        self._room: Room[Resident] = Room(settings.memory_bytes)
+        self._doors = Doors(self._room, settings.room_s)
+        self._residents: dict[str, Resident] = {}
+        self._keeper = Keeper(self._residents.values, self._doors, self._room, settings.idle_s, clock)
+        self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        pass
+        """Finds the models that are named, and loads them if that was asked for.
+
+        Raises:
+            ApiError: one is not here, cannot be loaded, or does not fit beside the others.
+        """
+        await self._names.start()
+        if self._settings.preload:
+            await self._preload()
+        if self._settings.idle_s is not None or self._settings.memory_bytes is not None:
+            self._keeping = asyncio.create_task(self._keeper.run())
 
     async def close(self) -> None:
-        for supervisor in self._supervisors.values():
-            await supervisor.close()
+        """Ends all workers at once, and returns when they are gone."""
+        if self._keeping:
+            self._keeping.cancel()
+        await self._doors.close(list(self._residents.values()))
 
     @asynccontextmanager
     async def lease(self, model: str, *, prompt: Sequence[object] = ()) -> AsyncIterator[Lease]:
-        async def setup(worker: AsyncWorker) -> None:
-            self._models[model] = await worker.load(model)
+        """A worker that has the model, which stays in memory for as long as the block lasts.
 
-        supervisor = self._supervisors.setdefault(
-            model,
-            AsyncSupervisor(
-                setup,
-                make=lambda: AsyncWorker(self._settings.command and [*self._settings.command, *self._settings.worker]),
-            ),
+        Args:
+            model: Its name, as the client gave it.
+            prompt: What it is to read, in parts: prompts with the same first parts go to the same replica.
+
+        Raises:
+            ApiError: there is no such model, or it cannot be had now.
+        """
+        resident = self._resident(await self._names.find(model))
+        with self._used(resident):
+            with told(lambda _: "model"):
+                replica, worker = await self._replica(resident, prompt)
+            with replica.used():
+                yield Lease(worker, replica.facts, resident.target.id)
+
+    async def models(self) -> list[ServedModel]:
+        """All that can be asked for: those that are loaded first, and then by name.
+
+        Raises:
+            ApiError: they cannot be listed.
+        """
+        targets = {target.id: target for target in await self._names.all()}
+        targets |= {id: resident.target for id, resident in self._residents.items() if resident.up}
+        served = [self._served(target) for target in targets.values()]
+        return sorted(served, key=lambda model: (model.loaded is None, model.id.lower()))
+
+    async def model(self, name: str) -> ServedModel:
+        """The one of that name. Raises ApiError: there is none."""
+        return self._served(await self._names.find(name))
+
+    def residents(self) -> list[ResidentFigures]:
+        """The models that are, or were, in memory."""
+        return [resident.figures() for resident in self._residents.values()]
+
+    async def stats(self, timeout: float) -> dict[str, list[events.StatsDone | None]]:
+        """What the workers of each model count; None for one that does not live, or does not answer in time."""
+        return await self._ask(lambda worker: worker.stats(timeout=timeout))
+
+    async def ping(self, timeout: float) -> dict[str, list[events.PingDone | None]]:
+        """Whether the workers of each model make progress; None as in `stats`."""
+        return await self._ask(lambda worker: worker.ping(timeout=timeout))
+
+    async def _ask(self, question: Callable[[AsyncWorker], Awaitable[Told]]) -> dict[str, list[Told | None]]:
+        residents = [resident for resident in self._residents.values() if resident.up]
+        answers = await asyncio.gather(*(resident.ask(question) for resident in residents))
+        return {resident.target.id: told for resident, told in zip(residents, answers, strict=True)}
+
+    async def _preload(self) -> None:
+        """Loads the models in turn. Each is used until the last one is there, so that none gives way to another."""
+        with ExitStack() as all_used:
+            for name in self._settings.models:
+                resident = self._resident(await self._names.find(name))
+                all_used.enter_context(self._used(resident))
+                with told(lambda _: "model"):
+                    await self._doors.open(resident, wait=False)
+
+    async def _replica(self, resident: Resident, prompt: Sequence[object]) -> tuple[Replica, AsyncWorker]:
+        while True:
+            try:
+                await self._doors.open(resident)
+            except RequestFailed as error:
+                if error.code == "model_not_found":  # what was listed is gone, or was never there
+                    self._names.forget()
+                    self._residents.pop(resident.target.id, None)
+                raise
+            if (replica := resident.choose(prompt)) and (worker := replica.worker):
+                return replica, worker
+
+    @contextmanager
+    def _used(self, resident: Resident) -> Iterator[None]:
+        try:
+            with resident.used():
+                yield
+        finally:
+            self._room.changed()
+
+    def _resident(self, target: Target) -> Resident:
+        if target.id not in self._residents:
+            self._residents[target.id] = Resident(
+                target,
+                self._settings.replicas,
+                self._make,
+                lambda worker: worker.load(target.path, **self._settings.load),
+                queue=self._settings.queue,
+                clock=self._clock,
+            )
+        return self._residents[target.id]
+
+    def _make(self, resident: Resident) -> AsyncWorker:
+        left = self._room.left_to(resident)
+        share = None if left is None else max(1, left // len(resident.replicas))
+        return make_worker(self._settings, resident.target.id, share)
+
+    def _served(self, target: Target) -> ServedModel:
+        resident = self._residents.get(target.id)
+        loaded = resident.model if resident else None
+        return ServedModel(
+            id=target.id,
+            path=target.path,
+            size_bytes=target.size_bytes,
+            context_len=loaded.context_len if loaded else target.context_len,
+            loaded=loaded,
         )
-        worker = await supervisor.worker()
-        yield Lease(worker, self._models[model])

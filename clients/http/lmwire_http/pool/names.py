@@ -1,0 +1,150 @@
+"""From what a client calls a model to what a worker is to load."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final
+
+from lmwire import LmwireError, LocalModel, local_models
+
+from ..failures import ApiError
+from ..settings import Settings
+from .target import Catalogue, Target, not_found, unknown
+
+_FRESH_S: Final = 10.0
+"""A listing is made again for a name that is not in it, and for who wants to see it, when it is older."""
+_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
+_FETCHED: Final = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+"""A hub id or an alias."""
+_FOLDERS: Final = 256
+
+
+class Names:
+    """What is served.
+
+    Args:
+        settings: With names, those are; without, whatever is on this machine.
+        listing: Lists the models on this machine, or those in some folders.
+    """
+
+    def __init__(self, settings: Settings, listing: Callable[..., Sequence[LocalModel]] = local_models) -> None:
+        self._settings, self._listing = settings, listing
+        self._catalogue = Catalogue(())
+        self._listed_at: float | None = None
+        self._listing_now = asyncio.Lock()
+        self._folders: dict[str, Target] = {}
+
+    async def start(self) -> None:
+        """Finds the models that are named.
+
+        Raises:
+            ApiError: one is not here, or cannot run.
+        """
+        if self._settings.models:
+            self._catalogue = Catalogue([await self._named(name) for name in self._settings.models])
+
+    async def find(self, name: str) -> Target:
+        """The model that a client means.
+
+        Raises:
+            ApiError: there is none, or it is not clear which one is meant.
+        """
+        if self._settings.models:
+            target = self._catalogue.find(name)
+        elif self._settings.command:
+            target = Target(id=name, path=name) if name else None
+        else:
+            target = await self._on_this_machine(name)
+        if target is None:
+            raise unknown(name, self._runnable())
+        if target.problem:
+            raise not_found(f"the model {target.id} cannot run: {target.problem}")
+        return target
+
+    async def all(self) -> list[Target]:
+        """All that there are and can run, by name."""
+        if not (self._settings.models or self._settings.command):
+            await self._list(older_than=_FRESH_S)
+        return self._runnable()
+
+    def forget(self) -> None:
+        """What was listed is not true any more."""
+        if not self._settings.models:
+            self._listed_at = None
+            self._catalogue = Catalogue(())
+            self._folders.clear()
+
+    def _runnable(self) -> list[Target]:
+        return sorted(
+            (target for target in self._catalogue if not target.problem), key=lambda target: target.id.lower()
+        )
+
+    async def _named(self, name: str) -> Target:
+        """What the one who runs the server named, who may have it fetched."""
+        folder = os.path.expanduser(name)
+        if self._settings.command:
+            return Target(id=name, path=name)
+        if _FOLDER.match(name) or os.path.isdir(folder):
+            [model] = await self._ask(folder)
+            if model.problem:
+                raise not_found(f"the model {name} cannot run: {model.problem}")
+            return _target(model, id=name)
+        await self._list(older_than=_FRESH_S)
+        if target := self._catalogue.find(name):
+            return Target(
+                id=target.id,
+                path=target.id if target.problem else target.path,  # what is not whole is fetched again
+                names=(*target.names, name),
+                size_bytes=target.size_bytes,
+                context_len=target.context_len,
+            )
+        return Target(id=name, path=name)
+
+    async def _on_this_machine(self, name: str) -> Target | None:
+        folder = os.path.realpath(os.path.expanduser(name)) if _FOLDER.match(name) else None
+        target = self._catalogue.find(folder or name)
+        if target is None:
+            await self._list(older_than=_FRESH_S)
+            target = self._catalogue.find(folder or name)
+        if folder and target is None:
+            return await self._folder(folder)
+        if self._settings.download and _FETCHED.fullmatch(name) and (target is None or target.problem):
+            id = target.id if target else name
+            return Target(id=id, path=id)
+        return target
+
+    async def _folder(self, folder: str) -> Target | None:
+        if not os.path.isdir(folder):
+            return None
+        if folder not in self._folders:
+            [model] = await self._ask(folder)
+            if len(self._folders) >= _FOLDERS:
+                self._folders.clear()
+            self._folders[folder] = _target(model)
+        return self._folders[folder]
+
+    async def _list(self, older_than: float) -> None:
+        """Lists what is on this machine, unless that was done a moment ago."""
+        async with self._listing_now:
+            if self._listed_at is None or monotonic() - self._listed_at > older_than:
+                self._catalogue = Catalogue(map(_target, await self._ask()))
+                self._listed_at = monotonic()
+
+    async def _ask(self, *folders: str) -> Sequence[LocalModel]:
+        try:
+            return await asyncio.to_thread(self._listing, *folders)
+        except LmwireError as error:
+            raise ApiError(500, str(error), code="internal") from error
+
+
+def _target(model: LocalModel, id: str | None = None) -> Target:
+    return Target(
+        id=id or model.id,
+        path=model.path,
+        names=(*model.aliases, model.path),
+        size_bytes=model.size_bytes,
+        context_len=model.context_len,
+        problem=model.problem,
+    )
