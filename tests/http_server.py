@@ -37,7 +37,7 @@ def served(*options: str) -> Iterator[Server]:
     try:
         for line in process.stderr:
             log.append(line)
-            if found := re.search(r"serves on (http://\S+)", line):
+            if found := re.search(r"serves on (\S+)", line):
                 break
         else:
             raise RuntimeError(f"the server did not start: {''.join(log)}")

@@ -2,62 +2,41 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from . import anthropic, openai, operations
-from .dialects import OPENAI
 from .endpoint import Endpoint
-from .exchange import Served
-from .failures import ApiError
+from .openapi import document_endpoint
 from .operations.metrics import Metrics
+from .operations.origins import letting_pages_ask
 from .pool import Pool
+from .routing import make_router
+from .running import Running
 from .service import Service
 from .settings import Settings
 
-ENDPOINTS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *operations.ENDPOINTS)
+_APIS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *operations.ENDPOINTS)
+ENDPOINTS: Sequence[Endpoint] = (*_APIS, document_endpoint(_APIS))
 
 
-def make_app(settings: Settings) -> Starlette:
+def make_app(settings: Settings) -> ASGIApp:
     """The server's application; its lifespan starts and ends the workers."""
-    service = Service(settings, Pool(settings), Metrics())
+    return serving(Service(settings, Pool(settings), Metrics(), Running()))
+
+
+def serving(service: Service) -> ASGIApp:
+    """The application of a service, for those who hold on to it."""
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Any) -> AsyncIterator[None]:
         try:
             await service.pool.start()
             yield
         finally:
             await service.pool.close()
 
-    return Starlette(
-        routes=[Route(each.path, Served(each, service), methods=[each.method]) for each in ENDPOINTS],
-        middleware=[_cors(settings.cors)] if settings.cors else [],
-        exception_handlers={HTTPException: _unserved},
-        lifespan=lifespan,
-    )
-
-
-def _cors(origins: Sequence[str]) -> Middleware:
-    return Middleware(
-        CORSMiddleware,
-        allow_origins=[*origins],
-        allow_methods=["GET", "POST"],
-        allow_headers=["*"],
-        expose_headers=["x-request-id", "retry-after"],
-    )
-
-
-async def _unserved(request: Request, error: Exception) -> Response:
-    """What no endpoint serves: a path that there is not, or another method."""
-    assert isinstance(error, HTTPException)
-    known = ", ".join(sorted({each.path for each in ENDPOINTS}))
-    message = f"{request.method} {request.url.path} is not served here; these are: {known}"
-    body = OPENAI.body(ApiError(error.status_code, message, code="unknown_path"), "")
-    return JSONResponse(body, error.status_code, headers=error.headers)
+    router = make_router(ENDPOINTS, service, lifespan)
+    origins = service.settings.cors
+    return letting_pages_ask(router, origins) if origins else router

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from .service import Service
+if TYPE_CHECKING:
+    from .service import Service
 
 
 @dataclass(slots=True, kw_only=True)
@@ -13,7 +15,7 @@ class Call:
 
     id: str
     """The request's, of its X-Request-ID header if it had one."""
-    service: Service
+    service: "Service"
     headers: Mapping[str, str]
     """Names in lower case."""
     path: Mapping[str, str]
@@ -23,3 +25,6 @@ class Call:
     """When the request's head had come, by `time.monotonic`."""
     model: str = ""
     """The model's name, for the log and the metrics; empty while there is none."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    """Of all generations together that have ended, for the log."""

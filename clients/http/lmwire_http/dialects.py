@@ -1,7 +1,7 @@
 """How the two families of APIs write an error."""
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -11,7 +11,12 @@ from .failures import ApiError
 class Dialect(Protocol):
     """How errors are written."""
 
-    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+    @property
+    def error(self) -> type[msgspec.Struct]:
+        """What `body` returns."""
+        ...
+
+    def body(self, error: ApiError, request_id: str) -> msgspec.Struct:
         """Of a response."""
         ...
 
@@ -20,20 +25,57 @@ class Dialect(Protocol):
         ...
 
 
+class OpenAIProblem(msgspec.Struct, frozen=True):
+    """What is wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    """The path of the field that is wrong, if one is."""
+    code: str | None
+    """A word for programs."""
+
+
+class OpenAIError(msgspec.Struct, frozen=True):
+    """An error as api.openai.com writes it."""
+
+    error: OpenAIProblem
+
+
+class AnthropicProblem(msgspec.Struct, frozen=True):
+    """What is wrong."""
+
+    type: str
+    message: str
+
+
+class AnthropicError(msgspec.Struct, frozen=True):
+    """An error as api.anthropic.com writes it."""
+
+    error: AnthropicProblem
+    request_id: str
+    type: Literal["error"] = "error"
+
+
 @dataclass(frozen=True)
 class OpenAI:
     """As api.openai.com does."""
 
-    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+    @property
+    def error(self) -> type[OpenAIError]:
         """See `Dialect`."""
-        return {
-            "error": {
-                "message": error.message,
-                "type": _OPENAI_TYPES.get(error.status, _fallback(error.status, "server_error")),
-                "param": error.param,
-                "code": _OPENAI_CODES.get(error.code, error.code),
-            }
-        }
+        return OpenAIError
+
+    def body(self, error: ApiError, request_id: str) -> OpenAIError:
+        """See `Dialect`."""
+        return OpenAIError(
+            OpenAIProblem(
+                message=error.message,
+                type=_OPENAI_TYPES.get(error.status, _fallback(error.status, "server_error")),
+                param=error.param,
+                code=_OPENAI_CODES.get(error.code, error.code),
+            )
+        )
 
     def frame(self, error: ApiError, request_id: str) -> bytes:
         """See `Dialect`."""
@@ -44,17 +86,19 @@ class OpenAI:
 class Anthropic:
     """As api.anthropic.com does."""
 
-    def body(self, error: ApiError, request_id: str) -> dict[str, Any]:
+    @property
+    def error(self) -> type[AnthropicError]:
+        """See `Dialect`."""
+        return AnthropicError
+
+    def body(self, error: ApiError, request_id: str) -> AnthropicError:
         """See `Dialect`. There is no field for a parameter: the message begins with it."""
-        named = error.param is None or error.message.startswith(error.param)
-        return {
-            "type": "error",
-            "error": {
-                "type": _ANTHROPIC_TYPES.get(error.status, _fallback(error.status, "api_error")),
-                "message": error.message if named else f"{error.param}: {error.message}",
-            },
-            "request_id": request_id,
-        }
+        named = error.param is None or error.message.lstrip("`").startswith(error.param)
+        problem = AnthropicProblem(
+            type=_ANTHROPIC_TYPES.get(error.status, _fallback(error.status, "api_error")),
+            message=error.message if named else f"{error.param}: {error.message}",
+        )
+        return AnthropicError(problem, request_id)
 
     def frame(self, error: ApiError, request_id: str) -> bytes:
         """See `Dialect`."""

@@ -1,6 +1,6 @@
 """What the server serves, as data: routes, metrics and the OpenAPI document are made of it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ class Endpoint:
         dialect: How errors are written.
         body: The Struct of the request.
         form: Whether the body comes as multipart/form-data. An uploaded file is a field of type bytes.
-        reply: The type of the response's JSON; None for a text.
+        reply: The type of the response's JSON; None when it is none.
+        texts: Media types that it can have instead.
         events: The type of a streamed event's data, if the reply can be streamed.
         open: Whether it needs no API key.
     """
@@ -36,5 +37,6 @@ class Endpoint:
     body: Any = None
     form: bool = False
     reply: Any = None
+    texts: Sequence[str] = ()
     events: Any = None
     open: bool = False

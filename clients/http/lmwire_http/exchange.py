@@ -1,20 +1,19 @@
 """One HTTP request from its head to its answer's end, and its client's going at any moment between.
 
-An endpoint runs in a task of its own. Beside it another waits for the client's end of the connection to close, and then
-cancels the first, in whatever state it is: queued, before the first byte, in the middle of a stream. What the endpoint
-holds is given back by its own `async with` blocks.
+An endpoint runs in a task of its own. Once the request has been read, another waits for the client's end of the
+connection to close, and then cancels the first, in whatever state it is: queued, before the first byte, in the middle
+of a stream. What the endpoint holds is given back by its own `async with` blocks.
 """
 
 import asyncio
 import logging
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-import msgspec
 from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException
 
@@ -24,38 +23,26 @@ from .endpoint import Endpoint
 from .failures import ApiError
 from .forms import read_form
 from .operations.keys import check_key
-from .replies import EventStream, Json, Plain, Reply
+from .operations.logs import log
+from .operations.origins import check_origin
+from .response import Message, Response, Send
 from .service import Service
 
-Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 CLIENT_GONE: Final = 499
 """The status in the log, nginx's, of a request whose client did not wait."""
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
-_COMMENT: Final = b": keep-alive\n\n"
 _log = logging.getLogger("lmwire_http")
 
 
-class Served:
-    """An endpoint as an ASGI application."""
-
-    def __init__(self, endpoint: Endpoint, service: Service) -> None:
-        self._endpoint = endpoint
-        self._service = service
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serves one request."""
-        await Exchange(self._endpoint, self._service, scope, receive, send).run()
-
-
 class Exchange:
-    """One request, and its answer."""
+    """One request, and its answer. The arguments after the first two are ASGI's."""
 
     def __init__(self, endpoint: Endpoint, service: Service, scope: Message, receive: Receive, send: Send) -> None:
         self._endpoint, self._service = endpoint, service
-        self._receive, self._send = receive, send
+        self._receive = receive
+        self._method, self._path = scope["method"], scope["path"]
         self._headers = Headers(scope=scope)
         given = self._headers.get("x-request-id", "")
         self._call = Call(
@@ -65,75 +52,97 @@ class Exchange:
             path=scope.get("path_params", {}),
             query=QueryParams(scope["query_string"]),
         )
-        self._status = CLIENT_GONE
-        self._started = False
-        self._sent_at = monotonic()
+        self._response = Response(send, endpoint.dialect, self._call.id, service.settings.keep_alive_s)
+        self._client_gone = False
+        self._interruption: ApiError | None = None
 
     async def run(self) -> None:
         """Answers, whatever happens."""
+        self._answering = asyncio.create_task(self._answer())
         try:
-            with self._service.metrics.in_flight():
-                await self._answer_unless_gone()
+            with self._service.metrics.in_flight(), self._service.running.including(self):
+                await asyncio.wait((self._answering,))
+                await self._settle()
         finally:
-            self._service.metrics.ended(self._endpoint.path, self._call, self._status)
+            self._answering.cancel()
+            self._count()
 
-    async def _answer_unless_gone(self) -> None:
+    def interrupt(self, error: ApiError) -> None:
+        """Ends it now, with this error, unless its answer has been sent."""
+        self._interruption = error
+        self._answering.cancel()
+
+    async def _answer(self) -> None:
         try:
             body = await self._read()
+            with self._until_client_goes():
+                await self._response.send(await self._endpoint.serve(self._call, await self._decode(body)))
+        except _ClientGone:
+            self._client_gone = True
         except ApiError as error:
-            await self._fail(error)
-            return
-        except ClientGone:
-            return
-        answer = asyncio.create_task(self._answer(body))
-        gone = asyncio.create_task(self._wait_until_gone())
-        try:
-            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            gone.cancel()
-            if not answer.done():
-                self._status = CLIENT_GONE
-                answer.cancel()
-            with suppress(asyncio.CancelledError):
-                await answer
+            await self._response.fail(error)
+        except Exception:
+            _log.exception("request %s failed", self._call.id)
+            await self._response.fail(
+                ApiError(500, "the server has failed on this request; its log says how", code="internal")
+            )
 
-    async def _wait_until_gone(self) -> None:
+    async def _settle(self) -> None:
+        """Says what is left to say when the answer's task has ended."""
+        if not self._answering.cancelled() and (error := self._answering.exception()):
+            _log.error("request %s could not be answered", self._call.id, exc_info=error)
+        if self._interruption and not (self._client_gone or self._response.complete):
+            await self._response.fail(self._interruption)
+
+    @contextmanager
+    def _until_client_goes(self) -> Iterator[None]:
+        """Cancels what is done in the block when the client goes."""
+        watching = asyncio.create_task(self._cancel_when_client_goes())
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _cancel_when_client_goes(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        if not self._response.complete:
+            self._client_gone = True
+            self._answering.cancel()
 
     async def _read(self) -> bytes:
         """Checks the head, and reads the body.
 
         Raises:
-            ApiError: no key, or too long a body.
-            ClientGone: before its end.
+            ApiError: no key, or too long or too slow a body.
+            _ClientGone: before the body's end.
         """
+        settings = self._service.settings
         if not self._endpoint.open:
-            check_key(self._headers, self._service.settings.api_keys)
-        limit = self._service.settings.body_bytes
+            check_origin(self._headers, settings)
+            check_key(self._headers, settings.api_keys)
         length = self._headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > limit:
-            raise _too_long(limit)
+        if length.isdecimal() and int(length) > settings.body_bytes:
+            raise _too_long(settings.body_bytes)
         body = bytearray()
-        while True:
-            message = await self._receive()
+        more = True
+        while more:
+            message = await self._receive_in_time(settings.patience_s)
             if message["type"] == "http.disconnect":
-                raise ClientGone
+                raise _ClientGone
             body += message.get("body", b"")
-            if len(body) > limit:
-                raise _too_long(limit)
-            if not message.get("more_body"):
-                return bytes(body)
+            if len(body) > settings.body_bytes:
+                raise _too_long(settings.body_bytes)
+            more = message.get("more_body", False)
+        return bytes(body)
 
-    async def _answer(self, body: bytes) -> None:
+    async def _receive_in_time(self, seconds: float) -> Message:
         try:
-            reply = await self._endpoint.serve(self._call, await self._decode(body))
-            await self._send_reply(reply)
-        except ApiError as error:
-            await self._fail(error)
-        except Exception:
-            _log.exception("request %s failed", self._call.id)
-            await self._fail(ApiError(500, "the server has failed on this request; its log says how", code="internal"))
+            async with asyncio.timeout(seconds):
+                return await self._receive()
+        except TimeoutError:
+            problem = f"nothing of the body came for {seconds:g} s, and it is not whole: send it again"
+            raise ApiError(408, problem, code="timeout") from None
 
     async def _decode(self, body: bytes) -> Any:
         if self._endpoint.body is None:
@@ -145,65 +154,18 @@ class Exchange:
         except MultiPartException as error:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
 
-    async def _send_reply(self, reply: Reply) -> None:
-        match reply:
-            case Json():
-                await self._send_whole(reply.status, "application/json", msgspec.json.encode(reply.value))
-            case Plain():
-                await self._send_whole(reply.status, reply.media_type, reply.content, reply.headers)
-            case EventStream():
-                await self._stream(reply.frames)
-
-    async def _stream(self, frames: AsyncIterator[bytes]) -> None:
-        """Sends events as they come, and comments while none do: what is between would take silence for an end."""
-        comments = asyncio.create_task(self._send_comments())
-        try:
-            async with aclosing(cast(Any, frames)):
-                async for frame in frames:
-                    await self._send_part(frame)
-        finally:
-            comments.cancel()
-        await self._send_part(b"", more=False)
-
-    async def _send_comments(self) -> None:
-        interval = self._service.settings.keep_alive_s
-        self._sent_at = monotonic()
-        while True:
-            await asyncio.sleep(max(0.0, self._sent_at + interval - monotonic()))
-            if monotonic() >= self._sent_at + interval:
-                await self._send_part(_COMMENT)
-
-    async def _send_part(self, content: bytes, *, more: bool = True) -> None:
-        if not self._started:
-            await self._start(200, "text/event-stream", {"cache-control": "no-cache", "x-accel-buffering": "no"})
-        self._sent_at = monotonic()
-        await self._send({"type": "http.response.body", "body": content, "more_body": more})
-
-    async def _fail(self, error: ApiError) -> None:
-        dialect = self._endpoint.dialect
-        if self._started:
-            self._status = error.status
-            await self._send_part(dialect.frame(error, self._call.id), more=False)
-            return
-        headers = {} if error.retry_after is None else {"retry-after": str(max(1, round(error.retry_after)))}
-        if error.status == 401:
-            headers["www-authenticate"] = "Bearer"
-        content = msgspec.json.encode(dialect.body(error, self._call.id))
-        await self._send_whole(error.status, "application/json", content, headers)
-
-    async def _send_whole(self, status: int, media_type: str, content: bytes, headers: Any = None) -> None:
-        await self._start(status, media_type, {"content-length": str(len(content)), **(headers or {})})
-        await self._send({"type": "http.response.body", "body": content})
-
-    async def _start(self, status: int, media_type: str, headers: dict[str, str]) -> None:
-        self._started = True
-        self._status = status
-        headers = {"content-type": media_type, "x-request-id": self._call.id, **headers}
-        raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+    def _count(self) -> None:
+        call = self._call
+        status = CLIENT_GONE if self._client_gone else self._response.status or 500
+        self._service.metrics.ended(self._endpoint.path, call, status)
+        facts: dict[str, Any] = {"method": self._method, "path": self._path, "status": status}
+        if call.model:
+            facts["model"] = call.model
+            facts["prompt_tokens"], facts["completion_tokens"] = call.prompt_tokens, call.completion_tokens
+        log(logging.INFO, "request", facts | {"seconds": round(monotonic() - call.began, 6), "request_id": call.id})
 
 
-class ClientGone(Exception):
+class _ClientGone(Exception):
     """The client has closed its end."""
 
 

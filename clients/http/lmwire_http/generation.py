@@ -9,7 +9,7 @@ from lmwire import Answer, AsyncStream, AsyncWorker, CallPiece, Piece
 from lmwire_protocol import events
 
 from .call import Call
-from .failures import Rename, told
+from .failures import Rename, told, written
 
 Batch: TypeAlias = list[Piece | CallPiece]
 """Pieces that came together."""
@@ -22,6 +22,7 @@ class Generation:
         self._call, self._stream = call, stream
         self.model = model
         """What answers."""
+        self._read = False
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
         """What came, all that is there at once together. Raises ApiError."""
@@ -35,12 +36,14 @@ class Generation:
                 between.observe((now - before) / count)
             before = now
             yield batch
-        self._call.service.metrics.used(self._call.model, self.result.usage)
+        self._read = True
+        self._call.service.metrics.used(self._call, self.result.usage)
 
     async def answers(self) -> list[Answer]:
-        """Reads to the end, and returns the whole answers."""
-        async for _ in self:
-            pass
+        """Reads to the end, if nobody has, and returns the whole answers."""
+        if not self._read:
+            async for _ in self:
+                pass
         return await self._stream.answers()
 
     @property
@@ -73,8 +76,8 @@ async def generation(
     """
     call.model = model
     with told(rename):
-        async with (
-            call.service.pool.lease(model, prompt=prompt) as lease,
-            start(lease.worker) as stream,
-        ):
-            yield Generation(call, stream, lease.model)
+        async with call.service.pool.lease(model, prompt=prompt) as lease:
+            with written(rename):
+                stream = start(lease.worker)
+            async with stream:
+                yield Generation(call, stream, lease.model)

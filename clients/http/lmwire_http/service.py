@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from .operations.metrics import Metrics
 from .pool import Pool
+from .running import Running
 from .settings import Settings
 
 
@@ -14,3 +15,4 @@ class Service:
     settings: Settings
     pool: Pool
     metrics: Metrics
+    running: Running

@@ -1,27 +1,86 @@
-"""The server's process: its socket, its loop, and its end."""
+"""The server's process: its sockets, its loop, and its end."""
 
+import asyncio
 import logging
+import math
+import signal
 import socket
 import sys
+from functools import partial
+from types import FrameType
+from typing import Any, Final, cast
 
 import uvicorn
 
-from .app import make_app
+from .app import serving
+from .connections import Connection
+from .failures import ApiError
+from .listening import CannotListen, Listening, listening
+from .operations.logs import logging_to_stderr
+from .operations.metrics import Metrics
+from .pool import Pool
+from .running import Running
+from .service import Service
 from .settings import Settings
+
+_LAST_WORDS_S: Final = 5
+"""For clients to read how their requests were ended."""
+_log = logging.getLogger("lmwire_http")
 
 
 def serve(settings: Settings) -> int:
-    """Serves until SIGINT or SIGTERM, and then lets running requests end."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    """Serves until SIGINT or SIGTERM, lets running requests end, and returns the exit code."""
+    try:
+        with listening(settings) as found, logging_to_stderr(settings.log_format):
+            _serve(settings, found)
+    except CannotListen as error:
+        print(f"lmwire serve: {error}", file=sys.stderr)
+        return error.code
+    return 0
+
+
+def _serve(settings: Settings, found: Listening) -> None:
+    service = Service(settings, Pool(settings), Metrics(), Running())
     config = uvicorn.Config(
-        make_app(settings),
+        serving(service),
+        loop="uvloop",
+        http=cast(Any, partial(Connection, patience_s=settings.patience_s)),
+        ws="none",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=round(settings.drain_s),
+        timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
     )
-    listening = socket.create_server((settings.host, settings.port), reuse_port=False)
-    host, port = listening.getsockname()[:2]
-    print(f"lmwire serves on http://{host}:{port}", file=sys.stderr, flush=True)
-    uvicorn.Server(config).run([listening])
-    return 0
+    _log.info("lmwire serves on %s", found.where)
+    _Server(config, service).run([*found.sockets])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, with an end that clients understand, and an exit code that says that it was in order."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends the server in order, the second at once."""
+        if self.should_exit:
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Lets running requests end, as long as they may, and then ends them with an error of their API's."""
+        drain_s = self._service.settings.drain_s
+        _log.info("the server ends when running requests have, within %g s", drain_s)
+        out_of_time = asyncio.get_running_loop().call_later(drain_s, self._interrupt)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            out_of_time.cancel()
+
+    def _interrupt(self) -> None:
+        error = ApiError(503, "the server is ending; ask again when it is back", code="server_ending", retry_after=5)
+        if count := self._service.running.interrupt(error):
+            _log.warning("%d running requests were ended with the server", count)

@@ -4,5 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..endpoint import Endpoint
+from .health import HEALTH
 
-ENDPOINTS: Final[Sequence[Endpoint]] = ()
+ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH,)

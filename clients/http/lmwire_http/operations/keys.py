@@ -1,9 +1,51 @@
-"""API keys."""
+"""API keys: where they come from, and who has one."""
 
 import hmac
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 from ..failures import ApiError
+
+VARIABLE: Final = "LMWIRE_API_KEY"
+_KEY: Final = re.compile(r"[\x21-\x7e]+")
+
+
+class BadKeys(ValueError):
+    """What was given for a key can be none. The message does not repeat it."""
+
+
+def given_keys(typed: Sequence[str], file: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of the command line, of a file with one a line, and of the environment.
+
+    Raises:
+        BadKeys: one of them is no key, or the file has none: a server must not be open by mistake.
+    """
+    keys = [_checked(key, "--api-key") for key in typed]
+    if file is not None:
+        keys += _from_file(file)
+    if VARIABLE in environment:
+        keys.append(_checked(environment[VARIABLE], f"${VARIABLE}"))
+    return tuple(dict.fromkeys(keys))
+
+
+def _from_file(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadKeys(f"--api-key-file: cannot read {path}: {error}") from error
+    numbered = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    keys = [_checked(line, f"--api-key-file: line {number} of {path}") for number, line in numbered if line[0] != "#"]
+    if not keys:
+        raise BadKeys(f"--api-key-file: {path} has no key: write one a line; lines with # are comments")
+    return keys
+
+
+def _checked(key: str, where: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise BadKeys(f"{where} is no API key: a key is one or more printable ASCII characters, without spaces")
+    return key
 
 
 def check_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
@@ -15,8 +57,9 @@ def check_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
     if not keys:
         return
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    given = headers.get("x-api-key", "") or (token.strip() if scheme.lower() == "bearer" else "")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    given = [text.encode() for text in (bearer, headers.get("x-api-key", "")) if text]
     # Not any(): every key is compared, so that the time does not tell which one came close.
-    if not sum([hmac.compare_digest(given.encode(), key.encode()) for key in keys]):
+    if not sum([hmac.compare_digest(text, key.encode()) for text in given for key in keys]):
         problem = "this API key is not known here" if given else "an API key is needed: Authorization: Bearer KEY"
         raise ApiError(401, problem, code="invalid_api_key")

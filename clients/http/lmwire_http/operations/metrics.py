@@ -3,24 +3,29 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from lmwire_protocol import events
 
 if TYPE_CHECKING:
     from ..call import Call
 
-_FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-_SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_FAST: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_SLOW: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_MODELS: Final = 1000
+"""Names of models that have figures of their own. Clients choose names, and each takes memory for ever."""
+_OTHER: Final = "other"
 
 
 class Metrics:
     """The server's counters. Those of the workers are asked for when somebody reads."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # a series of its own for each, that nobody asks for
         self.registry = CollectorRegistry()
+        self._served: set[str] = set()
         self._running = Gauge("lmwire_http_requests_in_flight", "Requests being served.", registry=self.registry)
         self._requests = Counter(
             "lmwire_http_requests", "Requests answered.", ["path", "model", "status"], registry=self.registry
@@ -44,18 +49,32 @@ class Metrics:
 
     def ended(self, path: str, call: "Call", status: int) -> None:
         """A request has ended."""
-        self._requests.labels(path, call.model, status).inc()
+        # A name that no worker ever answered to is the client's invention.
+        model = call.model if call.model in self._served else ""
+        self._requests.labels(path, model, status).inc()
         self._seconds.labels(path).observe(monotonic() - call.began)
 
     def token_times(self, model: str) -> tuple[Histogram, Histogram]:
         """Where the seconds to a first token, and those between tokens, are observed."""
-        return self._first.labels(model), self._apart.labels(model)
+        name = self._name(model)
+        return self._first.labels(name), self._apart.labels(name)
 
-    def used(self, model: str, usage: events.Usage) -> None:
-        """A generation has ended."""
+    def used(self, call: "Call", usage: events.Usage) -> None:
+        """Work of a worker's has ended: it is counted, and told in the call's line of the log."""
+        call.prompt_tokens += usage.prompt_tokens
+        call.completion_tokens += usage.completion_tokens
+        name = self._name(call.model)
         for kind, count in (
             ("prompt", usage.prompt_tokens),
             ("cached", usage.cached_tokens),
             ("completion", usage.completion_tokens),
         ):
-            self._tokens.labels(model, kind).inc(count)
+            self._tokens.labels(name, kind).inc(count)
+
+    def _name(self, model: str) -> str:
+        """The label of a model that a worker answers for."""
+        if model not in self._served:
+            if len(self._served) >= _MODELS:
+                return _OTHER
+            self._served.add(model)
+        return model

@@ -1,0 +1,126 @@
+"""The log, on stderr: a line a request, and what goes wrong. No prompt, no answer and no key is ever in it."""
+
+import json
+import logging
+import os
+import select
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import Any, Final, Literal
+
+_LINES: Final = 10_000
+"""Lines that wait for whoever reads stderr. More are dropped: the server waits for no terminal, and no pipe."""
+_LAST_LINES_S: Final = 2.0
+_log = logging.getLogger("lmwire_http")
+
+
+def log(level: int, message: str, facts: Mapping[str, Any]) -> None:
+    """A line with facts, each in a field of its own."""
+    _log.log(level, message, extra={"facts": facts})
+
+
+@contextmanager
+def logging_to_stderr(format: Literal["text", "json"]) -> Iterator[None]:
+    """What is logged in the block goes there, that of libraries too."""
+    lines = Lines()
+    lines.setFormatter(JsonLines() if format == "json" else TextLines())
+    root = logging.getLogger()
+    root.addHandler(lines)
+    root.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its "Started server process" tells nobody anything
+    try:
+        yield
+    finally:
+        root.removeHandler(lines)
+        lines.close()
+
+
+class Lines(logging.Handler):
+    """Writes lines by a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: SimpleQueue[str | None] = SimpleQueue()
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        if self._waiting.qsize() >= _LINES:
+            self._dropped += 1
+            return
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            log(logging.WARNING, "lines of the log were dropped before this one", {"lines": dropped})
+        try:
+            self._waiting.put(f"{self.format(record)}\n")
+        except Exception:
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Writes what is waiting, if it is read in time."""
+        self._waiting.put(None)
+        self._thread.join(_LAST_LINES_S)
+        super().close()
+
+    def _write(self) -> None:
+        while (line := self._waiting.get()) is not None:
+            try:
+                _write(line.encode("utf-8", "backslashreplace"))
+            except OSError:
+                return  # nobody can read it any more
+
+
+class TextLines(logging.Formatter):
+    """A line for people: time, level, message, and `name=value` for each fact."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See `logging.Formatter`."""
+        facts = "".join([f" {name}={_word(value)}" for name, value in _facts(record).items()])
+        line = f"{_time(record)} {record.levelname.lower()} {record.getMessage()}{facts}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    """An object a line, for programs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See `logging.Formatter`."""
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_facts(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _facts(record: logging.LogRecord) -> Mapping[str, Any]:
+    return getattr(record, "facts", {})
+
+
+def _word(value: Any) -> str:
+    """The value in one word: quoted where it has spaces, or what would look like another line or fact."""
+    text = str(value)
+    plain = text and text.isascii() and text.isprintable() and not set(text) & set(' "=')
+    return text if plain else json.dumps(text)
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _write(data: bytes) -> None:
+    while data:
+        try:
+            data = data[os.write(2, data) :]
+        except BlockingIOError:  # whoever shares the descriptor made it non-blocking
+            select.select([], [2], [])
