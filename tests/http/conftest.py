@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from anthropic_http import scripted
 from http_server import MOCK, Server, served
 
 
@@ -18,4 +19,11 @@ def mock_server() -> Iterator[Server]:
 def tiny_server() -> Iterator[Server]:
     """Serves the built-in model as `builtin:tiny`, with a real worker."""
     with served("builtin:tiny") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def anthropic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Serves a mock worker that plays what tests/anthropic_http.py has for Anthropic's API."""
+    with scripted(tmp_path_factory.mktemp("anthropic")) as server:
         yield server

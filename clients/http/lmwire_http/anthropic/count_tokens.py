@@ -1,4 +1,8 @@
-"""POST /v1/messages/count_tokens: what a conversation comes to in tokens, without an answer."""
+"""POST /v1/messages/count_tokens: what a conversation comes to in tokens, without an answer.
+
+It is what /v1/messages reads, but for the mark or two that `thinking` puts behind the prompt where it is enabled or
+disabled: those are not counted.
+"""
 
 from typing import Final
 

@@ -48,6 +48,8 @@ def client_field(field: str, origins: Sequence[Origin], last: int) -> str:
 
 
 def _in_message(origin: Origin, rest: str) -> str:
+    if origin.path == "system":
+        return "system"
     found = _PLACE.fullmatch(rest)
     if not found:
         return origin.path + rest

@@ -1,0 +1,91 @@
+"""What Anthropic's API says when something is wrong: its envelope, its kinds of errors, and the client's own field."""
+
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+
+from anthropic_http import MODEL, client, user
+from http_server import Server
+
+
+def refusal(server: Server, **fields: Any) -> dict[str, Any]:
+    body = {"model": MODEL, "max_tokens": 9, "messages": [user("hello")], **fields}
+    body = {name: value for name, value in body.items() if value is not ...}
+    response = httpx2.post(f"{server.url}/v1/messages", json=body)
+    assert response.status_code == 400, response.text
+    error = response.json()
+    assert (error["type"], error["error"]["type"]) == ("error", "invalid_request_error")
+    assert error["request_id"] == response.headers["x-request-id"]
+    return error["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"max_tokens": ...}, "max_tokens"),
+        ({"model": ...}, "model"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [user([{"type": "video"}])]}, "messages[0].content[0].type"),
+        ({"messages": [user([{"type": "text"}])]}, "messages[0].content[0].text"),
+        (
+            {"messages": [user([{"type": "document", "source": {"type": "base64", "data": ""}}])]},
+            "messages[0].content[0].source.type",
+        ),
+        ({"temperature": 1.5}, "temperature"),
+        ({"top_k": -1}, "top_k"),
+        ({"container": "c"}, "container"),
+        ({"mcp_servers": []}, "mcp_servers"),
+        ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),
+        ({"stop_sequences": [""]}, "stop_sequences[0]"),
+        ({"output_config": {"format": {"type": "text"}}}, "output_config.format.type"),
+        (
+            {"messages": [user("x"), {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]},
+            "messages[1].content[0]",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_as_the_client_wrote_it(anthropic_server: Server, fields: Any, named: str) -> None:
+    assert refusal(anthropic_server, **fields).startswith(f"{named}: ")
+
+
+def test_a_schema_that_cannot_be_enforced_is_named_in_the_clients_field(tiny_server: Server) -> None:
+    schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": "one"}}}
+    output = {"format": {"type": "json_schema", "schema": schema}}
+    message = refusal(tiny_server, model="builtin:tiny", output_config=output)
+    assert message.startswith("output_config.format.schema")
+
+
+def test_thinking_that_the_model_cannot_do_is_refused_by_name(tiny_server: Server) -> None:
+    template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    message = refusal(
+        tiny_server,
+        model="builtin:tiny",
+        chat_template=template,
+        thinking={"type": "enabled", "budget_tokens": 1024},
+    )
+    assert message.startswith("thinking: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [("busy", anthropic.RateLimitError), ("breaks at once", anthropic.InternalServerError)],
+)
+def test_failures_of_the_worker_are_the_clients_own_errors(
+    anthropic_server: Server, content: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        client(anthropic_server).messages.create(model=MODEL, max_tokens=9, messages=[user(content)])
+
+
+def test_a_model_that_there_is_not_is_not_found(tiny_server: Server) -> None:
+    with pytest.raises(anthropic.NotFoundError):
+        client(tiny_server).messages.create(model="no/such-model", max_tokens=9, messages=[user("hello")])
+
+
+def test_a_body_that_is_no_json_is_said_to_be_none(anthropic_server: Server) -> None:
+    response = httpx2.post(f"{anthropic_server.url}/v1/messages", content=b"{")
+    assert response.status_code == 400
+    assert "is not JSON" in response.json()["error"]["message"]

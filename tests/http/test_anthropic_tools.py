@@ -1,0 +1,87 @@
+"""Tools through Anthropic's API: what the model is shown, how it calls, and what becomes of the results."""
+
+from typing import Any
+
+import anthropic
+import pytest
+
+from anthropic_http import MODEL, WEATHER, client, user
+from http_server import Server
+
+TINY = "builtin:tiny"
+
+
+@pytest.fixture(scope="module")
+def scripted(anthropic_server: Server) -> anthropic.Anthropic:
+    return client(anthropic_server)
+
+
+def ask(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:
+    options = {"tools": [WEATHER], "max_tokens": 100, **options}
+    return client.messages.create(model=MODEL, messages=[user(content)], **options)
+
+
+def test_a_call_is_a_block_behind_the_thought_and_the_text(scripted: anthropic.Anthropic) -> None:
+    thought, text, call = ask(scripted, "weather in Rome").content
+    assert (thought.thinking, text.text) == ("I look it up.", "One moment.")
+    assert (call.type, call.id, call.name, call.input) == ("tool_use", "call_rome", "weather", {"city": "Rome"})
+
+
+def test_several_calls_are_several_blocks(scripted: anthropic.Anthropic) -> None:
+    message = ask(scripted, "weather everywhere")
+    assert [call.input["city"] for call in message.content] == ["Rome", "Oslo"]
+
+
+def test_white_space_before_a_call_is_no_block(scripted: anthropic.Anthropic) -> None:
+    assert [block.type for block in ask(scripted, "blanks").content] == ["tool_use"]
+
+
+def test_a_call_that_is_none_is_text(scripted: anthropic.Anthropic) -> None:
+    message = ask(scripted, "weather broken")
+    [text] = message.content
+    assert text.text.startswith("Well:") and "{city" in text.text
+    assert message.stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ({"type": "any"}, "required"),
+        ({"type": "any", "disable_parallel_tool_use": True}, "required, one"),
+        ({"type": "auto", "disable_parallel_tool_use": True}, "one"),
+        ({"type": "tool", "name": "weather"}, "by name"),
+    ],
+)
+def test_the_choice_of_a_tool_reaches_the_worker(scripted: anthropic.Anthropic, choice: Any, told: str) -> None:
+    [call] = ask(scripted, "options", tool_choice=choice).content
+    assert call.input == {"city": told}
+
+
+def test_without_a_choice_the_tools_are_not_shown(scripted: anthropic.Anthropic) -> None:
+    message = ask(scripted, "weather in Rome", tool_choice={"type": "none"})
+    assert {block.type for block in message.content} == {"text"}
+
+
+def test_the_model_uses_a_tool_and_tells_its_result(tiny_server: Server) -> None:
+    tool: Any = {**WEATHER, "name": "get_weather", "description": "Get the weather of a city."}
+    messages: list[Any] = [user("What is the weather in Paris?")]
+    options: Any = {"model": TINY, "max_tokens": 100, "tools": [tool], "extra_body": {"temperature": 0}}
+    answer = client(tiny_server).messages.create(messages=messages, **options)
+    assert answer.stop_reason == "tool_use"
+    call = answer.content[-1]
+    assert call.type == "tool_use" and call.input == {"city": "Paris"}
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "rain, 9 degrees"}
+    messages += [{"role": "assistant", "content": answer.content}, user([result])]
+    told = client(tiny_server).messages.create(messages=messages, **options)
+    assert told.stop_reason == "end_turn"
+    assert "rain" in "".join(block.text for block in told.content if block.type == "text")
+
+
+def test_a_tool_that_anthropics_servers_run_is_refused_by_name(scripted: anthropic.Anthropic) -> None:
+    with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\]\.type.*web_search_20250305"):
+        ask(scripted, "hello", tools=[{"type": "web_search_20250305", "name": "web_search"}])
+
+
+def test_a_choice_that_is_no_tool_is_refused_by_name(scripted: anthropic.Anthropic) -> None:
+    with pytest.raises(anthropic.BadRequestError, match=r"tool_choice.name"):
+        ask(scripted, "hello", tool_choice={"type": "tool", "name": "sing"})
