@@ -9,7 +9,7 @@ from .failures import ApiError, invalid
 
 T = TypeVar("T")
 
-_PLACE: Final = re.compile(r" - at `(?:\$|key) ?(?:in )?`?\$?(?P<path>[^`]*)`$")
+_PLACE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 
 

@@ -10,6 +10,7 @@ from lmwire_protocol import Format
 from ..failures import invalid
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _SEEDS: Final = 2**53
 _TEMPERATURE: Final = 1.0
@@ -68,7 +69,7 @@ class Generating(Struct, kw_only=True, forbid_unknown_fields=True):
     xtc_threshold: float | None = None
     repetition_penalty: float | None = None
     penalty_window: int | None = None
-    min_tokens: int | None = None
+    min_tokens: Count | None = None
     ignore_eos: bool | None = None
     include_stop: bool | None = None
     truncate: Literal["none", "left", "middle"] | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ..generating import Generating
+from ..generating import Count, Generating
 from ..messages import Message
 from ..response_format import ResponseFormat
 from ..tools import Tool, ToolChoice
@@ -21,8 +21,8 @@ class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
-    max_completion_tokens: int | None = None
-    max_tokens: int | None = None
+    max_completion_tokens: Count | None = None
+    max_tokens: Count | None = None
     """The older name of `max_completion_tokens`."""
     logprobs: bool | None = None
     top_logprobs: int | None = None

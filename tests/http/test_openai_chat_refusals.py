@@ -1,0 +1,163 @@
+"""What a chat completion is refused for: OpenAI's client is told which of its fields is wrong."""
+
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from http_server import Server
+
+USER = {"role": "user", "content": "Who are you?"}
+TOOL = {"type": "function", "function": {"name": "look"}}
+CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{"}}
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.fixture(scope="module")
+def client(tiny_server: Server) -> OpenAI:
+    return OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
+
+
+def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
+    body: Any = {"messages": [USER], "max_tokens": 1, **fields}
+    with pytest.raises(openai.BadRequestError) as failure:
+        client.chat.completions.create(model="builtin:tiny", messages=body.pop("messages"), extra_body=body)
+    return failure.value
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"temperature": 2.1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"presence_penalty": 3}, "presence_penalty"),
+        ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"logit_bias": {"40": 101}}, "logit_bias.40"),
+        ({"n": 0}, "n"),
+        ({"n": 17}, "n"),
+        ({"seed": 1.5}, "seed"),
+        ({"stop": ""}, "stop"),
+        ({"stop": ["a", ""]}, "stop[1]"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"max_tokens": None, "max_completion_tokens": -1}, "max_completion_tokens"),
+        ({"max_tokens": 1, "max_completion_tokens": 1}, "max_tokens"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": 1}, "top_logprobs"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"stream": True, "stream_options": {"usage": True}}, "stream_options.usage"),
+        ({"reasoning_effort": "lots"}, "reasoning_effort"),
+        ({"reasoning_budget": -1}, "reasoning_budget"),
+        ({"verbosity": "low"}, "verbosity"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
+        ({"prediction": {"type": "content", "content": "I"}}, "prediction"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"functions": [{"name": "look"}]}, "functions"),
+        ({"function_call": "auto"}, "function_call"),
+        ({"nonesuch": 1}, "nonesuch"),
+        ({"chat_template_kwargs": {"nonesuch": 1}}, "chat_template_kwargs.nonesuch"),
+        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0].type"),
+        ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice"),
+        (
+            {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "other"}}},
+            "tool_choice.function.name",
+        ),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"response_format": {"type": "json_object"}, "format": {"type": "json_object"}}, "format"),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "x", "schema": {"type": "object", "properties": {"a": {"minimum": "x"}}}},
+                }
+            },
+            "response_format.json_schema.schema.properties.a.minimum",
+        ),
+    ],
+    ids=str,
+)
+def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], param: str) -> None:
+    error = refusal(client, fields)
+    assert error.param == param
+    assert param in error.message
+    assert error.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        ({"role": "robot", "content": ""}, ".role"),
+        ({"role": "function", "name": "look", "content": "x"}, ".role"),
+        ({"role": "user"}, ".content"),
+        ({"role": "user", "content": [{"type": "video"}]}, ".content[0].type"),
+        ({"role": "user", "content": [{"type": "file", "file": {"file_id": "x"}}]}, ".content[0]"),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "/etc/passwd"}}]},
+            ".content[0].image_url.url",
+        ),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]}, ".content[0]"),
+        (
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}]},
+            ".content[0]",
+        ),
+        ({"role": "user", "content": "", "mood": "sad"}, ".mood"),
+        ({"role": "assistant"}, ".content"),
+        ({"role": "assistant", "content": "", "function_call": {"name": "x", "arguments": ""}}, ".function_call"),
+        ({"role": "assistant", "content": "", "audio": {"id": "x"}}, ".audio"),
+        ({"role": "assistant", "content": "", "reasoning": "a", "reasoning_content": "b"}, ".reasoning"),
+        ({"role": "assistant", "tool_calls": [CALL]}, ".tool_calls[0].function.arguments"),
+        ({"role": "tool", "content": "sunny"}, ".tool_call_id"),
+    ],
+    ids=str,
+)
+def test_a_message_that_is_wrong_is_named_with_its_place(client: OpenAI, message: Any, path: str) -> None:
+    error = refusal(client, {"messages": [USER, message, USER]})
+    assert error.param == f"messages[1]{path}"
+    assert f"messages[1]{path}" in error.message
+
+
+def test_what_is_refused_for_good_comes_with_what_to_do_instead(client: OpenAI) -> None:
+    assert "`tools`" in refusal(client, {"functions": [{"name": "look"}]}).message
+    legacy = {"role": "function", "name": "look", "content": "x"}
+    assert "role `tool`" in refusal(client, {"messages": [legacy]}).message
+
+
+def test_no_messages_are_none_to_answer(client: OpenAI) -> None:
+    assert refusal(client, {"messages": []}).param == "messages"
+
+
+def test_a_prompt_longer_than_the_context_has_openai_s_code(client: OpenAI) -> None:
+    error = refusal(client, {"messages": [{"role": "user", "content": "lmwire " * 3000}]})
+    assert error.code == "context_length_exceeded"
+
+
+def test_an_image_that_the_model_cannot_see_is_told_in_words_where_that_is_wanted(client: OpenAI) -> None:
+    parts: Any = [{"type": "text", "text": "Who are you?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+    answer = client.chat.completions.create(
+        model="builtin:tiny",
+        messages=[{"role": "user", "content": parts}],
+        max_tokens=1,
+        extra_body={"strict_media": False},
+    )
+    plain = client.chat.completions.create(model="builtin:tiny", messages=[USER], max_tokens=1)  # type: ignore[list-item]
+    assert answer.usage and plain.usage
+    assert answer.usage.prompt_tokens > plain.usage.prompt_tokens
+
+
+def test_what_earlier_turns_may_hold_is_taken(client: OpenAI) -> None:
+    turns: Any = [
+        {"role": "developer", "content": [{"type": "text", "text": "Be kind."}]},
+        {"role": "user", "content": "Hello", "name": "ada"},
+        {"role": "assistant", "content": None, "refusal": "No.", "annotations": [], "audio": None},
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "reasoning_content": "Hm."},
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": ""}}]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "nothing"}], "name": "look"},
+        {"role": "user", "content": "Who are you?"},
+    ]
+    answer = client.chat.completions.create(model="builtin:tiny", messages=turns, max_tokens=1)
+    assert answer.usage and answer.usage.prompt_tokens > 50

@@ -1,0 +1,209 @@
+"""The chunks of a streamed chat completion, one by one, of answers that a scenario of the mock worker scripts."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from openai import OpenAI
+
+from http_server import MOCK, Server, served
+
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+RULES: list[dict[str, Any]] = [
+    {
+        "match": {"last_message": "look"},
+        "reply": {
+            "reasoning": "I must look.",
+            "text": "Let me see.",
+            "tool_calls": [
+                {"name": "weather", "id": "a", "arguments": {"at": {"city": "Rome"}}},
+                {"name": "weather", "id": "b", "arguments": {}},
+            ],
+        },
+    },
+    {
+        "match": {"last_message": "broken"},
+        "reply": {"tool_calls": [{"name": "weather", "id": "a", "arguments": '{"city": "Rome", "x": }}'}]},
+    },
+    {
+        "match": {"last_message": "empty"},
+        "reply": {"tool_calls": [{"name": "weather", "id": "a", "arguments": "}"}, {"name": "weather", "id": "b"}]},
+    },
+    {
+        "match": {"last_message": "several"},
+        "reply": {"choices": [{"text": "One."}, {"text": "Two two."}, {"text": "", "finish_reason": "length"}]},
+    },
+    {"match": {"last_message": "sampled", "fields": {"temperature": 1.0}}, "reply": {"text": "Sampled."}},
+    {"match": {"last_message": "no room"}, "reply": {"text": "Half", "finish_reason": "capacity"}},
+    {"match": {"last_message": "fails"}, "reply": {"tokens": ["Half"], "error": {"code": "engine_error"}}},
+    {"match": {"last_message": "refused"}, "reply": {"error": {"code": "busy", "retryable": True}}},
+    {"match": {"last_message": "slow"}, "reply": {"tokens": ["Half"], "then": "wait"}},
+]
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    scenario = tmp_path_factory.mktemp("scenario") / "chat.json"
+    scenario.write_text(json.dumps({"rules": RULES}))
+    with served("--worker", f"{MOCK} --scenario {scenario}") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(scripted: Server) -> OpenAI:
+    return OpenAI(base_url=f"{scripted.url}/v1", api_key="any", max_retries=0)
+
+
+def events(server: Server, said: str, **fields: Any) -> list[Any]:
+    """The data of a stream's events."""
+    body = {"model": "mock", "messages": [{"role": "user", "content": said}], "stream": True, **fields}
+    reply = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"] == "text/event-stream"
+    frames = reply.text.split("\n\n")
+    assert frames.pop() == ""
+    return [data if (data := frame.removeprefix("data: ")) == "[DONE]" else json.loads(data) for frame in frames]
+
+
+def deltas(server: Server, said: str, **fields: Any) -> list[Any]:
+    """What each choice of each chunk says, and why it ended."""
+    *chunks, done = events(server, said, **fields)
+    assert done == "[DONE]"
+    return [choice["finish_reason"] or choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+
+
+def arguments(server: Server, said: str) -> dict[int, str]:
+    """What a client puts together of each call."""
+    calls: dict[int, str] = {}
+    for delta in deltas(server, said, tools=[WEATHER]):
+        for call in delta.get("tool_calls", ()) if isinstance(delta, dict) else ():
+            calls[call["index"]] = calls.get(call["index"], "") + call["function"]["arguments"]
+    return calls
+
+
+def test_the_role_comes_first_then_the_text_then_the_reason_then_the_end(scripted: Server) -> None:
+    assert deltas(scripted, "a b") == [
+        {"role": "assistant", "content": "", "refusal": None},
+        {"content": "a "},
+        {"content": "b"},
+        "stop",
+    ]
+
+
+def test_every_chunk_has_the_fields_that_clients_read(scripted: Server) -> None:
+    first, second, last, done = events(scripted, "a")
+    assert first == {
+        "id": first["id"],
+        "object": "chat.completion.chunk",
+        "created": first["created"],
+        "model": "mock",
+        "choices": [
+            {
+                "index": 0,
+                "delta": {"role": "assistant", "content": "", "refusal": None},
+                "logprobs": None,
+                "finish_reason": None,
+            }
+        ],
+    }
+    assert {second["id"], last["id"]} == {first["id"]}
+    assert last["choices"] == [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}]
+    assert done == "[DONE]"
+
+
+def test_the_usage_comes_in_a_chunk_of_its_own_and_is_null_before(scripted: Server) -> None:
+    *chunks, last, _ = events(scripted, "a b c", stream_options={"include_usage": True})
+    assert [chunk["usage"] for chunk in chunks] == [None] * len(chunks)
+    assert last["choices"] == []
+    assert last["usage"]["prompt_tokens"] == 3
+    assert last["usage"]["total_tokens"] == 3 + last["usage"]["completion_tokens"]
+
+
+def test_thoughts_text_and_calls_come_in_their_order(scripted: Server) -> None:
+    def call(index: int, arguments: str, **first: Any) -> dict[str, Any]:
+        name = {"name": first.pop("name")} if first else {}
+        return {"tool_calls": [{"index": index, **first, "function": {**name, "arguments": arguments}}]}
+
+    assert deltas(scripted, "look", tools=[WEATHER]) == [
+        {"role": "assistant", "content": "", "refusal": None},
+        {"reasoning_content": "I "},
+        {"reasoning_content": "must "},
+        {"reasoning_content": "look."},
+        {"content": "Let "},
+        {"content": "me "},
+        {"content": "see."},
+        call(0, "", id="a", type="function", name="weather"),
+        call(0, '{"at":'),
+        call(0, '{"city":'),
+        call(0, '"Rome"'),
+        call(0, "}}"),
+        call(1, "", id="b", type="function", name="weather"),
+        call(1, "{"),
+        call(1, "}"),
+        "tool_calls",
+    ]
+
+
+def test_a_stream_of_calls_is_the_whole_answer(client: OpenAI) -> None:
+    asked: Any = {"model": "mock", "messages": [{"role": "user", "content": "look"}], "tools": [WEATHER]}
+    whole = client.chat.completions.create(**asked).choices[0]
+    with client.chat.completions.stream(**asked) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    assert [call.function.arguments for call in whole.message.tool_calls or []] == ['{"at":{"city":"Rome"}}', "{}"]
+    assert [call.id for call in streamed.message.tool_calls or []] == ["a", "b"]
+    assert (streamed.message.content, streamed.finish_reason) == (whole.message.content, whole.finish_reason)
+
+
+def test_a_call_that_is_taken_back_is_never_whole_json_to_the_client(scripted: Server, client: OpenAI) -> None:
+    [written] = arguments(scripted, "broken").values()
+    assert written == '{"city": "Rome", "x":'
+    assert deltas(scripted, "broken", tools=[WEATHER])[-1] == "stop"
+    asked: Any = {"model": "mock", "messages": [{"role": "user", "content": "broken"}], "tools": [WEATHER]}
+    whole = client.chat.completions.create(**asked).choices[0]
+    assert whole.message.tool_calls is None
+    assert '"Rome"' in (whole.message.content or "")
+
+
+def test_a_call_that_is_taken_back_before_its_arguments_passes_for_none_without_any(scripted: Server) -> None:
+    assert arguments(scripted, "empty") == {0: "{", 1: "{}"}
+    assert deltas(scripted, "empty", tools=[WEATHER])[-1] == "tool_calls"
+
+
+def test_choices_interleave_and_each_has_its_role_and_its_end(scripted: Server) -> None:
+    *chunks, _ = events(scripted, "several", n=3)
+    choices = [chunk["choices"][0] for chunk in chunks]
+    for index, (text, reason) in enumerate([("One.", "stop"), ("Two two.", "stop"), ("", "length")]):
+        of_it = [choice for choice in choices if choice["index"] == index]
+        assert of_it[0]["delta"]["role"] == "assistant"
+        assert "".join(choice["delta"].get("content", "") for choice in of_it) == text
+        assert [choice["finish_reason"] for choice in of_it if choice["finish_reason"]] == [reason]
+
+
+def test_without_a_temperature_answers_are_sampled_at_1_as_openai_s_clients_expect(client: OpenAI) -> None:
+    asked: Any = {"model": "mock", "messages": [{"role": "user", "content": "sampled"}]}
+    assert client.chat.completions.create(**asked).choices[0].message.content == "Sampled."
+    assert client.chat.completions.create(**asked, temperature=0).choices[0].message.content == "sampled"
+
+
+def test_what_is_cut_short_for_any_reason_ends_with_length(scripted: Server) -> None:
+    assert deltas(scripted, "no room")[-1] == "length"
+    assert deltas(scripted, "slow", timeout_ms=50)[-1] == "length"
+
+
+def test_a_failure_before_the_first_chunk_is_a_status(client: OpenAI) -> None:
+    with pytest.raises(openai.RateLimitError) as failure:
+        client.chat.completions.create(model="mock", messages=[{"role": "user", "content": "refused"}], stream=True)
+    assert failure.value.response.headers["retry-after"] == "1"
+
+
+def test_a_failure_amid_the_stream_is_its_last_event(client: OpenAI) -> None:
+    stream = client.chat.completions.create(model="mock", messages=[{"role": "user", "content": "fails"}], stream=True)
+    heard = ""
+    with pytest.raises(openai.APIError) as failure:
+        for chunk in stream:
+            heard += chunk.choices[0].delta.content or ""
+    assert heard == "Half"
+    assert failure.value.body["code"] == "engine_error"  # type: ignore[index]
