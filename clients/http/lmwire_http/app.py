@@ -9,12 +9,9 @@ from starlette.types import ASGIApp
 from . import anthropic, openai, operations
 from .endpoint import Endpoint
 from .openapi import document_endpoint
-from .operations.metrics import Metrics
 from .operations.origins import letting_pages_ask
-from .pool import Pool
 from .routing import make_router
-from .running import Running
-from .service import Service
+from .service import Service, make_service
 from .settings import Settings
 
 _APIS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *operations.ENDPOINTS)
@@ -23,18 +20,19 @@ ENDPOINTS: Sequence[Endpoint] = (*_APIS, document_endpoint(_APIS))
 
 def make_app(settings: Settings) -> ASGIApp:
     """The server's application; its lifespan starts and ends the workers."""
-    return serving(Service(settings, Pool(settings), Metrics(), Running()))
+    return app_of(make_service(settings))
 
 
-def serving(service: Service) -> ASGIApp:
+def app_of(service: Service) -> ASGIApp:
     """The application of a service, for those who hold on to it."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
+        service.startup.begin(service.pool.start())
         try:
-            await service.pool.start()
             yield
         finally:
+            await service.startup.stop()
             await service.pool.close()
 
     router = make_router(ENDPOINTS, service, lifespan)

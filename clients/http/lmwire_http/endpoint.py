@@ -1,7 +1,7 @@
 """What the server serves, as data: routes, metrics and the OpenAPI document are made of it."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .dialects import OPENAI, Dialect
@@ -26,6 +26,7 @@ class Endpoint:
         reply: The type of the response's JSON; None when it is none.
         texts: Media types that it can have instead.
         events: The type of a streamed event's data, if the reply can be streamed.
+        statuses: The types of the JSON that comes with other statuses, where it is no error.
         open: Whether it needs no API key.
     """
 
@@ -39,4 +40,5 @@ class Endpoint:
     reply: Any = None
     texts: Sequence[str] = ()
     events: Any = None
+    statuses: Mapping[int, Any] = field(default_factory=dict)
     open: bool = False

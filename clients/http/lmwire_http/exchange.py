@@ -76,6 +76,8 @@ class Exchange:
         try:
             body = await self._read()
             with self._until_client_goes():
+                if not self._endpoint.open:
+                    await self._service.startup.wait()
                 await self._response.send(await self._endpoint.serve(self._call, await self._decode(body)))
         except _ClientGone:
             self._client_gone = True

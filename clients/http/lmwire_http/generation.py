@@ -77,6 +77,7 @@ async def generation(
     call.model = model
     with told(rename):
         async with call.service.pool.lease(model, prompt=prompt) as lease:
+            call.model = lease.name
             with written(rename):
                 stream = start(lease.worker)
             async with stream:

@@ -86,6 +86,7 @@ def document(endpoints: Sequence[Endpoint], *, keyed: bool) -> dict[str, Any]:
 
 def _types(endpoint: Endpoint) -> Iterator[Any]:
     yield from (type for type in (endpoint.body, endpoint.reply, endpoint.events) if type is not None)
+    yield from endpoint.statuses.values()
     yield endpoint.dialect.error
 
 
@@ -118,6 +119,9 @@ def _responses(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, An
             "headers": _REQUEST_ID | _RETRY_AFTER if retried else _REQUEST_ID,
             "content": error,
         }
+    for status, type in endpoint.statuses.items():
+        content = {"application/json": {"schema": schema_of[type]}}
+        responses[str(status)] = {"description": "It is not so.", "headers": _REQUEST_ID, "content": content}
     return responses
 
 

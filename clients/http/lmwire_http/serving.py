@@ -12,15 +12,14 @@ from typing import Any, Final, cast
 
 import uvicorn
 
-from .app import serving
+from lmwire.command.failures import OK
+
+from .app import app_of
 from .connections import Connection
 from .failures import ApiError
-from .listening import CannotListen, Listening, listening
+from .listening import UNAVAILABLE, CannotListen, Listening, listening
 from .operations.logs import logging_to_stderr
-from .operations.metrics import Metrics
-from .pool import Pool
-from .running import Running
-from .service import Service
+from .service import Service, make_service
 from .settings import Settings
 
 _LAST_WORDS_S: Final = 5
@@ -32,17 +31,18 @@ def serve(settings: Settings) -> int:
     """Serves until SIGINT or SIGTERM, lets running requests end, and returns the exit code."""
     try:
         with listening(settings) as found, logging_to_stderr(settings.log_format):
-            _serve(settings, found)
+            failure = _serve(settings, found)
     except CannotListen as error:
         print(f"lmwire serve: {error}", file=sys.stderr)
         return error.code
-    return 0
+    return UNAVAILABLE if failure else OK
 
 
-def _serve(settings: Settings, found: Listening) -> None:
-    service = Service(settings, Pool(settings), Metrics(), Running())
+def _serve(settings: Settings, found: Listening) -> BaseException | None:
+    """Serves, and returns why it could not."""
+    service = make_service(settings)
     config = uvicorn.Config(
-        serving(service),
+        app_of(service),
         loop="uvloop",
         http=cast(Any, partial(Connection, patience_s=settings.patience_s)),
         ws="none",
@@ -54,6 +54,7 @@ def _serve(settings: Settings, found: Listening) -> None:
     )
     _log.info("lmwire serves on %s", found.where)
     _Server(config, service).run([*found.sockets])
+    return service.startup.failure
 
 
 class _Server(uvicorn.Server):
@@ -69,6 +70,13 @@ class _Server(uvicorn.Server):
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
         self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether the server is to end: also when what it was told to serve cannot be."""
+        if failure := self._service.startup.failure:
+            _log.error("cannot start: %s", failure, exc_info=None if isinstance(failure, ApiError) else failure)
+            return True
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lets running requests end, as long as they may, and then ends them with an error of their API's."""

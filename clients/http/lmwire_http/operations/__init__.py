@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..endpoint import Endpoint
-from .health import HEALTH
+from .health import HEALTH, READY
+from .scrape import METRICS
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH,)
+ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS)

@@ -31,11 +31,15 @@ class Metrics:
             "lmwire_http_requests", "Requests answered.", ["path", "model", "status"], registry=self.registry
         )
         self._seconds = Histogram(
-            "lmwire_http_request_seconds", "From head to end.", ["path"], buckets=_SLOW, registry=self.registry
+            "lmwire_http_request_duration_seconds", "From head to end.", ["path"], buckets=_SLOW, registry=self.registry
         )
         self._tokens = Counter("lmwire_tokens", "Tokens.", ["model", "kind"], registry=self.registry)
         self._first = Histogram(
-            "lmwire_first_token_seconds", "From head to first token.", ["model"], buckets=_SLOW, registry=self.registry
+            "lmwire_time_to_first_token_seconds",
+            "From head to first token.",
+            ["model"],
+            buckets=_SLOW,
+            registry=self.registry,
         )
         self._apart = Histogram(
             "lmwire_inter_token_seconds", "Between tokens.", ["model"], buckets=_FAST, registry=self.registry
