@@ -64,8 +64,13 @@ def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) ->
     return folder
 
 
-def write_parakeet(folder: Path) -> Path:
-    """Writes a Parakeet that says something in most of its windows, and returns the folder."""
+def write_parakeet(folder: Path, *, expansion: int = 2) -> Path:
+    """Writes a Parakeet that says something in most of its windows, and returns the folder.
+
+    Args:
+        folder: Where to write.
+        expansion: How much wider than the encoder its inner layers are: most of the weights, where it is large.
+    """
     from mlx_audio.stt.models.parakeet import Model
 
     folder.mkdir(parents=True)
@@ -88,7 +93,7 @@ def write_parakeet(folder: Path) -> Path:
             "n_layers": 1,
             "d_model": 32,
             "n_heads": 2,
-            "ff_expansion_factor": 2,
+            "ff_expansion_factor": expansion,
             "subsampling_factor": 8,
             "self_attention_model": "rel_pos",
             "subsampling": "dw_striding",

@@ -149,6 +149,12 @@ class WorkerProcess:
         """Sends it a signal."""
         os.kill(self.process.pid, number)
 
+    @property
+    def resident_bytes(self) -> int:
+        """What it has of the machine's memory."""
+        answer = subprocess.run(["ps", "-o", "rss=", "-p", str(self.process.pid)], capture_output=True, check=True)
+        return int(answer.stdout) * 1024
+
     def check_terminals(self, ids: Iterable[str]) -> None:
         """Every id has exactly one terminal, as its last event."""
         for id in ids:

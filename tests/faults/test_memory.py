@@ -2,7 +2,6 @@
 
 import os
 import random
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("models") / "small")
 
 
-def resident_bytes(worker: WorkerProcess) -> int:
-    answer = subprocess.run(["ps", "-o", "rss=", "-p", str(worker.process.pid)], capture_output=True, check=True)
-    return int(answer.stdout) * 1024
-
-
 def active_bytes(worker: WorkerProcess, id: str) -> int:
     return worker.call({"id": id, "cmd": "stats"})["memory"]["active_bytes"]
 
@@ -43,7 +37,7 @@ def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Pa
             weights = worker.load(folder, id=f"load {cycle}")["weights_bytes"]
             worker.call({"id": f"generate {cycle}", "cmd": "generate", "prompt": "a b", "max_tokens": 3})
             assert worker.call({"id": f"unload {cycle}", "cmd": "unload"})["freed_bytes"] >= weights
-            sizes.append(resident_bytes(worker))
+            sizes.append(worker.resident_bytes)
         assert weights > 40 * 2**20
         assert max(sizes[SETTLED:]) - min(sizes[SETTLED:]) < weights / 10
         assert worker.quit() == 0

@@ -1,21 +1,19 @@
 """The embedding lane: the inputs of all requests, a few at a time."""
 
 import contextlib
-import gc
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import mlx.core as mx
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Embedded, Failed, Gathering, Memory, Model, Outcome, Task
-from ..text.memory import in_words, ran_out
+from ..text.memory import freed_by, in_words, ran_out, usage
 from .network import EmbeddingNetwork
 from .recipe import Recipe
 
@@ -109,7 +107,7 @@ class EmbeddingLane:
         return self._tokens(request.prompt), self._recipe.prompt + request.prompt
 
     def memory(self) -> Memory:
-        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+        return usage()
 
     def cache_stats(self) -> CacheStats | None:
         return None
@@ -118,11 +116,10 @@ class EmbeddingLane:
         return 0
 
     def close(self) -> int:
-        before = mx.get_active_memory() + mx.get_cache_memory()
+        return freed_by(self._let_go)
+
+    def _let_go(self) -> None:
         self._network = None
-        gc.collect()  # modules refer to one another in circles
-        mx.clear_cache()
-        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
     # Inputs.
 

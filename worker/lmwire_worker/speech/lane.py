@@ -1,19 +1,16 @@
 """The speech lane: recordings, a window of one of them at a time."""
 
-import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import mlx.core as mx
 
 from lmwire_protocol import RequestError, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Gathering, Heard, Listened, Memory, Model, Outcome, Task
 from ..media import Gathered, Reader, Sound, items_of
-from ..text.memory import ran_out
+from ..text.memory import freed_by, ran_out, usage
 from .listener import Listener, Window, fitting
 from .recording import Recording
 
@@ -87,7 +84,7 @@ class SpeechLane:
         raise RequestError("unsupported", f"{self.model.path} takes no text")
 
     def memory(self) -> Memory:
-        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+        return usage()
 
     def cache_stats(self) -> CacheStats | None:
         return None
@@ -96,9 +93,8 @@ class SpeechLane:
         return 0
 
     def close(self) -> int:
-        before = mx.get_active_memory() + mx.get_cache_memory()
+        return freed_by(self._let_go)
+
+    def _let_go(self) -> None:
         self._reader.close()
         self._listener = None
-        gc.collect()  # modules refer to one another in circles
-        mx.clear_cache()
-        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)

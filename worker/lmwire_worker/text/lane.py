@@ -19,7 +19,7 @@ from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
-from .memory import give_back, ran_out
+from .memory import freed_by, ran_out, usage
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream
@@ -116,7 +116,7 @@ class TextLane:
         return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
-        return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+        return usage()
 
     def cache_stats(self) -> CacheStats | None:
         kept: Kept | None = getattr(self, "_kept", None)  # the lane may be closed meanwhile
@@ -128,14 +128,14 @@ class TextLane:
         return freed
 
     def close(self) -> int:
-        before = mx.get_active_memory() + mx.get_cache_memory()
+        return freed_by(self._let_go)
+
+    def _let_go(self) -> None:
         self._reset()
         self._kept.close()
         if self._sight is not None:
             self._sight.close()
         del self._network, self._intake, self._kept, self._admission, self._arrivals, self._sight
-        give_back()
-        return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
     def prepare(self) -> None:
         """Does what the first request of a kind would otherwise wait for. No request is held."""

@@ -8,10 +8,13 @@ import contextlib
 import ctypes
 import gc
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import mlx.core as mx
+
+from ..lane import Memory
 
 SHARE: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
@@ -48,6 +51,23 @@ def free_bytes() -> int | None:
     if free is None and not mx.metal.is_available():
         free = _available_bytes()
     return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
+
+
+def usage() -> Memory:
+    """What MLX has now. May be called from any thread."""
+    return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+
+
+def freed_by(let_go: Callable[[], None]) -> int:
+    """Has memory given back, and returns how many bytes.
+
+    Args:
+        let_go: Drops whatever holds it.
+    """
+    before = mx.get_active_memory() + mx.get_cache_memory()
+    let_go()
+    give_back()
+    return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
 
 def give_back() -> None:

@@ -1,0 +1,11 @@
+"""What an embedding model takes comes back."""
+
+from pathlib import Path
+
+from given_back import check_memory_comes_back
+from random_embeddings import write_embedding_model
+
+
+def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:
+    folder = write_embedding_model(tmp_path / "wide", intermediate_size=30_000)
+    check_memory_comes_back(folder, lambda id: {"id": id, "cmd": "embed", "input": ["the sea", "the hill"]})
