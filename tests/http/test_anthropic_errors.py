@@ -8,17 +8,18 @@ import pytest
 
 from anthropic_http import MODEL, client, user
 from http_server import Server
+from worker_process import SECONDS
 
 
-def refusal(server: Server, **fields: Any) -> dict[str, Any]:
+def refusal(server: Server, **fields: Any) -> str:
     body = {"model": MODEL, "max_tokens": 9, "messages": [user("hello")], **fields}
     body = {name: value for name, value in body.items() if value is not ...}
-    response = httpx2.post(f"{server.url}/v1/messages", json=body)
+    response = httpx2.post(f"{server.url}/v1/messages", json=body, timeout=SECONDS)
     assert response.status_code == 400, response.text
     error = response.json()
     assert (error["type"], error["error"]["type"]) == ("error", "invalid_request_error")
     assert error["request_id"] == response.headers["x-request-id"]
-    return error["error"]["message"]
+    return error["error"]["message"].replace("`", "")
 
 
 @pytest.mark.parametrize(
@@ -74,10 +75,12 @@ def test_thinking_that_the_model_cannot_do_is_refused_by_name(tiny_server: Serve
     [("busy", anthropic.RateLimitError), ("breaks at once", anthropic.InternalServerError)],
 )
 def test_failures_of_the_worker_are_the_clients_own_errors(
-    anthropic_server: Server, content: str, error: type[Exception]
+    anthropic_server: Server, content: str, error: type[anthropic.APIStatusError]
 ) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error) as failed:
         client(anthropic_server).messages.create(model=MODEL, max_tokens=9, messages=[user(content)])
+    body: Any = failed.value.body
+    assert failed.value.request_id == body["request_id"]
 
 
 def test_a_model_that_there_is_not_is_not_found(tiny_server: Server) -> None:

@@ -1,6 +1,7 @@
 """Streams of /v1/messages: the order of their events, which Anthropic's client puts together, and how they break."""
 
 import asyncio
+import json
 from typing import Any
 
 import anthropic
@@ -118,5 +119,6 @@ def test_what_breaks_amid_a_stream_is_an_event_of_it(anthropic_server: Server) -
     body = {"model": MODEL, "max_tokens": 9, "stream": True, "messages": [user("breaks later")]}
     response = httpx2.post(f"{anthropic_server.url}/v1/messages", json=body)
     assert response.status_code == 200
-    last = response.text.rstrip().split("\n\n")[-1]
-    assert last.startswith('event: error\ndata: {"type":"error","error":{"type":"api_error",')
+    name, data = response.text.rstrip().split("\n\n")[-1].split("\n")
+    error = json.loads(data.removeprefix("data: "))
+    assert (name, error["type"], error["error"]["type"]) == ("event: error", "error", "api_error")

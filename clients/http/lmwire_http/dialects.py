@@ -16,6 +16,11 @@ class Dialect(Protocol):
         """What `body` returns."""
         ...
 
+    @property
+    def id_header(self) -> str:
+        """The response's header in which its clients look for the request's id."""
+        ...
+
     def body(self, error: ApiError, request_id: str) -> msgspec.Struct:
         """Of a response."""
         ...
@@ -66,6 +71,11 @@ class OpenAI:
         """See `Dialect`."""
         return OpenAIError
 
+    @property
+    def id_header(self) -> str:
+        """See `Dialect`."""
+        return "x-request-id"
+
     def body(self, error: ApiError, request_id: str) -> OpenAIError:
         """See `Dialect`."""
         return OpenAIError(
@@ -90,6 +100,11 @@ class Anthropic:
     def error(self) -> type[AnthropicError]:
         """See `Dialect`."""
         return AnthropicError
+
+    @property
+    def id_header(self) -> str:
+        """See `Dialect`."""
+        return "request-id"
 
     def body(self, error: ApiError, request_id: str) -> AnthropicError:
         """See `Dialect`. There is no field for a parameter: the message begins with it."""

@@ -94,7 +94,8 @@ class Response:
     async def _start(self, status: int, media_type: str, headers: Mapping[str, str]) -> None:
         self._started = True
         self.status = status
-        headers = {"content-type": media_type, "x-request-id": self._request_id, **headers}
+        ids = {"x-request-id": self._request_id, self._dialect.id_header: self._request_id}
+        headers = {"content-type": media_type, **ids, **headers}
         raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 

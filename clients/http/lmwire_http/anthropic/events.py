@@ -1,7 +1,7 @@
 """The events of a streamed message, and how pieces of an answer become those of its content."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -88,12 +88,13 @@ AnyEvent: TypeAlias = (
 )
 
 
+_HEADS: Final = {kind: b"event: %b\ndata: " % str(kind.__struct_config__.tag).encode() for kind in get_args(AnyEvent)}
+_encode: Final = msgspec.json.Encoder().encode
+
+
 def frame(event: Event) -> bytes:
     """An event as it is sent."""
-    return b"event: %b\ndata: %b\n\n" % (event.__struct_config__.tag.encode(), _encode(event))  # type: ignore
-
-
-_encode = msgspec.json.Encoder().encode
+    return b"%b%b\n\n" % (_HEADS[type(event)], _encode(event))
 
 
 class Blocks:
