@@ -1,8 +1,10 @@
 """Which models are given sounds, and what becomes of sounds where a model is not."""
 
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from lmwire_protocol import Chat, Message, RequestError, TextPart
@@ -10,13 +12,13 @@ from lmwire_worker.text.lane import TextLane
 from lmwire_worker.vision import hearing, prefill, trial
 from lmwire_worker.vision.network import SeeingNetwork
 from lmwire_worker.vision.pictures import Picture
-from random_vision import HEARING
-from shown_images import image, shown, sound, sound_of
+from random_vision import HEARING, write_vision_model
+from shown_images import expected, image, image_of, shown, sound, sound_of
 from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
 
 
 def rendered(lane: TextLane, request: Chat) -> str:
-    gathering = lane.gather(request, lambda: None)
+    gathering = gather(lane, request)
     assert lane._intake is not None
     return lane._intake.read(request, gathering.results() if gathering else ()).text  # type: ignore[attr-defined]
 
@@ -74,12 +76,26 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_none(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    monkeypatch.setattr(hearing, "MASKS", ())
+    monkeypatch.setattr(hearing, "counts", lambda picture: np.ones(2))
     deaf(open_lane(folder_of(family)))
 
 
+def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_words(tmp_path: Path) -> None:
+    whole = {"use_bidirectional_attention": "vision"}  # its images are to be processed in one piece
+    folder = write_vision_model(tmp_path / "model", "gemma4_unified", text_config=whole)
+    lane = open_lane(folder)
+    assert lane.model.capabilities == ["generate", "chat", "tokenize", "sounds"]
+    assert "[1 image was attached]" in rendered(lane, shown(image_of(b"no image"), "?"))
+    strict = shown(image(1), "?", strict_media=True)
+    with pytest.raises(RequestError, match="takes no images"):
+        lane.add(0, strict, 0, gathered=gather(lane, strict))
+    question = shown("What is said in ", sound(1), "?", ignore_eos=True)
+    (answer,) = ask(lane, question)
+    assert answer.token_ids == expected(folder, question)
+
+
 @pytest.mark.parametrize("family", HEARING)
-def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused_though_it_hears(
+def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     see = SeeingNetwork.see

@@ -141,7 +141,7 @@ def _gemma4(ids: Ids) -> dict[str, Any]:
     }  # fmt: skip
     encoder = {
         "model_type": "gemma4_vision", "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
-        "head_dim": 16, "global_head_dim": 16, "patch_size": 8, "pooling_kernel_size": 2, "default_output_length": 4,
+        "head_dim": 16, "global_head_dim": 16, "patch_size": 8, "pooling_kernel_size": 2, "default_output_length": 16,
         "position_embedding_size": 64,
     }  # fmt: skip
     listener = {
@@ -161,6 +161,20 @@ def _gemma4(ids: Ids) -> dict[str, Any]:
         "vision_config": _ENCODER | encoder,
         "audio_config": listener,
     }
+
+
+def _gemma4_unified(ids: Ids) -> dict[str, Any]:
+    config = _gemma4(ids)
+    text = {
+        "model_type": "gemma4_unified_text", "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0,
+        "num_global_key_value_heads": 1, "use_bidirectional_attention": None,
+    }  # fmt: skip
+    encoder = {
+        "model_type": "gemma4_unified_vision", "patch_size": 8, "pooling_kernel_size": 2, "model_patch_size": 16,
+        "mm_embed_dim": 48, "mm_posemb_size": 64, "num_soft_tokens": 16, "output_proj_dims": 48,
+    }  # fmt: skip
+    listener = {"model_type": "gemma4_unified_audio"}
+    return config | {"text_config": config["text_config"] | text, "vision_config": encoder, "audio_config": listener}
 
 
 _GEMMA_MARKS: Final = {
@@ -225,12 +239,21 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         "place": "<image>",
         "sound": "<|audio|>",
         "processor": "Gemma4Processor",
-        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 4}},
+        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 16}},
+        "pixels": {},
+        "marks": _GEMMA4_MARKS,
+    },
+    "gemma4_unified": {
+        "config": _gemma4_unified,
+        "place": "<image>",
+        "sound": "<|audio|>",
+        "processor": "Gemma4UnifiedProcessor",
+        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 16}},
         "pixels": {},
         "marks": _GEMMA4_MARKS,
     },
 }
-HEARING: Final = ("gemma4",)
+HEARING: Final = ("gemma4", "gemma4_unified")
 """The families that take sounds as well."""
 
 

@@ -9,7 +9,7 @@ from mlx_vlm import utils
 from lmwire_protocol import Load, RequestError
 
 from ..lane import Report
-from ..media import Policy
+from ..media import Kind, Policy
 from ..text.base import Base
 from ..text.loading import sentence
 from . import loading
@@ -66,32 +66,36 @@ class Eyes:
         loading.lend_template(tokenizer, self._processor)
 
     def open(self, network: SeeingNetwork, policy: Policy, report: Report) -> Sight:
-        """What the lane sees and hears with, tried out. A model that hears something else than it should only sees.
+        """What the lane sees and hears with, tried out: a model may do only one of the two as it should.
 
         Raises:
-            RequestError: unsupported, when the model would see something else than it should.
+            RequestError: unsupported, when it does neither.
             LoadCancelled: from `report`.
         """
         assert self._pictures is not None
         report("warm_up", 0, None, "steps")
-        problem = self._try(network, self._pictures)
-        if problem and self._pictures.senses.pop("sound", None):
-            self._pictures.shelf.clear()
-            problem = self._try(network, self._pictures)
-        if problem:
-            raise loading.refusal(self._folder, problem)
-        self._pictures.shelf.clear()
+        problems = {kind: self._try(network, self._pictures, kind) for kind in self._pictures.senses}
+        right = [kind for kind, problem in problems.items() if not problem]
+        if not right:
+            raise loading.refusal(self._folder, problems["image"])
+        if len(right) > 1 and self._try(network, self._pictures, *right):
+            del right[1:]  # some models take either, but not both in one prompt
+        if len(right) < len(problems):
+            self._try(network, self._pictures, *right)  # some change themselves for what they were given last
+        self._pictures.senses = {kind: self._pictures.senses[kind] for kind in right}
         return Sight(network, self._pictures, policy)
 
-    def _try(self, network: SeeingNetwork, pictures: Pictures) -> str:
-        """What is wrong with what the model sees and hears; nothing when all is right."""
+    def _try(self, network: SeeingNetwork, pictures: Pictures, *kinds: Kind) -> str:
+        """What is wrong with what the model makes of these kinds; nothing when all is right."""
         try:
-            trial = Trial(network, self._processor, pictures)
+            trial = Trial(network, self._processor, pictures, kinds)
             trial.check()
-            self.batches = trial.batches()
-            pictures.token_bytes = trial.token_bytes
+            self.batches = self.batches and trial.batches()
+            pictures.token_bytes = max(pictures.token_bytes, trial.token_bytes)
         except OtherSight as error:
             return str(error)
         except Exception as error:  # models raise whatever a wrong configuration leads to
-            return f"it fails on a first image: {sentence(error)}"
+            return f"it fails on a first {' and '.join(kinds)}: {sentence(error)}"
+        finally:
+            pictures.shelf.clear()
         return ""

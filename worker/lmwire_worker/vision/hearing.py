@@ -1,12 +1,15 @@
 """Sounds as processors take them, and whether they take all of one."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..media import Sound
 from ..media.problem import Problem
+
+if TYPE_CHECKING:
+    from .pictures import Picture
 
 RATE: Final = 16_000
 """Samples a second: what models listen at, unless they say otherwise."""
@@ -15,7 +18,7 @@ SHORTEST_S: Final = 0.1
 LONGEST_S: Final = 600
 """Seconds. The encoder takes a sound at once, and others wait for that."""
 MASKS: Final = ("input_features_mask", "feature_attention_mask")
-"""Where processors say how much of what they made is of the sound."""
+"""Where processors say which pieces of what they made are of the sound."""
 SLACK_S: Final = 0.25
 """Seconds of a sound that may be missing: processors round, and leave out what fills no window."""
 
@@ -37,24 +40,43 @@ def samples_of(sound: Sound, processor: Any) -> NDArray[np.float32]:
     return recording.piece(0, recording.length)
 
 
-def heard(inputs: dict[str, Any]) -> float:
-    """How much of a sound is in what the processor made of it, in a count of its own."""
-    return float(next(inputs[name].sum() for name in MASKS if name in inputs))
+def counts(picture: "Picture") -> NDArray[np.float64]:
+    """How much of a sound is in what a processor made of it: in pieces that it counts itself, and in tokens."""
+    masks = [value for name, value in (picture.inputs or {}).items() if name in MASKS]
+    return np.array([float(sum(mask.sum() for mask in masks)), picture.tokens.count(picture.mark)])
 
 
-def check_whole(sound: Sound, inputs: dict[str, Any], pace: float) -> None:
+def pace(shorter: "Picture", longer: "Picture", seconds: float) -> NDArray[np.float64]:
+    """What a second adds to the counts: 0 where they are the same for all sounds.
+
+    Args:
+        shorter: Of a sound.
+        longer: Of a longer one.
+        seconds: By how much.
+
+    Raises:
+        ValueError: nothing is added, so it could not be told whether all of a sound is heard.
+    """
+    added = (counts(longer) - counts(shorter)) / seconds
+    if not added.any():
+        raise ValueError("it does not say how much it takes of a sound")
+    return added
+
+
+def check_whole(sound: Sound, picture: "Picture", pace: NDArray[np.float64]) -> None:
     """Sees to it that a processor took all of a sound: some leave out what is beyond half a minute.
 
     Args:
         sound: The sound.
-        inputs: What was made of it.
-        pace: What is `heard` of a second.
+        picture: What was made of it.
+        pace: What a second adds to its counts.
 
     Raises:
         Problem: there is more.
     """
-    if heard(inputs) < pace * (sound.seconds - SLACK_S):
-        raise _too_long(sound, heard(inputs) / pace)
+    heard_s = min((count / added for count, added in zip(counts(picture), pace, strict=True) if added), default=np.inf)
+    if heard_s < sound.seconds - SLACK_S:
+        raise _too_long(sound, heard_s)
 
 
 def _too_long(sound: Sound, limit: float) -> Problem:

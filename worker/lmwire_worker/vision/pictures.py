@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..media import Image, Kind, Sound
-from .hearing import check_whole, heard
+from . import hearing
 from .shelf import Shelf
 
 PLACEHOLDERS: Final[dict[Kind, tuple[str, ...]]] = {"image": ("image_token", "boi_token"), "sound": ("audio_token",)}
@@ -86,8 +86,8 @@ class Sense:
     """The token that stands for a part of one."""
     placeholder: str
     """What stands for one in a text that the processor has not seen."""
-    pace: float = 0
-    """Of sounds: how much a second gives, in the processor's own count."""
+    pace: Any = ()
+    """Of sounds: see `hearing.pace`."""
 
 
 class Pictures:
@@ -125,15 +125,11 @@ class Pictures:
             placeholder = getattr(self._processor, name, None)
             placeholder = getattr(placeholder, "content", placeholder)
             if isinstance(placeholder, str) and placeholder:
-                sense = Sense(kind, mark, placeholder)
                 try:
-                    made = self._process(sense, trial)
+                    self.senses[kind] = self._sense(Sense(kind, mark, placeholder), trial)
+                    return
                 except Exception as error:
                     reason = reason or f": {error}"
-                else:
-                    pace = heard(made.inputs or {}) / trial.seconds if isinstance(trial, Sound) else 0
-                    self.senses[kind] = replace(sense, pace=pace)
-                    return
         raise UnknownProcessor(f"its processor does not say what stands for {_ONE[kind]}{reason}")
 
     def of(self, medium: Image | Sound) -> Picture:
@@ -154,19 +150,27 @@ class Pictures:
         picture = self.shelf.find(digest)
         return picture if picture and picture.mark == self.senses[kind].mark else None
 
+    def _sense(self, sense: Sense, trial: Image | Sound) -> Sense:
+        picture = self._process(sense, trial)
+        if isinstance(trial, Image):
+            return sense
+        longer = self._process(sense, Sound(np.tile(trial.samples, 2), trial.rate, trial.digest))
+        return replace(sense, pace=hearing.pace(picture, longer, trial.seconds))
+
     def _process(self, sense: Sense, medium: Image | Sound) -> Picture:
         made = self.prepare(sense.placeholder, [medium])
         # Arrays of MLX belong to the thread that made them until they are evaluated.
         inputs = {name: np.array(value) for name, value in made.items() if value is not None}
-        if isinstance(medium, Sound):
-            check_whole(medium, inputs, sense.pace)
         tokens: list[int] = inputs.pop("input_ids").flatten().tolist()
         inputs.pop("attention_mask", None)
         text = self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         if self._tokenizer.encode(text, add_special_tokens=False) != tokens or sense.mark not in tokens:
             raise UnknownProcessor(f"what its processor writes for {_ONE[sense.kind]} is no text")
         first, last = tokens.index(sense.mark), len(tokens) - tokens[::-1].index(sense.mark)
-        return Picture(medium.digest, text, tokens[first:last], inputs, self.token_bytes)
+        picture = Picture(medium.digest, text, tokens[first:last], inputs, self.token_bytes)
+        if isinstance(medium, Sound) and len(sense.pace):
+            hearing.check_whole(medium, picture, sense.pace)
+        return picture
 
     @property
     def _tokenizer(self) -> Any:

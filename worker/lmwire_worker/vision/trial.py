@@ -1,13 +1,14 @@
 """Whether a model sees and hears here what it does in mlx-vlm: tried out when it is loaded."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Final
 
 import mlx.core as mx
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_vlm.generate import generate_step
 
-from ..media import Image, Sound
+from ..media import Image, Kind, Sound
 from .layout import ImageLayout, expand, find_layout
 from .loading import trial_image, trial_sound
 from .network import SeeingNetwork
@@ -25,24 +26,27 @@ class OtherSight(Exception):
 
 
 class Trial:
-    """A prompt with two images, and two sounds where the model hears.
+    """A prompt with two images, or two sounds, or two of each.
 
     Args:
         network: The model, its weights in memory.
         processor: mlx-vlm's.
         pictures: What is to be tried.
+        kinds: Of them.
 
     Raises:
         Exception: the model's or the processor's own.
     """
 
-    def __init__(self, network: SeeingNetwork, processor: Any, pictures: Pictures) -> None:
+    def __init__(self, network: SeeingNetwork, processor: Any, pictures: Pictures, kinds: Sequence[Kind]) -> None:
         self._network = network
-        senses = pictures.senses.values()
+        senses = [pictures.senses[kind] for kind in kinds]
         text = "".join(f"one {sense.placeholder} two {sense.placeholder} three " for sense in senses) + "four"
-        media: list[Image | Sound] = [trial_image(), trial_image(1, 64, 96)]
-        if "sound" in pictures.senses:
-            media += [trial_sound(), trial_sound(1)]
+        pairs: dict[Kind, list[Image | Sound]] = {
+            "image": [trial_image(), trial_image(1, 64, 96)],
+            "sound": [trial_sound(), trial_sound(1)],
+        }
+        media = [medium for kind in kinds for medium in pairs[kind]]
         self._whole = pictures.prepare(text, media)
         taken = [pictures.of(medium) for medium in media]
         self._tokens: list[int] = processor.tokenizer.encode(expand(text, taken, senses), add_special_tokens=False)
@@ -87,7 +91,7 @@ class Trial:
 
     def _theirs(self) -> list[mx.array]:
         inputs = dict(self._whole)
-        tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values")
+        tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
         mask = inputs.pop("attention_mask", None)
         steps = generate_step(tokens, self._network.model, pixels, mask, max_tokens=2, temperature=0.0, **inputs)
         return [logprobs.flatten() for _, logprobs in steps]
