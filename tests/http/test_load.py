@@ -1,0 +1,70 @@
+"""Many streams at once: none fails, none has another's words, and the server's memory does not grow with them."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from openai import AsyncOpenAI
+
+from http_server import MOCK, Server, served
+
+STREAMS = 200
+ROUNDS = 6
+TOKENS = 40
+GROWTH_BYTES = 4 * 2**20
+"""What a round may add to a server whose rounds before have shown it what there is; its pages come and go."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with served("--worker", MOCK) as server:
+        yield server
+
+
+def resident_bytes(pid: int) -> int:
+    answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True)
+    return int(answer.stdout) * 1024
+
+
+async def streamed(client: AsyncOpenAI, model: str, prompt: str, tokens: int) -> tuple[str, str | None]:
+    """An answer's text, and how it ended."""
+    text, ended = "", None
+    stream = await client.chat.completions.create(
+        model=model,
+        messages=[{"role": "user", "content": prompt}],
+        max_tokens=tokens,
+        temperature=0,
+        stream=True,
+    )
+    async for chunk in stream:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            ended = choice.finish_reason or ended
+    return text, ended
+
+
+async def all_streamed(server: Server, model: str, prompts: list[str], tokens: int) -> list[tuple[str, str | None]]:
+    async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        return await asyncio.gather(*(streamed(client, model, prompt, tokens) for prompt in prompts))
+
+
+def test_200_streams_at_once_have_their_own_words_and_leave_nothing_behind(server: Server) -> None:
+    sizes = []
+    for turn in range(ROUNDS):
+        words = [f"{turn}.{stream}" for stream in range(STREAMS)]
+        prompts = [" ".join([word] * TOKENS) for word in words]
+        answers = asyncio.run(all_streamed(server, "mock", prompts, TOKENS))
+        assert [(set(text.split()), len(text.split()), ended) for text, ended in answers] == [
+            ({word}, TOKENS, "length") for word in words
+        ]
+        sizes.append(resident_bytes(server.process.pid))
+    assert sizes[-1] - sizes[2] < (ROUNDS - 3) * GROWTH_BYTES
+
+
+def test_32_streams_of_a_model_are_what_each_is_alone(tiny_server: Server) -> None:
+    prompts = [f"What is {stream} + {stream % 7}?" for stream in range(32)]
+    alone = [asyncio.run(all_streamed(tiny_server, "builtin:tiny", [prompt], 64))[0] for prompt in prompts[::8]]
+    together = asyncio.run(all_streamed(tiny_server, "builtin:tiny", prompts, 64))
+    assert together[::8] == alone
+    assert all(text for text, _ in together)
