@@ -11,6 +11,8 @@ _LINKS: Final = 16_384
 """That are remembered: a few megabytes."""
 _BALANCE: Final = 1.25
 """The requests that a replica may have, as a multiple of the mean. Consistent hashing with bounded loads."""
+_SLACK: Final = 4
+"""Requests that a replica may have more than the least busy one in any case: a batch takes them at little cost."""
 _FIRST_CUT: Final = 1024
 """Bytes: a long part is cut here, and at each double of it, so that texts that end differently have a beginning."""
 
@@ -37,7 +39,7 @@ class Affinity:
         least = min(up, key=lambda number: busy[number])
         known = next((seen for link in reversed(links) if (seen := self._seen.get(link, set()).intersection(up))), None)
         chosen = min(known, key=lambda number: busy[number]) if known else least
-        if busy[chosen] + 1 > limit:
+        if busy[chosen] >= max(limit, busy[least] + _SLACK):
             chosen = least
         self._remember(links, chosen)
         return chosen

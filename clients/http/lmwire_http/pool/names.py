@@ -27,10 +27,16 @@ class Names:
     Args:
         settings: With names, those are; without, whatever is on this machine.
         listing: Lists the models on this machine, or those in some folders.
+        clock: Seconds from any start.
     """
 
-    def __init__(self, settings: Settings, listing: Callable[..., Sequence[LocalModel]] = local_models) -> None:
-        self._settings, self._listing = settings, listing
+    def __init__(
+        self,
+        settings: Settings,
+        listing: Callable[..., Sequence[LocalModel]] = local_models,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._settings, self._listing, self._clock = settings, listing, clock
         self._catalogue = Catalogue(())
         self._listed_at: float | None = None
         self._listing_now = asyncio.Lock()
@@ -128,9 +134,9 @@ class Names:
     async def _list(self, older_than: float) -> None:
         """Lists what is on this machine, unless that was done a moment ago."""
         async with self._listing_now:
-            if self._listed_at is None or monotonic() - self._listed_at > older_than:
+            if self._listed_at is None or self._clock() - self._listed_at > older_than:
                 self._catalogue = Catalogue(map(_target, await self._ask()))
-                self._listed_at = monotonic()
+                self._listed_at = self._clock()
 
     async def _ask(self, *folders: str) -> Sequence[LocalModel]:
         try:

@@ -6,10 +6,10 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from time import monotonic
 from typing import TypeVar
 
-from lmwire import AsyncWorker, LocalModel, RequestFailed, local_models
+from lmwire import AsyncWorker, LmwireError, LocalModel, RequestFailed, local_models
 from lmwire_protocol import events
 
-from ..failures import told
+from ..failures import ApiError, told
 from ..settings import Settings
 from .doors import Doors
 from .figures import Lease, ResidentFigures, ServedModel
@@ -41,7 +41,7 @@ class Pool:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings, self._clock = settings, clock
-        self._names = Names(settings, listing)
+        self._names = Names(settings, listing, clock)
         self._room: Room[Resident] = Room(settings.memory_bytes)
         self._doors = Doors(self._room, settings.room_s)
         self._residents: dict[str, Resident] = {}
@@ -122,8 +122,10 @@ class Pool:
             for name in self._settings.models:
                 resident = self._resident(await self._names.find(name))
                 all_used.enter_context(self._used(resident))
-                with told(lambda _: "model"):
+                try:
                     await self._doors.open(resident, wait=False)
+                except (LmwireError, ApiError) as error:
+                    raise ApiError(503, f"{name} cannot be loaded: {error}", code="not_loaded") from error
 
     async def _replica(self, resident: Resident, prompt: Sequence[object]) -> tuple[Replica, AsyncWorker]:
         while True:

@@ -1,0 +1,58 @@
+"""Models that nobody uses end."""
+
+import asyncio
+from pathlib import Path
+
+from gated_worker import in_a_row
+from http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
+from lmwire_http.pool import Pool
+from lmwire_http.settings import Settings
+
+
+@awaited
+async def test_only_what_was_idle_for_long_enough_ends() -> None:
+    clock = Clock()
+    pool = Pool(Settings(command=MOCK, idle_s=60), clock=clock)
+    try:
+        await asked(pool, "mock")
+        clock.now += 40
+        await asked(pool, "mock:step_ms=1")
+        async with pool.lease("mock:load_steps=2"):
+            clock.now += 59
+            assert loaded(pool) == {"mock", "mock:step_ms=1", "mock:load_steps=2"}
+            await pool._keeper.look()
+            assert loaded(pool) == {"mock:step_ms=1", "mock:load_steps=2"}
+            clock.now += 1
+            await pool._keeper.look()
+            assert loaded(pool) == {"mock:load_steps=2"}
+        assert pool._keeper.pause() == 60
+        clock.now += 60
+        await pool._keeper.look()
+        assert loaded(pool) == set()
+    finally:
+        await pool.close()
+
+
+@awaited
+async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
+    async with pooled(command=MOCK, idle_s=0.02) as pool:
+        first, _ = await asked(pool, "mock")
+        await until(lambda: not loaded(pool))
+        second, text = await asked(pool, "mock")
+        assert (first != second, text) == (True, "to be or not")
+        replica = figures(pool, "mock").replicas[0]
+        assert (replica.deaths, replica.restarts) == (0, 0)
+
+
+@awaited
+async def test_who_asks_while_the_model_ends_gets_a_new_worker(tmp_path: Path) -> None:
+    async with pooled(command=in_a_row(tmp_path, "--fault ignore-quit", "")) as pool:
+        await asked(pool, "mock")
+        ending = pool._doors.end(pool._residents["mock"])
+        client = asyncio.create_task(asked(pool, "mock"))
+        assert (await client)[1] == "to be or not"
+        assert ending.done()
+
+
+def loaded(pool: Pool) -> set[str]:
+    return {resident.id for resident in pool.residents() if resident.model}

@@ -1,0 +1,175 @@
+"""How a model is found by what a client calls it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import random_model
+from http_pool import Clock, awaited, local_model
+from lmwire import LocalModel
+from lmwire_http.failures import ApiError
+from lmwire_http.pool.names import Names
+from lmwire_http.settings import Settings
+
+TINY = local_model("builtin:tiny")
+QWEN = local_model("mlx-community/Qwen3-0.6B-4bit", aliases=["qwen3-0.6b"])
+ONE_GEMMA = local_model("mlx-community/gemma-3-1b-it-4bit")
+OTHER_GEMMA = local_model("google/Gemma-3-1b-it-4bit")
+HALF = local_model("somebody/Half", problem="no weights")
+
+
+class Listing:
+    """What is on a machine, with a count of how often it was looked for."""
+
+    def __init__(self, *models: LocalModel) -> None:
+        self.models = list(models)
+        self.asked = 0
+
+    def __call__(self, *folders: str) -> Sequence[LocalModel]:
+        self.asked += 1
+        return [local_model(folder, path=folder) for folder in folders] or self.models
+
+
+async def names(*models: LocalModel, **settings: object) -> Names:
+    found = Names(Settings(**settings), Listing(*models))  # pyright: ignore[reportArgumentType]
+    await found.start()
+    return found
+
+
+async def refused(found: Names, name: str) -> ApiError:
+    with pytest.raises(ApiError) as error:
+        await found.find(name)
+    assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
+    return error.value
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlx-community/Qwen3-0.6B-4bit",
+        "MLX-Community/qwen3-0.6b-4BIT",
+        "Qwen3-0.6B-4bit",
+        "qwen3-0.6b-4bit",
+        "qwen3-0.6b",
+        "/models/mlx-community/Qwen3-0.6B-4bit",
+    ],
+)
+@awaited
+async def test_a_model_on_this_machine_has_many_names(name: str) -> None:
+    found = await (await names(TINY, QWEN, ONE_GEMMA)).find(name)
+    assert (found.id, found.path) == (QWEN.id, QWEN.path)
+
+
+@awaited
+async def test_the_same_letters_go_before_another_case() -> None:
+    upper = local_model(QWEN.id.upper())
+    found = await names(QWEN, upper)
+    assert (await found.find(QWEN.id)).id == QWEN.id
+    assert (await found.find(upper.id)).id == upper.id
+
+
+@awaited
+async def test_a_short_name_of_two_models_is_refused_with_both() -> None:
+    error = await refused(await names(ONE_GEMMA, OTHER_GEMMA), "gemma-3-1b-it-4bit")
+    assert ONE_GEMMA.id in error.message
+    assert OTHER_GEMMA.id in error.message
+
+
+@awaited
+async def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
+    error = await refused(await names(TINY, QWEN), "gpt-4o")
+    assert error.message == f"the model 'gpt-4o' is not served here; there are {TINY.id}, {QWEN.id}"
+
+
+@awaited
+async def test_many_names_are_not_all_said() -> None:
+    error = await refused(await names(*(local_model(f"a/{number:03}") for number in range(100))), "gpt-4o")
+    assert error.message.endswith("a/018, a/019 and 80 more")
+
+
+@awaited
+async def test_what_cannot_run_is_refused_with_the_reason_and_not_listed() -> None:
+    found = await names(TINY, HALF)
+    assert (await refused(found, "half")).message == "the model somebody/Half cannot run: no weights"
+    assert [target.id for target in await found.all()] == [TINY.id]
+
+
+@awaited
+async def test_what_would_have_to_be_fetched_is_refused_unless_that_is_allowed() -> None:
+    await refused(await names(TINY), "owner/model")
+    fetching = await names(TINY, HALF, download=True)
+    assert (await fetching.find("owner/model")).path == "owner/model"
+    assert (await fetching.find("half")).path == "somebody/Half"
+    await refused(fetching, "../model; echo")
+
+
+@awaited
+async def test_a_model_that_came_later_is_found_but_not_looked_for_at_every_request() -> None:
+    listing, clock = Listing(TINY), Clock()
+    found = Names(Settings(), listing, clock)
+    for _ in range(5):
+        await refused(found, "qwen3-0.6b")
+    listing.models.append(QWEN)
+    assert listing.asked == 1
+    clock.now += 11
+    assert (await found.find("qwen3-0.6b")).id == QWEN.id
+    clock.now += 11
+    for _ in range(5):
+        await found.find("qwen3-0.6b")
+    assert listing.asked == 2
+
+
+@awaited
+async def test_of_named_models_no_other_is_served() -> None:
+    found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "owner/Model", "builtin:tiny"))
+    assert [target.id for target in await found.all()] == [TINY.id, QWEN.id, "owner/Model"]
+    for name in ("Qwen3-0.6B-4bit", "qwen3-0.6b", QWEN.id):
+        assert (await found.find(name)).path == QWEN.path
+    assert (await found.find("model")).path == "owner/Model"
+    there_are = f"there are {TINY.id}, {QWEN.id}, owner/Model"
+    assert (await refused(found, ONE_GEMMA.id)).message.endswith(there_are)
+
+
+@awaited
+async def test_a_named_folder_is_called_by_its_path_or_its_last_part(tmp_path: Path) -> None:
+    folder = tmp_path / "My-Model"
+    folder.mkdir()
+    found = await names(TINY, models=(str(folder),))
+    assert (await found.find("my-model")).path == str(folder)
+    assert (await found.find(str(folder))).id == str(folder)
+
+
+@awaited
+async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
+    anything = await names(TINY, command=("ssh", "studio", "lmwire", "worker"))
+    assert (await anything.find("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
+    named = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))
+    assert (await named.find("qwen")).path == "/Users/ada/models/Qwen"
+    await refused(named, "builtin:tiny")
+
+
+@awaited
+async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    snapshot = tmp_path / "hub" / "models--owner--Cached" / "snapshots" / ("a" * 40)
+    random_model.write_model(snapshot)
+    (refs := tmp_path / "hub" / "models--owner--Cached" / "refs").mkdir()
+    (refs / "main").write_text("a" * 40)
+    found = Names(Settings())
+    assert [target.id for target in await found.all()] == ["builtin:tiny", "owner/Cached"]
+    assert (await found.find("cached")).context_len == 4096
+    folder = random_model.write_model(tmp_path / "folder")
+    target = await found.find(f"{folder}/../folder/")
+    assert (target.path, target.context_len) == (str(folder.resolve()), 4096)
+    assert "no config.json" in (await refused(found, str(tmp_path))).message
+    await refused(found, str(tmp_path / "nowhere"))
+
+
+@awaited
+async def test_a_named_folder_without_a_model_is_told_at_the_start(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ApiError, match=r"cannot run: .*no config\.json"):
+            await Names(Settings(models=(str(folder),))).start()
