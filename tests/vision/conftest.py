@@ -4,7 +4,8 @@ import pytest
 
 from lmwire_worker.text.lane import TextLane
 from random_vision import FAMILIES, HEARING, write_vision_model
-from text_lanes import FolderOf, LaneOf, lanes
+from talking_vision import write_talking_vision_model
+from text_lanes import FolderOf, LaneOf, lanes, open_lane
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +18,12 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
 @pytest.fixture(scope="session")
 def lane_of(folder_of: FolderOf) -> LaneOf:
     return lanes(folder_of)
+
+
+@pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
+def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextLane:
+    """A lane of a model that sees, thinks and calls tools; tests leave it empty."""
+    return open_lane(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
 
 
 @pytest.fixture(params=[family for family in FAMILIES if family not in HEARING])
