@@ -1,6 +1,7 @@
 """Tiny models that see, think and call tools, as far as marks and a chat template go: what they say means nothing."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -54,12 +55,17 @@ TOOLS: Final = [WEATHER, TIME]
 def write_talking_vision_model(folder: Path, family: str) -> Path:
     """As `write_vision_model`, for any family but SmolVLM. The folder must be a new one."""
     write_vision_model(folder, family)
-    file = folder / "tokenizer.json"
-    text = file.read_text()
-    for old, new in _MARKS.items():
-        text = text.replace(json.dumps(old), json.dumps(new))
-    file.write_text(text)
+    rename_marks(folder, _MARKS)
     config = folder / "tokenizer_config.json"
     template = _TEMPLATE.replace("PLACE", FAMILIES[family]["place"])
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": template}))
     return folder
+
+
+def rename_marks(folder: Path, names: Mapping[str, str]) -> None:
+    """Gives tokens of a model's tokenizer other texts."""
+    file = folder / "tokenizer.json"
+    text = file.read_text()
+    for old, new in names.items():
+        text = text.replace(json.dumps(old), json.dumps(new))
+    file.write_text(text)

@@ -82,11 +82,21 @@ def prepare(processor: Any, text: str, media: Sequence[Image | Sound]) -> dict[s
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # there is one row, but all may ask for it
     images = [medium.pixels for medium in media if isinstance(medium, Image)] or None
     sounds = [samples_of(medium, processor) for medium in media if isinstance(medium, Sound)]
-    made = dict(process_inputs(processor, [text], images, sounds, add_special_tokens=False))
+    made = _processed(processor, text, images, sounds)
     tokens: list[int] = mx.array(made["input_ids"]).flatten().tolist()  # pyright: ignore[reportAssignmentType]
     if tokens[0] == tokenizer.bos_token_id and not text.startswith(tokenizer.bos_token):
         tokens = tokens[1:]  # some put it before every text, asked or not
     return made | {"input_ids": mx.array([tokens]), "attention_mask": mx.ones((1, len(tokens)), mx.int32)}
+
+
+def _processed(processor: Any, text: str, images: Sequence[Any] | None, sounds: Sequence[Any]) -> dict[str, Any]:
+    try:
+        return dict(process_inputs(processor, [text], images, sounds, add_special_tokens=False))
+    except TypeError:
+        if sounds:
+            raise
+        # LLaVA's hands its image processor what is for its tokenizer: padding, of which one row needs none.
+        return dict(processor(text=[text], images=images, return_tensors="mlx"))
 
 
 def lend_template(tokenizer: TokenizerWrapper, processor: Any) -> None:

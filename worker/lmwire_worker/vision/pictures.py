@@ -13,6 +13,8 @@ from .shelf import Shelf
 
 PLACEHOLDERS: Final[dict[Kind, tuple[str, ...]]] = {"image": ("image_token", "boi_token"), "sound": ("audio_token",)}
 """Where processors have what stands for one: by different names, some of which mean something else in others."""
+UNNAMED: Final[dict[Kind, tuple[str, ...]]] = {"image": ("<image>",), "sound": ()}
+"""What stands for one where a processor knows it without having it anywhere, as InternVL's does."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,9 @@ class Pictures:
             UnknownProcessor: it works in no known way.
         """
         reason = ""
-        for name in PLACEHOLDERS[kind]:
-            placeholder = getattr(self._processor, name, None)
-            placeholder = getattr(placeholder, "content", placeholder)
+        named = [getattr(self._processor, name, None) for name in PLACEHOLDERS[kind]]
+        for found in (*named, *UNNAMED[kind]):
+            placeholder = getattr(found, "content", found)
             if isinstance(placeholder, str) and placeholder:
                 try:
                     self.senses[kind] = self._sense(Sense(kind, mark, placeholder), trial)

@@ -108,6 +108,8 @@ def encode(network: SeeingNetwork, picture: Picture) -> None:
     values = {field.name: getattr(made, field.name) for field in fields(made)}
     if others := sorted(name for name, value in values.items() if value is not None and name not in KNOWN | UNUSED):
         raise UnknownInputs(f"its pictures come with {' and '.join(others)}")
+    if (places := values["inputs_embeds"].shape[1]) != len(picture.tokens):
+        raise UnknownInputs(f"it makes {places} places of the {len(picture.tokens)} tokens that stand for it")
     deepstack = values.get("deepstack_visual_embeds")
     features = Features(values["inputs_embeds"], list(deepstack) if deepstack is not None else [])
     mx.eval(features.embeds, features.deepstack)

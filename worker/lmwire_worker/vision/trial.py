@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import mlx.core as mx
+import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_vlm.generate import generate_step
 
@@ -90,7 +91,9 @@ class Trial:
         return [first, second]
 
     def _theirs(self) -> list[mx.array]:
-        inputs = dict(self._whole)
+        inputs = {  # some processors give numpy's arrays, which mlx-vlm passes on as its own
+            name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in self._whole.items()
+        }
         tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
         mask = inputs.pop("attention_mask", None)
         steps = generate_step(tokens, self._network.model, pixels, mask, max_tokens=2, temperature=0.0, **inputs)

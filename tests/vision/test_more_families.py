@@ -1,0 +1,40 @@
+"""Further families: which are shown images, as the trial at their load has it, and which are refused, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from lmwire_protocol import RequestError
+from more_vision import MORE, write_another_vision_model
+from shown_images import image, shown
+from text_lanes import ask, ask_alone, chat, open_lane
+
+REFUSED = {
+    "llama4": "it keeps a ChunkedKVCache",
+    "llava_next": "places of the",
+    "paligemma": "its processor writes several",
+}
+
+
+@pytest.mark.parametrize("family", sorted(MORE.keys() - REFUSED.keys()))
+def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> None:
+    lane = open_lane(write_another_vision_model(tmp_path / family, family))
+    assert "images" in lane.model.capabilities
+    assert lane.rows > 1
+    one, other = image(1), image(2, 64, 96)
+    pairs = [(one, other), (other, one)]
+    requests = [*(shown("On ", first, " and ", second, "?") for first, second in pairs), chat("On?", max_tokens=12)]
+    alone = ask_alone(lane, *requests)
+    lane.clear_cache()
+    together = ask(lane, *requests)
+    assert [answer.error for answer in together] == [None] * 3
+    assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
+    assert len({tuple(answer.token_ids) for answer in alone}) == 3
+
+
+@pytest.mark.parametrize("family", REFUSED)
+def test_a_family_that_would_see_something_else_is_refused(family: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="is a model that sees, of a kind that is not served: ") as error:
+        open_lane(write_another_vision_model(tmp_path / family, family))
+    assert error.value.code == "unsupported"
+    assert REFUSED[family] in error.value.message
