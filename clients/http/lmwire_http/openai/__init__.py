@@ -5,5 +5,6 @@ from typing import Final
 
 from ..endpoint import Endpoint
 from .chat import CHAT
+from .completions import COMPLETIONS
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT,)
+ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, COMPLETIONS)

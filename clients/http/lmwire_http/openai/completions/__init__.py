@@ -1,0 +1,60 @@
+"""POST /v1/completions."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from time import time
+from typing import Final
+
+from ...call import Call
+from ...endpoint import Endpoint
+from ...replies import EventStream, Json, Reply
+from ..frames import new_id
+from ..generating import wants_usage
+from ..results import usage_of
+from .asking import Asking
+from .body import CompletionBody
+from .chunks import CompletionChunks
+from .reply import Completion, choices_of
+
+
+async def _serve(call: Call, body: CompletionBody) -> Reply:
+    asking = Asking(call, body)
+    if body.stream:
+        return EventStream(_frames(asking, body))
+    return Json(await _whole(asking, body))
+
+
+async def _whole(asking: Asking, body: CompletionBody) -> Completion:
+    created, echoed = int(time()), asking.echoed
+    wholes = await asking.answers()
+    choices = [
+        choice
+        for number, answers, _ in wholes
+        for choice in choices_of(
+            answers, first=number * asking.n, before=echoed[number], logprobs=body.logprobs is not None
+        )
+    ]
+    usage = usage_of(*(usage for _, _, usage in wholes))
+    return Completion(id=new_id("cmpl"), created=created, model=body.model, choices=choices, usage=usage)
+
+
+async def _frames(asking: Asking, body: CompletionBody) -> AsyncIterator[bytes]:
+    chunks = CompletionChunks(
+        new_id("cmpl"), int(time()), body.model, n=asking.n, before=asking.echoed, usage=wants_usage(body)
+    )
+    async with aclosing(asking.streamed()) as parts:
+        async for number, part in parts:
+            if frames := chunks.pieces(number, part) if isinstance(part, list) else chunks.ended(number, part):
+                yield frames
+    yield chunks.end()
+
+
+COMPLETIONS: Final = Endpoint(
+    method="POST",
+    path="/v1/completions",
+    summary="Continue prompts.",
+    serve=_serve,
+    body=CompletionBody,
+    reply=Completion,
+    events=Completion,
+)
