@@ -91,7 +91,7 @@ class Trial:
         return [first, second]
 
     def _theirs(self) -> list[mx.array]:
-        inputs = {  # some processors give numpy's arrays, which mlx-vlm passes on as its own
+        inputs: dict[str, Any] = {  # some processors give numpy's arrays, which mlx-vlm passes on as its own
             name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in self._whole.items()
         }
         tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
