@@ -1,6 +1,7 @@
 """Servers that the tests of one run share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,4 +27,12 @@ def tiny_server() -> Iterator[Server]:
 def anthropic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serves a mock worker that plays what tests/anthropic_http.py has for Anthropic's API."""
     with scripted(tmp_path_factory.mktemp("anthropic")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gated_server() -> Iterator[Server]:
+    """Serves a mock worker that can be held at every point of a request: held_answers.json says how."""
+    script = Path(__file__).with_name("held_answers.json")
+    with served("--worker", f"{MOCK} --scenario {script}") as server:
         yield server

@@ -8,6 +8,7 @@ of a stream. What the endpoint holds is given back by its own `async with` block
 import asyncio
 import logging
 import re
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -83,8 +84,8 @@ class Exchange:
             self._client_gone = True
         except ApiError as error:
             await self._response.fail(error)
-        except Exception:
-            _log.exception("request %s failed", self._call.id)
+        except Exception as error:
+            self._log_failure(error)
             await self._response.fail(
                 ApiError(500, "the server has failed on this request; its log says how", code="internal")
             )
@@ -92,7 +93,7 @@ class Exchange:
     async def _settle(self) -> None:
         """Says what is left to say when the answer's task has ended."""
         if not self._answering.cancelled() and (error := self._answering.exception()):
-            _log.error("request %s could not be answered", self._call.id, exc_info=error)
+            self._log_failure(error)
         if self._interruption and not (self._client_gone or self._response.complete):
             await self._response.fail(self._interruption)
 
@@ -155,6 +156,11 @@ class Exchange:
             return await read_form(self._headers, body, self._endpoint.body)
         except MultiPartException as error:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
+
+    def _log_failure(self, error: BaseException) -> None:
+        """Says where, and not what: the words of an exception can be those of a prompt."""
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("request %s failed with %s in\n%s", self._call.id, type(error).__name__, frames)
 
     def _count(self) -> None:
         call = self._call

@@ -1,0 +1,123 @@
+"""A client that leaves: whatever its request is doing then, it ends, in the worker as well."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from http_server import Server
+from raw_http import CHAT, RawClient, chat_body, request
+
+ROWS = 64
+"""Requests that the mock worker has at a time; the others are in its queue."""
+ACTIVE = "lmwire_worker_requests_active"
+QUEUED = "lmwire_worker_requests_queued"
+ENDED = "lmwire_worker_requests_total"
+ANSWERED = "lmwire_http_requests_total"
+
+Leaving = Callable[[RawClient], None]
+
+
+@pytest.fixture
+def client(gated_server: Server) -> Iterator[RawClient]:
+    with RawClient(gated_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def cancelled(gated_server: Server) -> Iterator[None]:
+    """Exactly one request of the worker is cancelled in the test, and none is left."""
+    with RawClient(gated_server.url) as warm:  # so that the worker is there, and tells
+        warm.chat("Hello")
+        assert warm.answer().status == 200
+    before = gated_server.figure(ENDED, outcome="cancelled")
+    yield
+    gated_server.wait_for(ENDED, before + 1, outcome="cancelled")
+    gated_server.wait_for(ACTIVE, 0)
+    gated_server.wait_for("lmwire_worker_requests_in_flight", 0)
+
+
+@pytest.mark.usefixtures("cancelled")
+@pytest.mark.parametrize("leave", [RawClient.close, RawClient.reset])
+@pytest.mark.parametrize("stream", [True, False])
+def test_before_the_first_byte(gated_server: Server, client: RawClient, leave: Leaving, stream: bool) -> None:
+    client.chat("wait", stream=stream)
+    gated_server.wait_for(ACTIVE, 1)
+    leave(client)
+
+
+@pytest.mark.usefixtures("cancelled")
+@pytest.mark.parametrize("leave", [RawClient.close, RawClient.reset])
+def test_in_the_middle_of_a_stream(client: RawClient, leave: Leaving) -> None:
+    client.chat("say one and wait", stream=True)
+    client.read_until(b"One")
+    leave(client)
+
+
+@pytest.mark.usefixtures("cancelled")
+def test_in_the_middle_of_an_answer_that_is_not_streamed(gated_server: Server, client: RawClient) -> None:
+    client.chat("say one and wait")
+    gated_server.wait_for("lmwire_worker_requests_in_flight", 1)
+    client.close()
+
+
+@pytest.mark.usefixtures("cancelled")
+def test_while_tokens_pour(client: RawClient) -> None:
+    client.chat("pour", stream=True)
+    client.read_until(b"water")
+    client.close()
+
+
+@pytest.mark.usefixtures("cancelled")
+def test_with_another_request_sent_behind_it(gated_server: Server, client: RawClient) -> None:
+    waiting = request("POST", CHAT, chat_body("say one and wait", stream=True))
+    client.send(waiting + request("GET", "/health"))
+    client.read_until(b"One")
+    client.close()
+
+
+def test_while_it_is_queued(gated_server: Server, client: RawClient) -> None:
+    with ExitStack() as leaving:
+        for _ in range(ROWS):
+            leaving.enter_context(RawClient(gated_server.url)).chat("wait", stream=True)
+        gated_server.wait_for(ACTIVE, ROWS)
+        client.chat("wait", stream=True)
+        gated_server.wait_for(QUEUED, 1)
+        client.close()
+        gated_server.wait_for(QUEUED, 0)
+        assert gated_server.figure(ACTIVE) == ROWS
+    gated_server.wait_for(ACTIVE, 0)
+
+
+def test_while_the_model_loads(gated_server: Server, client: RawClient) -> None:
+    client.ask("POST", CHAT, chat_body("Hello", model="never"), x_request_id="gone-while-loading")
+    gated_server.wait_for("lmwire_model_requests_waiting", 1, model="never")
+    client.close()
+    gated_server.wait_for("lmwire_model_requests_waiting", 0, model="never")
+    assert "status=499" in gated_server.wait_for_line("gone-while-loading")
+
+
+def test_with_half_a_body_sent(gated_server: Server, client: RawClient) -> None:
+    client.send(request("POST", CHAT, b'{"model":', content_length="1000", x_request_id="gone-in-its-body"))
+    gated_server.wait_for("lmwire_http_requests_in_flight", 2)  # that, and the one who asks
+    client.close()
+    assert "status=499" in gated_server.wait_for_line("gone-in-its-body")
+
+
+def test_it_is_counted_as_gone(gated_server: Server, client: RawClient) -> None:
+    before = gated_server.figure(ANSWERED, path=CHAT, status="499", model="mock")
+    client.chat("say one and wait", stream=True)
+    client.read_until(b"One")
+    client.close()
+    gated_server.wait_for(ANSWERED, before + 1, path=CHAT, status="499", model="mock")
+
+
+def test_others_go_on(gated_server: Server, client: RawClient) -> None:
+    with RawClient(gated_server.url) as other:
+        for each in (client, other):
+            each.chat("pour", stream=True, max_tokens=2000)
+        client.read_until(b"water")
+        client.close()
+        answer = other.answer()
+    assert answer.status == 200
+    assert answer.body.count(b"water") == 2000

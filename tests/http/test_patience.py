@@ -1,0 +1,86 @@
+"""Clients that say nothing, or read nothing: a stream shows that it lives, and nobody is waited for without an end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from http_server import MOCK, Server, served
+from raw_http import CHAT, RawClient, request
+
+POURED = 2_000_000
+"""Tokens: more than all buffers between a worker and a client hold."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    script = Path(__file__).with_name("held_answers.json")
+    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05", "--patience", "1") as server:
+        yield server
+
+
+def test_a_stream_without_a_token_is_kept_alive_by_comments(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("wait", stream=True)
+        head = client.read_until(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        for _ in range(3):
+            client.read_until(b": keep-alive\n\n")
+
+
+def test_so_is_one_whose_model_loads(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("Hello", model="never", stream=True)
+        client.read_until(b": keep-alive\n\n")
+
+
+def test_an_error_after_a_comment_is_an_event(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("fail late", stream=True)
+        answer = client.answer()
+    assert answer.status == 200
+    assert answer.body.startswith(b": keep-alive\n\n")
+    assert b'"code":"engine_error"' in answer.body.split(b"\n\n")[-2]
+
+
+def test_an_answer_that_is_not_streamed_has_no_comments(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("answer late")
+        assert client.answer().json["choices"][0]["message"]["content"] == "Late"
+
+
+def test_a_body_that_stops_coming_is_given_up(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.send(request("POST", CHAT, b"{", content_length="100"))
+        answer = client.answer()
+        assert (answer.status, answer.json["error"]["code"]) == (408, "timeout")
+        assert client.at_end()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nhost: loc"])
+def test_a_head_that_stops_coming_is_given_up(server: Server, begun: bytes) -> None:
+    with RawClient(server.url) as client:
+        client.send(begun)
+        assert client.at_end()
+
+
+def test_a_second_head_that_stops_coming_is_given_up(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.send(request("GET", "/health") + b"GET /health HT")
+        assert client.answer().status == 200
+        assert client.at_end()
+
+
+def test_a_client_that_reads_nothing_of_its_stream_loses_it(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("Hello")  # so that the worker is there, and tells
+        assert client.answer().status == 200
+        before = server.figure("lmwire_worker_requests_total", outcome="cancelled")
+        client.ask("POST", CHAT, stream_of(POURED), x_request_id="unread")
+        assert "status=499" in server.wait_for_line("request_id=unread")
+        server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")
+
+
+def stream_of(tokens: int) -> dict[str, object]:
+    messages = [{"role": "user", "content": "pour"}]
+    return {"model": "mock", "messages": messages, "stream": True, "max_tokens": tokens}
