@@ -75,7 +75,7 @@ class Eyes:
         assert self._pictures is not None
         report("warm_up", 0, None, "steps")
         problems = {kind: self._try(network, self._pictures, kind) for kind in self._pictures.senses}
-        right = [kind for kind in self._pictures.senses if not problems[kind]]
+        right: list[Kind] = [kind for kind in self._pictures.senses if not problems[kind]]
         if not right:
             raise loading.refusal(self._folder, problems["image"])
         if len(right) > 1 and self._try(network, self._pictures, *right):
