@@ -58,7 +58,7 @@ class Trial:
     def check(self) -> None:
         """Raises OtherSight, and what the model itself raises."""
         if mx.array(self._whole["input_ids"]).flatten().tolist() != self._tokens:
-            raise OtherSight("its processor writes several otherwise than one")
+            raise OtherSight("its processor writes several together otherwise than each by itself")
         for step, (ours, theirs) in enumerate(zip(self._ours(), self._theirs(), strict=True)):
             if not _same(ours, theirs):
                 place = "behind the prompt" if step == 0 else "behind its first token"
