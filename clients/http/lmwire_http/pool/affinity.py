@@ -25,6 +25,9 @@ class Affinity:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[int, set[int]] = OrderedDict()
+        self._choices = 0
+        self._chosen: dict[int, int] = {}
+        """When each replica was chosen last, in choices."""
 
     def choose(self, prompt: Sequence[object], busy: Sequence[int], up: Sequence[int]) -> int:
         """The replica for a prompt: the least busy that has most of it cached, unless it is much busier than others.
@@ -36,12 +39,15 @@ class Affinity:
         """
         links = list(chain(prompt))
         limit = ceil(_BALANCE * (sum(busy[number] for number in up) + 1) / len(up))
-        least = min(up, key=lambda number: busy[number])
+        # Of several that nothing is on, the one that was left alone for longest: all have room for what is new.
+        least = min(up, key=lambda number: (busy[number], self._chosen.get(number, 0)))
         known = next((seen for link in reversed(links) if (seen := self._seen.get(link, set()).intersection(up))), None)
         chosen = min(known, key=lambda number: busy[number]) if known else least
         if busy[chosen] >= max(limit, busy[least] + _SLACK):
             chosen = least
         self._remember(links, chosen)
+        self._choices += 1
+        self._chosen[chosen] = self._choices
         return chosen
 
     def forget(self, replica: int) -> None:

@@ -115,12 +115,12 @@ class Doors:
         while True:
             if self._room.budget is not None:
                 await self.measure()
+            if not resident.users:
+                raise ApiError(503, "nobody waits for the model any more", code="cancelled")
             if (leaving := self._room.take(resident, need, crowded=crowded)) is not None:
                 return leaving
             if not wait:
                 raise self._no_room(resident)
-            if not resident.users:
-                raise ApiError(503, "nobody waits for the model any more", code="cancelled")
             await self._room.change()
 
     def _no_room(self, resident: Resident) -> ApiError:

@@ -1,0 +1,135 @@
+"""Real models that share memory which does not hold them all."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+import pytest
+
+from gated_worker import in_a_row, started
+from http_pool import asked, awaited, figures, pooled, until
+from lmwire import LocalModel, local_models
+from lmwire_http.failures import ApiError
+from lmwire_http.pool import Pool
+
+Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
+
+TINY, TWIN = "builtin:tiny", "made-up/twin"
+ONE = 24_000_000
+"""Bytes that hold one of the models, whose weights take 13.9 MB, and not two."""
+QUESTION = "Who are you?"
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Listing:
+    """Two models: the built-in one, and a copy of it."""
+    [tiny] = [model for model in local_models() if model.id == TINY]
+    copy = shutil.copytree(tiny.path, tmp_path_factory.mktemp("models") / "twin")
+    twin = msgspec.structs.replace(tiny, id=TWIN, path=str(copy))
+    return lambda *folders: [tiny, twin]
+
+
+@pytest.fixture(scope="module")
+def sizeless(listing: Listing) -> Listing:
+    """The same, of which nobody knows how large they are."""
+    models = [msgspec.structs.replace(model, size_bytes=0) for model in listing()]
+    return lambda *folders: models
+
+
+def in_memory(pool: Pool) -> list[str]:
+    return [resident.id for resident in pool.residents() if resident.model]
+
+
+@awaited
+async def test_the_idle_one_gives_way_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
+    async with pooled(memory_bytes=2 * ONE, listing=listing) as pool:
+        await asked(pool, TINY, QUESTION)
+        await asked(pool, TWIN, QUESTION)
+        await pool._keeper.look()
+        assert in_memory(pool) == [TINY, TWIN]
+        pool._room._budget = ONE  # as if they had grown
+        await pool._keeper.look()
+        assert in_memory(pool) == [TWIN]
+        async with pool.lease(TWIN):
+            client = asyncio.create_task(asked(pool, TINY, QUESTION))
+            await until(lambda: figures(pool, TINY).loading)
+            assert in_memory(pool) == [TWIN]
+        assert (await client)[1] != ""
+        assert in_memory(pool) == [TINY]
+        assert figures(pool, TWIN).replicas[0].deaths == 0
+
+
+@awaited
+async def test_two_that_are_asked_for_at_once_are_served_one_after_the_other(listing: Listing) -> None:
+    async with pooled(memory_bytes=ONE, listing=listing) as pool:
+        (_, one), (_, other) = await asyncio.gather(asked(pool, TINY, QUESTION), asked(pool, TWIN, QUESTION))
+        assert one == other != ""
+        assert len(in_memory(pool)) == 1
+
+
+@awaited
+async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody(listing: Listing) -> None:
+    async with pooled(memory_bytes=ONE, listing=listing, room_s=0.1) as pool:
+        async with pool.lease(TINY):
+            with pytest.raises(ApiError, match=f"no memory for {TWIN} beside {TINY}, in use now") as error:
+                await asked(pool, TWIN)
+            assert (error.value.status, error.value.code, error.value.retry_after) == (503, "no_room", 5.0)
+            client = asyncio.create_task(asked(pool, TWIN))
+            await until(lambda: figures(pool, TWIN).loading)
+            client.cancel()
+            await asyncio.wait([client])
+        await until(lambda: not figures(pool, TWIN).loading)
+        assert in_memory(pool) == [TINY]
+
+
+@awaited
+async def test_a_worker_refuses_what_others_leave_no_room_for_and_then_the_others_give_way(sizeless: Listing) -> None:
+    async with pooled(memory_bytes=ONE, listing=sizeless) as pool:
+        await asked(pool, TINY, QUESTION)
+        await asked(pool, TWIN, QUESTION)
+        assert in_memory(pool) == [TWIN]
+
+
+@awaited
+async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
+    async with pooled(memory_bytes=10_000_000, listing=listing) as pool:
+        with pytest.raises(ApiError, match=r"takes 13,983,313 bytes, and all models together have 10,000,000") as error:
+            await asked(pool, TINY)
+        assert (error.value.status, error.value.code, error.value.param) == (400, "out_of_memory", "model")
+    async with pooled(memory_bytes=10_000_000, listing=sizeless) as pool:
+        with pytest.raises(ApiError, match=r"13\.3 MiB for its weights") as error:
+            await asked(pool, TINY)
+        assert (error.value.status, error.value.code) == (400, "out_of_memory")
+        assert in_memory(pool) == []
+
+
+@awaited
+async def test_models_that_do_not_fit_together_are_told_at_the_start(listing: Listing) -> None:
+    with pytest.raises(ApiError, match=f"{TWIN} cannot be loaded: there is no memory for {TWIN} beside {TINY}"):
+        async with pooled(TINY, TWIN, memory_bytes=ONE, listing=listing, preload=True):
+            pass
+
+
+@awaited
+async def test_without_a_budget_models_give_way_when_a_worker_finds_no_memory(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "", "--fault failed-load:code=out_of_memory", "")
+    async with pooled(command=command) as pool:
+        oldest, newer, newest = "mock:step_ms=1", "mock", "mock:step_ms=2"
+        await asked(pool, oldest)
+        await asked(pool, newer)
+        await asked(pool, newest)
+        assert in_memory(pool) == [newer, newest]
+        assert started(tmp_path) == 4
+
+
+@awaited
+async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
+    async with pooled(command=command) as pool:
+        await asked(pool, "mock")
+        with pytest.raises(ApiError) as error:
+            await asked(pool, "mock:step_ms=1")
+        assert (error.value.status, error.value.code) == (400, "out_of_memory")
