@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embedding_lanes import open_lane
 from lmwire_protocol import Embed, Load, RequestError
 from lmwire_worker.embeddings.lane import EmbeddingLane
 from lmwire_worker.embeddings.recipe import Recipe, is_embedding_model
@@ -20,12 +21,6 @@ def engine() -> MlxEngine:
     engine = MlxEngine()
     engine.prepare()
     return engine
-
-
-def open_lane(folder: Path, **fields: Any) -> EmbeddingLane:
-    lane = engine().open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
-    assert isinstance(lane, EmbeddingLane)
-    return lane
 
 
 def vector(lane: EmbeddingLane, text: str, **fields: Any) -> list[float]:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from mlx_vlm.embedding_loader import load_embedding_model
 
-from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
+from embedding_lanes import embed, open_lane
+from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.lane import STEP_TOKENS, EmbeddingLane
-from lmwire_worker.engine import MlxEngine
+from lmwire_worker.embeddings.network import Input
 from lmwire_worker.lane import Embedded, Failed
 from random_embeddings import FAMILIES, write_embedding_model
 
@@ -27,27 +28,6 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def lane(folder: Path) -> EmbeddingLane:
     return open_lane(folder)
-
-
-def open_lane(folder: Path, **fields: Any) -> EmbeddingLane:
-    engine = MlxEngine()
-    engine.prepare()
-    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
-    assert isinstance(lane, EmbeddingLane)
-    return lane
-
-
-def embed(lane: EmbeddingLane, *requests: Embed) -> list[list[list[float]]]:
-    """The vectors of each request, of all in the lane at once."""
-    for key, request in enumerate(requests):
-        lane.add(key, request, 0)
-    found: list[dict[int, list[float]]] = [{} for _ in requests]
-    while any(len(vectors) < len(request.input) for vectors, request in zip(found, requests, strict=True)):
-        for outcome in lane.step():
-            assert isinstance(outcome, Embedded)
-            assert outcome.index not in found[outcome.key]
-            found[outcome.key][outcome.index] = outcome.vector.tolist()
-    return [[vectors[index] for index in range(len(vectors))] for vectors in found]
 
 
 def alone(folder: Path, lane: EmbeddingLane, texts: Sequence[str]) -> list[Any]:
@@ -144,8 +124,8 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingLane, monkeypatch: pytest
     assert network is not None
     embedding = network.embed
 
-    def fails_on_one(rows: Sequence[Sequence[int]], **rest: Any) -> Any:
-        if any(len(row) == 1 for row in rows):
+    def fails_on_one(rows: Sequence[Input], **rest: Any) -> Any:
+        if any(len(row.tokens) == 1 for row in rows):
             raise RuntimeError("no memory for that: out of memory")
         return embedding(rows, **rest)
 

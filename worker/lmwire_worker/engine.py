@@ -85,7 +85,7 @@ class MlxEngine:
             self._need("mlx_vlm", f"{folder} is a model that makes vectors")
             from .embeddings.loading import open_embeddings
 
-            return open_embeddings(request, folder, config, report, give_up, self._memory_limit)
+            return open_embeddings(request, folder, config, report, give_up, self._memory_limit, self._media)
         eyes = self._eyes(request, folder, config) if kind == "vision" else None
         return self._text.open(request, folder, config, eyes, report, give_up)
 

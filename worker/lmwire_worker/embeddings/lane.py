@@ -3,24 +3,26 @@
 import contextlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Embedded, Failed, Gathering, Memory, Model, Outcome, Task
+from ..media import Gathered, Image, Reader, items_of
 from ..text.memory import freed_by, in_words, ran_out, usage
-from .network import EmbeddingNetwork
-from .recipe import Recipe
+from .inputs import TextInputs
+from .network import EmbeddingNetwork, Input
+from .seeing import SeenInputs
 
 STEP_TOKENS: Final = 2048
 """Of a step, padding included; a longer input has a step to itself."""
 STEP_ROWS: Final = 32
 ROWS: Final = 64
+IMAGE_TOKEN_BYTES: Final = 2**18
+"""What a token of an image takes for a moment, roughly: its patches, twice, and the encoder's layer at work."""
 
 
 @dataclass
@@ -30,15 +32,15 @@ class _Held:
     key: int
     normalize: bool
     dimensions: int
-    waiting: deque[tuple[int, list[int]]]
-    """Index and tokens, the longest first: rows of one length need no padding."""
+    waiting: deque[tuple[int, Input]]
+    """With their indices, the longest first: rows of one length need no padding."""
 
 
 @dataclass(frozen=True)
 class _Row:
     held: _Held
     index: int
-    tokens: list[int]
+    input: Input
 
 
 class EmbeddingLane:
@@ -46,35 +48,32 @@ class EmbeddingLane:
 
     Args:
         network: The model with its weights in memory.
-        tokenizer: The model's own.
-        recipe: What the folder says of its vectors.
+        inputs: What it takes for what requests give.
         model: What is reported of it.
         width: The numbers of a vector.
         budget: Bytes that a step may take.
+        reader: Reads images.
     """
 
     rows = ROWS
 
     def __init__(
-        self,
-        network: EmbeddingNetwork,
-        tokenizer: TokenizerWrapper,
-        recipe: Recipe,
-        model: Model,
-        width: int,
-        budget: int,
+        self, network: EmbeddingNetwork, inputs: TextInputs, model: Model, width: int, budget: int, reader: Reader
     ) -> None:
         self.model = model
         self._network: EmbeddingNetwork | None = network
-        self._tokenizer = tokenizer
-        self._recipe = recipe
+        self._inputs = inputs
+        self._seen = inputs if isinstance(inputs, SeenInputs) else None
         self._width = width
         self._budget = budget
+        self._reader = reader
+        self._rows_together = STEP_ROWS if network.batches else 1
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
-        return None  # these models see no images; `add` says so
+        items = items_of(request) if isinstance(request, Embed) and self._seen else []
+        return self._reader.read(items, ready) if items else None
 
     def add(
         self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
@@ -84,8 +83,10 @@ class EmbeddingLane:
         if dimensions > self._width:
             problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
             raise RequestError("invalid_request", problem, field="dimensions")
-        inputs = [(index, self._read(part, f"input[{index}]")) for index, part in enumerate(request.input)]
-        inputs.sort(key=lambda item: -len(item[1]))
+        media = iter(gathered.results() if isinstance(gathered, Gathered) else ())
+        images = (medium for medium in media if isinstance(medium, Image))
+        inputs = [(index, self._read(part, f"input[{index}]", images)) for index, part in enumerate(request.input)]
+        inputs.sort(key=lambda item: -len(item[1].tokens))
         self._requests.append(_Held(key, request.normalize, dimensions, deque(inputs)))
         return Admitted(prompt_tokens=0)  # counted as their vectors come
 
@@ -104,7 +105,7 @@ class EmbeddingLane:
         if request.prompt is None:
             problem = "messages: a model that makes vectors has no chat template; give `prompt`"
             raise RequestError("unsupported", problem, field="messages")
-        return self._tokens(request.prompt), self._recipe.prompt + request.prompt
+        return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
 
     def memory(self) -> Memory:
         return usage()
@@ -119,30 +120,46 @@ class EmbeddingLane:
         return freed_by(self._let_go)
 
     def _let_go(self) -> None:
+        self._reader.close()
         self._network = None
 
     # Inputs.
 
-    def _read(self, part: str | TextPart | ImagePart, field: str) -> list[int]:
-        """An input's tokens. Raises RequestError."""
+    def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> Input:
+        """What a part becomes; `images` has its image, if it is one. Raises RequestError."""
         if isinstance(part, ImagePart):
-            problem = f"{field}: {self.model.path} makes vectors of texts alone, and this is an image"
-            raise RequestError("unsupported", problem, field=field)
-        tokens = self._tokens(part.text if isinstance(part, TextPart) else part)
-        if not tokens:
+            read = self._image(field, images)
+        else:
+            read = Input(self._text_tokens(part.text if isinstance(part, TextPart) else part, field))
+        count = len(read.tokens)
+        if not count:
             raise RequestError("invalid_request", f"{field}: comes to no tokens", field=field)
-        if len(tokens) > self.model.context_len:
-            problem = f"{field}: comes to {len(tokens)} tokens, and the model takes {self.model.context_len}"
+        if count > self.model.context_len:
+            problem = f"{field}: comes to {count} tokens, and the model takes {self.model.context_len}"
             raise RequestError("context_overflow", problem, field=field)
-        need = step_bytes(self.model, len(tokens))
+        need = step_bytes(self.model, count) + IMAGE_TOKEN_BYTES * count * (read.pixels is not None)
         if need > self._budget:
-            problem = f"{field}: {len(tokens)} tokens need {in_words(need)}, and there are {in_words(self._budget)}"
+            problem = f"{field}: {count} tokens need {in_words(need)}, and there are {in_words(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
-        return tokens
+        return read
 
-    def _tokens(self, text: str) -> list[int]:
-        text = self._recipe.prompt + text
-        return self._tokenizer.encode(text.lower() if self._recipe.lower_case else text)
+    def _image(self, field: str, images: Iterator[Image]) -> Input:
+        if self._seen is None:
+            able = ", ".join(self.model.capabilities)
+            problem = f"{field}: {self.model.path} makes vectors of texts alone, and this is an image; it can {able}"
+            raise RequestError("unsupported", problem, field=field)
+        image = next(images)
+        try:
+            return Input(self._seen.image_tokens(image), image.pixels)
+        except ValueError as error:
+            problem = f"{field}.media: this model's image processor refuses it: {error}"
+            raise RequestError("invalid_request", problem, field=f"{field}.media") from None
+
+    def _text_tokens(self, text: str, field: str) -> list[int]:
+        try:
+            return self._inputs.tokens(text)
+        except ValueError as error:
+            raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
 
     # Steps.
 
@@ -151,24 +168,24 @@ class EmbeddingLane:
         rows: list[_Row] = []
         width = 0
         for held in self._requests:
-            while held.waiting and len(rows) < STEP_ROWS:
-                index, tokens = held.waiting[0]
-                wider = max(width, len(tokens))
+            while held.waiting and len(rows) < self._rows_together:
+                index, read = held.waiting[0]
+                wider = max(width, len(read.tokens))
                 if rows and wider * (len(rows) + 1) > STEP_TOKENS:
                     break
                 width = wider
                 held.waiting.popleft()
-                rows.append(_Row(held, index, tokens))
+                rows.append(_Row(held, index, read))
         self._requests.rotate(-1)
         return rows
 
     def _embed(self, rows: Sequence[_Row]) -> list[Outcome]:
         assert self._network is not None
-        vectors = self._network.embed([row.tokens for row in rows], normalize=[row.held.normalize for row in rows])
+        vectors = self._network.embed([row.input for row in rows], normalize=[row.held.normalize for row in rows])
         outcomes: list[Outcome] = []
         for row, whole in zip(rows, vectors, strict=True):
             vector = _cut(whole, row.held.dimensions, normalize=row.held.normalize)
-            outcomes.append(Embedded(row.held.key, row.index, vector, len(row.tokens)))
+            outcomes.append(Embedded(row.held.key, row.index, vector, len(row.input.tokens)))
         done = {row.held.key for row in rows if not row.held.waiting}
         self._requests = deque(held for held in self._requests if held.key not in done)
         return outcomes

@@ -1,23 +1,32 @@
 """An embedding model's folder into a lane."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
 from lmwire_protocol import Load, RequestError
 
 from ..lane import Report
+from ..media import Policy, Reader
 from ..text import memory
 from ..text.admission import RowCost, check_load
 from ..text.kv_settings import limit_context
 from ..text.loading import describe, load_tokenizer, read_weights, sentence
+from ..vision.loading import trial_image
+from .inputs import TextInputs
 from .lane import EmbeddingLane
-from .network import EmbeddingNetwork
-from .recipe import Recipe
+from .network import EmbeddingNetwork, Input
+from .recipe import Recipe, sees
+from .seeing import SeeingNetwork, SeenInputs
 
-TRIALS: Final = ((3, 5), (4,))
-"""Lengths of the inputs of the trial steps: together, which takes padding, and alone."""
+TRIAL: Final = (Input([1] * 3), Input([1] * 5))
+"""Together they take padding."""
+SAME: Final = 0.99
+"""How near the direction of a vector is to that of the same input's alone, at least, whatever is rounded."""
 
 
 def open_embeddings(
@@ -27,6 +36,7 @@ def open_embeddings(
     report: Report,
     replace_lane: Callable[[], None],
     memory_limit: int | None,
+    policy: Policy,
 ) -> EmbeddingLane:
     """Loads a model that `is_embedding_model` is true of; see `lmwire_worker.lane.Engine.open`.
 
@@ -37,14 +47,16 @@ def open_embeddings(
         report: Hears of progress.
         replace_lane: Called when the present lane has to go.
         memory_limit: Bytes for everything; None for what the device has.
+        policy: Which images may be read.
     """
     _refuse_settings(request)
     recipe = Recipe.of(folder)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
-    network = EmbeddingNetwork(folder, recipe)
+    network, inputs, trial = _open(folder, config, recipe, tokenizer, trust_remote_code=request.trust_remote_code)
     longest = min(filter(None, (recipe.longest, network.longest, tokenizer.model_max_length)))
     model = describe(folder, config, network.module, tokenizer)
-    model = replace(model, context_len=longest, capabilities=["embed", "tokenize"])
+    able = ["embed", "tokenize", *(["images"] if isinstance(inputs, SeenInputs) else [])]
+    model = replace(model, context_len=longest, capabilities=able)
     model = limit_context(model, request.context_len)
     limit = memory_limit or memory.default_budget()
     if not request.force:
@@ -52,8 +64,24 @@ def open_embeddings(
     replace_lane()
     read_weights(network.module, folder, report)
     memory.tell_mlx(limit)
-    width = _try(network, folder, report)
-    return EmbeddingLane(network, tokenizer, recipe, model, width, max(limit - model.weights_bytes, 0))
+    width = _try(network, trial, folder, report)
+    return EmbeddingLane(network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(policy))
+
+
+def _open(
+    folder: Path, config: dict[str, Any], recipe: Recipe, tokenizer: TokenizerWrapper, *, trust_remote_code: bool
+) -> tuple[EmbeddingNetwork, TextInputs, Sequence[Input]]:
+    """A model without weights, what reads its inputs, and some to try it with.
+
+    Raises:
+        RequestError: bad_model, unsupported.
+    """
+    if not sees(config):
+        return EmbeddingNetwork(folder, recipe), TextInputs(tokenizer, recipe), TRIAL
+    network = SeeingNetwork(folder, recipe, trust_remote_code=trust_remote_code)
+    inputs = SeenInputs(tokenizer, recipe, network)
+    images = [trial_image(), trial_image(1, 64, 96)]
+    return network, inputs, [*TRIAL, *(Input(inputs.image_tokens(image), image.pixels) for image in images)]
 
 
 def _refuse_settings(request: Load) -> None:
@@ -62,18 +90,24 @@ def _refuse_settings(request: Load) -> None:
             raise RequestError("unsupported", f"{field}: a model that makes vectors has no use for it", field=field)
 
 
-def _try(network: EmbeddingNetwork, folder: Path, report: Report) -> int:
-    """Runs trial inputs, so that everything is compiled, and returns the numbers of a vector."""
-    width = 0
-    for done, lengths in enumerate(TRIALS):
-        report("warm_up", done, len(TRIALS), "steps")
+def _try(network: EmbeddingNetwork, trial: Sequence[Input], folder: Path, report: Report) -> int:
+    """Runs trial inputs, so that everything is compiled, and returns the numbers of a vector.
+
+    Whether they may run together the network is told.
+    """
+    steps = [trial, *([row] for row in trial)]
+    vectors: list[Sequence[float]] = []
+    for done, rows in enumerate(steps):
+        report("warm_up", done, len(steps), "steps")
         try:
-            vectors = network.embed([[1] * length for length in lengths], normalize=[False] * len(lengths))
+            vectors += network.embed(rows, normalize=[False] * len(rows))
         except NotImplementedError as error:
             raise RequestError("unsupported", f"{folder}: {error}") from None
         except Exception as error:
             problem = f"{folder} loads, but fails on a first input: {sentence(error)}"
             raise RequestError("bad_model", problem) from None
-        width = len(vectors[0])
-    report("warm_up", len(TRIALS), len(TRIALS), "steps")
-    return width
+    report("warm_up", len(steps), len(steps), "steps")
+    together, alone = np.array(vectors[: len(trial)]), np.array(vectors[len(trial) :])
+    lengths = np.linalg.norm(together, axis=1) * np.linalg.norm(alone, axis=1)
+    network.batches = bool(((together * alone).sum(axis=1) >= SAME * lengths).all())
+    return len(vectors[0])

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -17,8 +17,17 @@ from ..text.loading import sentence
 from .recipe import Recipe
 
 
+class Input(NamedTuple):
+    """What becomes one vector."""
+
+    tokens: list[int]
+    """At least one."""
+    pixels: Any = None
+    """An image, of Pillow, that stands where the tokens say; None in a text."""
+
+
 class EmbeddingNetwork:
-    """Makes vectors of tokens.
+    """Makes vectors of texts.
 
     Args:
         folder: The model's.
@@ -29,8 +38,10 @@ class EmbeddingNetwork:
     """
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
+        self.batches = True
+        """Whether rows may run together."""
         try:
-            network = load_embedding_model(folder, lazy=True)
+            network = self._load(folder)
         except Exception as error:  # models raise whatever a wrong config leads to
             raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
         self.module: nn.Module = network
@@ -54,25 +65,31 @@ class EmbeddingNetwork:
         # RoBERTa's positions begin behind the one of its padding.
         return positions - config.pad_token_id - 1 if _type(self.module) == "xlm_roberta" else positions
 
-    def embed(self, rows: Sequence[Sequence[int]], *, normalize: Sequence[bool]) -> list["array[float]"]:
+    def embed(self, rows: Sequence[Input], *, normalize: Sequence[bool]) -> list["array[float]"]:
         """A vector for each row.
 
         Args:
-            rows: Token ids, at least one each.
+            rows: The inputs.
             normalize: Whether each one's vector is scaled to length 1.
 
         Returns:
             Float32, of the model's width.
         """
-        width = max(map(len, rows))
-        ids = mx.array([[*row, *[self.padding] * (width - len(row))] for row in rows])
-        mask = mx.array([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-        output: Any = self.module(ids, attention_mask=mask)
+        width = max(len(row.tokens) for row in rows)
+        ids = mx.array([[*row.tokens, *[self.padding] * (width - len(row.tokens))] for row in rows])
+        mask = mx.array([[1] * len(row.tokens) + [0] * (width - len(row.tokens)) for row in rows])
+        output = self._run(ids, mask, rows)
         vectors = output.text_embeds.astype(mx.float32)
         if not self._recipe.normalized and not all(normalize):
             scaled = mx.array(list(normalize))[:, None]
             vectors = mx.where(scaled, vectors, self._pooled(output.last_hidden_state, mask))
         return [array("f", row.tobytes()) for row in np.array(vectors)]
+
+    def _load(self, folder: Path) -> Any:
+        return load_embedding_model(folder, lazy=True)
+
+    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[Input]) -> Any:
+        return self.module(ids, attention_mask=mask)
 
     def _pooled(self, hidden: mx.array, mask: mx.array) -> mx.array:
         assert self._recipe.pooling is not None

@@ -9,10 +9,12 @@ from lmwire_protocol import RequestError
 
 from ..text.checks import read_json
 
-ENCODERS: Final = ("bert", "modernbert", "xlm-roberta")
+ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
 """Types of models that do nothing else, unless they have the head of a classifier."""
-DECODERS: Final = ("qwen3", "gemma3_text", "lfm2", "ministral3")
+DECODERS: Final = ("qwen3", "gemma3_text", "lfm2", "ministral3", "qwen3_vl")
 """Types of models that make vectors when they were trained for it."""
+SEEING: Final = ("qwen3_vl", "qwen3_vl_embedding")
+"""Of all these, those that make them of images as well."""
 HEADS: Final = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 _NAME: Final = re.compile(r"(?<![a-z])embedding(?![a-z])", re.IGNORECASE)
 
@@ -66,6 +68,11 @@ def is_embedding_model(folder: Path, config: dict[str, Any]) -> bool:
         return not any(name.endswith(HEADS) for name in names)
     # Conversions lose the files that say it, and then only the name is left: the folder's or the hub's.
     return kind in DECODERS and bool(_NAME.search("/".join(folder.parts[-3:])))
+
+
+def sees(config: dict[str, Any]) -> bool:
+    """Whether an embedding model makes vectors of images as well."""
+    return config.get("model_type") in SEEING
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:

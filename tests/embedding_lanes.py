@@ -1,0 +1,41 @@
+"""Drives embedding lanes as the scheduler does."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from lmwire_protocol import Embed, Load
+from lmwire_worker.embeddings.lane import EmbeddingLane
+from lmwire_worker.engine import MlxEngine
+from lmwire_worker.lane import Embedded, Gathering
+from worker_process import SECONDS
+
+
+def open_lane(folder: Path, engine: MlxEngine | None = None, /, **fields: Any) -> EmbeddingLane:
+    """The lane of a load, by an engine of its own unless there is one."""
+    engine = engine or MlxEngine()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(lane, EmbeddingLane)
+    return lane
+
+
+def gather(lane: EmbeddingLane, request: Embed) -> Gathering | None:
+    """A request's images, read."""
+    there = threading.Event()
+    gathering = lane.gather(request, there.set)
+    assert gathering is None or there.wait(SECONDS)
+    return gathering
+
+
+def embed(lane: EmbeddingLane, *requests: Embed) -> list[list[list[float]]]:
+    """The vectors of each request, of all in the lane at once."""
+    for key, request in enumerate(requests):
+        lane.add(key, request, 0, gathered=gather(lane, request))
+    found: list[dict[int, list[float]]] = [{} for _ in requests]
+    while any(len(vectors) < len(request.input) for vectors, request in zip(found, requests, strict=True)):
+        for outcome in lane.step():
+            assert isinstance(outcome, Embedded)
+            assert outcome.index not in found[outcome.key]
+            found[outcome.key][outcome.index] = outcome.vector.tolist()
+    return [[vectors[index] for index in range(len(vectors))] for vectors in found]

@@ -1,0 +1,33 @@
+"""From a text that a request gives to the tokens that a network takes."""
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from .recipe import Recipe
+
+
+class TextInputs:
+    """The inputs of a model that makes vectors of texts.
+
+    Args:
+        tokenizer: The model's own.
+        recipe: What its folder says.
+    """
+
+    def __init__(self, tokenizer: TokenizerWrapper, recipe: Recipe) -> None:
+        self._tokenizer = tokenizer
+        self._recipe = recipe
+
+    def render(self, text: str) -> str:
+        """A text with what belongs to it."""
+        return self._cased(self._recipe.prompt + text)
+
+    def tokens(self, text: str) -> list[int]:
+        """Those of a text with what belongs to it. May be none.
+
+        Raises:
+            ValueError: it cannot be an input; says why.
+        """
+        return self._tokenizer.encode(self.render(text))
+
+    def _cased(self, text: str) -> str:
+        return text.lower() if self._recipe.lower_case else text
