@@ -39,7 +39,11 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     given["worker"] = _worker_options(given)
     given["load"] = {name: value for name in _LOAD_OPTIONS if (value := given.pop(name)) is not None}
     # What was not given is left to the settings' own defaults.
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return Settings(**{name: _frozen(value) for name, value in given.items() if value is not None})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _contradiction(given: Mapping[str, Any]) -> str | None:
@@ -145,6 +149,13 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         type=size,
         metavar="BYTES",
         help="for all models together, as 24G; the one not asked for longest makes room",
+    )
+    group.add_argument(
+        "--memory-wait",
+        dest="room_s",
+        type=duration,
+        metavar="TIME",
+        help=f"of a model for memory that others are using (default: {_DEFAULT.room_s:g})",
     )
     group.add_argument(
         "--idle", dest="idle_s", type=positive_duration, metavar="TIME", help="unload what was not used for so long"
