@@ -6,5 +6,8 @@ from typing import Final
 from ..endpoint import Endpoint
 from .chat import CHAT
 from .completions import COMPLETIONS
+from .embeddings import EMBEDDINGS
+from .models import MODEL, MODELS
+from .transcriptions import TRANSCRIPTIONS
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, COMPLETIONS)
+ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, COMPLETIONS, MODELS, MODEL, EMBEDDINGS, TRANSCRIPTIONS)

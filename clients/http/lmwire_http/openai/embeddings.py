@@ -1,0 +1,105 @@
+"""POST /v1/embeddings."""
+
+import base64
+import sys
+from array import array
+from functools import partial
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from ..call import Call
+from ..endpoint import Endpoint
+from ..failures import invalid
+from ..replies import Json, Reply
+from .generating import Text, given
+from .leasing import worker_for
+
+
+class EmbeddingBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Texts to turn into vectors. Null is absent."""
+
+    model: Text
+    input: str | list[str | int | list[int]]
+    """A text, or several. Token ids are refused."""
+    dimensions: int | None = None
+    encoding_format: Literal["float", "base64"] | None = None
+    """Base64 is of little-endian float32."""
+    user: str | None = None
+    """Harmless."""
+    normalize: bool | None = None
+    """lmwire's own: off, vectors are not scaled to length 1."""
+
+
+class Embedding(Struct, kw_only=True):
+    """A vector."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    """Which of the texts it is of."""
+    embedding: str | list[float]
+
+
+class EmbeddingUsage(Struct, kw_only=True):
+    """Tokens of all texts together."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(Struct, kw_only=True):
+    """A vector for each text, in their order."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage
+
+
+async def _serve(call: Call, body: EmbeddingBody) -> Reply:
+    texts = _texts(body)
+    options: Any = given(body, "dimensions", "normalize")
+    async with worker_for(call, body.model, rename=partial(_renamed, body)) as worker:
+        vectors, usage = await worker.embed(texts, **options)
+    call.service.metrics.used(call, usage)
+    written = _base64 if body.encoding_format == "base64" else _numbers
+    return Json(
+        Embeddings(
+            data=[Embedding(index=index, embedding=written(vector)) for index, vector in enumerate(vectors)],
+            model=body.model,
+            usage=EmbeddingUsage(prompt_tokens=usage.prompt_tokens, total_tokens=usage.prompt_tokens),
+        )
+    )
+
+
+def _texts(body: EmbeddingBody) -> list[str]:
+    if isinstance(body.input, str):
+        return [body.input]
+    texts = [text for text in body.input if isinstance(text, str)]
+    if len(texts) < len(body.input):
+        raise invalid("input: token ids are not taken here; send the texts", "input")
+    return texts
+
+
+def _renamed(body: EmbeddingBody, field: str) -> str:
+    return "input" if field == "input[0]" and isinstance(body.input, str) else field
+
+
+def _numbers(vector: "array[float]") -> list[float]:
+    return vector.tolist()
+
+
+def _base64(vector: "array[float]") -> str:
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return base64.b64encode(vector).decode()
+
+
+EMBEDDINGS: Final = Endpoint(
+    method="POST",
+    path="/v1/embeddings",
+    summary="Turn texts into vectors.",
+    serve=_serve,
+    body=EmbeddingBody,
+    reply=Embeddings,
+)

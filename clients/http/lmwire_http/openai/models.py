@@ -1,0 +1,71 @@
+"""GET /v1/models, and one of them."""
+
+import os
+from typing import Final, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ..call import Call
+from ..endpoint import Endpoint
+from ..pool import ServedModel
+from ..replies import Json, Reply
+
+
+class Model(Struct, kw_only=True):
+    """A model that can be asked for. What OpenAI's API does not have of one comes last."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    """When it was put where it is, in seconds since 1970; 0 when that is not known."""
+    owned_by: Literal["lmwire"] = "lmwire"
+    context_length: int | UnsetType = UNSET
+    """Tokens of prompt and answer together, if that is known."""
+    max_model_len: int | UnsetType = UNSET
+    """The same, by another server's name for it."""
+    loaded: bool
+    """Whether it is in memory."""
+    capabilities: list[str] | UnsetType = UNSET
+    """What it can do, once it has been loaded: `chat`, `generate`, `embed`, `transcribe`, `images` and others."""
+
+
+class Models(Struct, kw_only=True):
+    """All of them: those in memory first."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+async def _list(call: Call, _: None) -> Reply:
+    return Json(Models(data=[_model(served) for served in await call.service.pool.models()]))
+
+
+async def _one(call: Call, _: None) -> Reply:
+    return Json(_model(await call.service.pool.model(call.path["model"])))
+
+
+def _model(served: ServedModel) -> Model:
+    context = served.context_len or UNSET
+    return Model(
+        id=served.id,
+        created=_created(served.path),
+        context_length=context,
+        max_model_len=context,
+        loaded=served.loaded is not None,
+        capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
+    )
+
+
+def _created(path: str) -> int:
+    try:
+        return int(os.path.getmtime(path))
+    except OSError:  # a name that only the worker knows
+        return 0
+
+
+MODELS: Final = Endpoint(
+    method="GET", path="/v1/models", summary="The models that can be asked for.", serve=_list, reply=Models
+)
+MODEL: Final = Endpoint(
+    method="GET", path="/v1/models/{model:path}", summary="One of the models.", serve=_one, reply=Model
+)

@@ -1,0 +1,84 @@
+"""POST /v1/audio/transcriptions."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from msgspec import Struct
+
+from lmwire import TranscribeOptions
+from lmwire_protocol import events
+
+from ...call import Call
+from ...endpoint import Endpoint
+from ...replies import EventStream, Json, Plain, Reply
+from ..frames import data
+from ..leasing import worker_for
+from ..results import finish_reason
+from .body import TranscriptionBody, renamed, transcription_options
+from .reply import Transcription, VerboseTranscription, text_of, transcription, verbose
+from .subtitles import srt, vtt
+
+
+class TextDelta(Struct, kw_only=True, tag_field="type", tag="transcript.text.delta"):
+    """What is said next."""
+
+    delta: str
+
+
+class TextDone(Struct, kw_only=True, tag_field="type", tag="transcript.text.done"):
+    """All that is said, in the stream's last event."""
+
+    text: str
+
+
+async def _serve(call: Call, body: TranscriptionBody) -> Reply:
+    options = transcription_options(body)
+    if body.stream:
+        return EventStream(_frames(call, body, options))
+    async with worker_for(call, body.model, rename=renamed) as worker, worker.transcribe(body.file, **options) as said:
+        segments = [segment async for segment in said]
+        return _written(body, segments, _whole(said.result))
+
+
+async def _frames(call: Call, body: TranscriptionBody, options: TranscribeOptions) -> AsyncIterator[bytes]:
+    segments: list[events.Segment] = []
+    async with worker_for(call, body.model, rename=renamed) as worker, worker.transcribe(body.file, **options) as said:
+        async for segment in said:
+            text = segment.text if segments else segment.text.lstrip()
+            segments.append(segment)
+            yield data(TextDelta(delta=text))
+        _whole(said.result)
+        yield data(TextDone(text=text_of(segments)))
+
+
+def _whole(done: events.TranscribeDone) -> events.TranscribeDone:
+    """Raises ApiError where the server has cancelled the transcript."""
+    finish_reason(done.finish_reason)
+    return done
+
+
+def _written(body: TranscriptionBody, segments: list[events.Segment], done: events.TranscribeDone) -> Reply:
+    match body.response_format:
+        case "text":
+            return Plain(f"{text_of(segments)}\n".encode())
+        case "srt":
+            return Plain(srt(segments).encode(), "application/x-subrip; charset=utf-8")
+        case "vtt":
+            return Plain(vtt(segments).encode(), "text/vtt; charset=utf-8")
+        case "verbose_json":
+            return Json(verbose(segments, done, body.timestamp_granularities or ()))
+        case _:
+            return Json(transcription(segments, done))
+
+
+TRANSCRIPTIONS: Final = Endpoint(
+    method="POST",
+    path="/v1/audio/transcriptions",
+    summary="Write down what is said in a recording.",
+    serve=_serve,
+    body=TranscriptionBody,
+    form=True,
+    reply=Transcription | VerboseTranscription,
+    texts=("text/plain", "application/x-subrip", "text/vtt"),
+    events=TextDelta | TextDone,
+)
