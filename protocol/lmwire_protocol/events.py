@@ -194,7 +194,7 @@ class ModelDone(Done, tag="done"):
     """Tokens of prompt and answer together, at most."""
     weights_bytes: int
     capabilities: list[str]
-    """The commands that this model can serve, and `images` and `sounds` where it takes those in messages."""
+    """The commands that this model can serve, and `images` and `sounds` where it takes those as well."""
     quantization: Quantization | None = None
     """Absent for a model that is not quantised."""
     adapter_path: str | None = None
