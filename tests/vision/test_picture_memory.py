@@ -184,7 +184,7 @@ def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(lane_for:
 def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(lane_for: Callable[[float], TextLane]) -> None:
     lane = lane_for(0)
     chat = shown(*(big(seed) for seed in range(4)), "?")
-    with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images") as refused:
+    with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images and sounds") as refused:
         lane.add(0, chat, 0, gathered=gather(lane, chat))
     assert refused.value.code == "out_of_memory"
     assert ask(lane, shown(big(1), "?"))[0].error is None

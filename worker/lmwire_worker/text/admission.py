@@ -126,14 +126,14 @@ class Admission:
         self._cached = cached
         self._lengths = lengths
 
-    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int, image_bytes: int = 0) -> None:
+    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int, media_bytes: int = 0) -> None:
         """Sees to it that there is memory for one more request.
 
         Args:
             prompt_tokens: Of its prompt.
             max_tokens: What it allows each of its choices.
             rows: Its choices.
-            image_bytes: What was made of its images, whether that is kept or not: it may be given up here.
+            media_bytes: What was made of its images and sounds, whether that is kept or not: it may be given up here.
 
         Raises:
             RequestError: out_of_memory, when there never is.
@@ -141,12 +141,12 @@ class Admission:
         """
         new = [prompt_tokens + (AHEAD if max_tokens is None else min(max_tokens, AHEAD))] * rows
         held = [length + AHEAD for length in self._lengths()]
-        if self._rows_bytes(new) + image_bytes > self._room.budget - self._room.taken:
-            raise self._never(new, image_bytes, "")
-        if not self._fit(held + new, image_bytes):
+        if self._rows_bytes(new) + media_bytes > self._room.budget - self._room.taken:
+            raise self._never(new, media_bytes, "")
+        if not self._fit(held + new, media_bytes):
             if held:
                 raise NoRoom
-            raise self._never(new, image_bytes, f", and {in_words(self._cached.bytes)} are pinned in the cache")
+            raise self._never(new, media_bytes, f", and {in_words(self._cached.bytes)} are pinned in the cache")
 
     def overrun(self) -> bool:
         """Whether the next step needs more memory than there is, so that a request has to end."""
@@ -167,11 +167,11 @@ class Admission:
             batches.setdefault(home, []).append(lengths[row])
         return sum(len(batch) * self._room.cost.bytes(max(batch)) for batch in batches.values())
 
-    def _never(self, new: list[int], image_bytes: int, besides: str) -> RequestError:
+    def _never(self, new: list[int], media_bytes: int, besides: str) -> RequestError:
         room = self._room
         rows = f"{len(new)} answers" if len(new) > 1 else "an answer"
         need = f"{rows} of {new[0]} tokens, prompt included, needs {in_words(len(new) * room.cost.bytes(new[0]))}"
-        need += f", besides {in_words(image_bytes)} for its images" * (image_bytes > 0)
+        need += f", besides {in_words(media_bytes)} for its images and sounds" * (media_bytes > 0)
         return RequestError(
             "out_of_memory",
             f"{need}; the model takes {in_words(room.taken)} of the {in_words(room.budget)} that there are{besides}",

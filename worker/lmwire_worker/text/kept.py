@@ -26,18 +26,18 @@ WORTH_WAITING: Final = 64
 """Tokens of a prompt: less is as soon processed again."""
 
 PICTURE_SHARE: Final = 0.25
-"""Of what is kept, for what was made of images, at most."""
+"""Of what is kept, for what was made of images and sounds, at most."""
 
 
 class Kept:
-    """The prefix cache of one model, and what was made of images for it.
+    """The prefix cache of one model, and what was made of images and sounds for it.
 
     Args:
         network: The model.
         room: The memory that there is.
         ends: The model's end-of-turn tokens.
         disk: What is kept beyond the process; None for nothing.
-        shelf: What was made of images; None for a model that sees none.
+        shelf: What was made of images and sounds; None for a model that takes none.
     """
 
     def __init__(

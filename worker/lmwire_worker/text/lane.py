@@ -88,8 +88,8 @@ class TextLane:
         streams = self._intake.streams(key, request, seed, raw=raw, pictures=_pictures(gathered))
         first = streams[0]
         self._kept.check(first)
-        image_bytes = sum(picture.nbytes for picture in _shown(first))
-        self._admission.check(len(first.prompt), request.max_tokens, request.n, image_bytes)
+        media_bytes = sum(picture.nbytes for picture in _shown(first))
+        self._admission.check(len(first.prompt), request.max_tokens, request.n, media_bytes)
         arrival = Arrival(Admitted(len(first.prompt)), streams, self._kept.read(first))
         if not self._arrivals.hold(key, arrival):
             self._begin(arrival)
