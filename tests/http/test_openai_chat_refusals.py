@@ -109,7 +109,10 @@ def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], 
         ({"role": "assistant", "content": "", "function_call": {"name": "x", "arguments": ""}}, ".function_call"),
         ({"role": "assistant", "content": "", "audio": {"id": "x"}}, ".audio"),
         ({"role": "assistant", "content": "", "reasoning": "a", "reasoning_content": "b"}, ".reasoning"),
-        ({"role": "assistant", "tool_calls": [CALL]}, ".tool_calls[0].function.arguments"),
+        (
+            {"role": "assistant", "tool_calls": [{**CALL, "function": {"name": "", "arguments": ""}}]},
+            ".tool_calls[0].function.name",
+        ),
         ({"role": "tool", "content": "sunny"}, ".tool_call_id"),
     ],
     ids=str,
@@ -157,6 +160,8 @@ def test_what_earlier_turns_may_hold_is_taken(client: OpenAI) -> None:
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "reasoning_content": "Hm."},
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": ""}}]},
         {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "nothing"}], "name": "look"},
+        {"role": "assistant", "content": "", "tool_calls": [{**CALL, "id": "b", "index": 0}]},
+        {"role": "tool", "tool_call_id": "b", "content": "the arguments are no JSON"},
         {"role": "user", "content": "Who are you?"},
     ]
     answer = client.chat.completions.create(model="builtin:tiny", messages=turns, max_tokens=1)

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from lmwire import MessageDict
@@ -17,7 +18,7 @@ class CalledFunction(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     arguments: str
-    """A JSON object's text."""
+    """A JSON object's text; see `wire_arguments` for any other."""
 
 
 class EarlierCall(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -92,9 +93,10 @@ _REFUSED: Final = {
     "audio": "earlier answers in sound are not kept here; send their text as content",
     "function_call": "is of before there were tools; send tool_calls",
 }
+_UNREADABLE: Final = "unreadable_arguments"
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
 _THOUGHT: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
-_CALLED: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.(name|arguments)")
+_CALLED: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.name")
 
 
 def wire_messages(messages: list[Message]) -> list[MessageDict]:
@@ -104,6 +106,20 @@ def wire_messages(messages: list[Message]) -> list[MessageDict]:
         ApiError: one of them cannot be sent.
     """
     return [_wire_message(message, f"messages[{place}]") for place, message in enumerate(messages)]
+
+
+def wire_arguments(written: str) -> dict[str, Any] | str:
+    """The arguments of an earlier call as the client library takes them.
+
+    Those that are no object, as an answer leaves them that was cut off inside a call, are told as they were written: a
+    client that keeps such a turn, and answers it with what was wrong, could not go on otherwise.
+    """
+    if written:
+        try:
+            msgspec.json.decode(written, type=dict[str, msgspec.Raw])
+        except (msgspec.DecodeError, UnicodeError):
+            return {_UNREADABLE: written}
+    return written
 
 
 def _wire_message(message: Message, path: str) -> MessageDict:
@@ -135,7 +151,7 @@ def _assistant(message: AssistantMessage, path: str) -> MessageDict:
         wire["reasoning"] = thought
     if message.tool_calls:
         wire["tool_calls"] = [
-            {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
+            {"id": call.id, "name": call.function.name, "arguments": wire_arguments(call.function.arguments)}
             for call in message.tool_calls
         ]
     return wire
@@ -156,4 +172,4 @@ def renamed(field: str) -> str:
     """The client's name of a field within `messages` on the wire."""
     field = _MEDIA.sub(r"\1", field)
     field = _THOUGHT.sub(r"\1.reasoning_content", field)
-    return _CALLED.sub(r"\1.function.\2", field)
+    return _CALLED.sub(r"\1.function.name", field)

@@ -1,0 +1,71 @@
+"""Images in chat completions, with OpenAI's own client, on a tiny model with random weights that sees."""
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from http_server import Server, served
+from random_vision import write_vision_model
+from shown_images import pixels
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_vision_model(tmp_path_factory.mktemp("models") / "seeing", "qwen3_vl")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    with served(str(folder)) as server:
+        yield server
+
+
+def png(seed: int) -> str:
+    file = io.BytesIO()
+    pixels(seed).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def ask(server: Server, folder: Path, *urls: str) -> Any:
+    images = [{"type": "image_url", "image_url": {"url": url, "detail": "high"}} for url in urls]
+    content: Any = [{"type": "text", "text": "What is it?"}, *images]
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    return client.chat.completions.create(
+        model=str(folder),
+        messages=[{"role": "user", "content": content}],
+        max_tokens=4,
+        temperature=0,
+        logprobs=True,
+        extra_body={"ignore_eos": True},
+    )
+
+
+def test_images_are_seen(server: Server, folder: Path) -> None:
+    none, one, two = (ask(server, folder, *map(png, range(count))) for count in range(3))
+    assert none.usage.prompt_tokens < one.usage.prompt_tokens < two.usage.prompt_tokens
+    other = ask(server, folder, png(7))
+    assert other.usage.prompt_tokens == one.usage.prompt_tokens
+    first, second = (answer.choices[0].logprobs.content[0].logprob for answer in (one, other))
+    assert first != second
+    assert ask(server, folder, png(0)).usage.prompt_tokens_details.cached_tokens > none.usage.prompt_tokens
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("data:image/png;base64,iVBORw0KGgo=", "no image"),
+        ("https://example.com/cat.png", "--media-urls"),
+        ("file:///etc/passwd", "data URI"),
+    ],
+)
+def test_an_image_that_cannot_be_had_is_named(server: Server, folder: Path, url: str, problem: str) -> None:
+    with pytest.raises(openai.BadRequestError, match=problem) as failure:
+        ask(server, folder, png(0), url)
+    assert failure.value.param and failure.value.param.startswith("messages[0].content[2]")
+    assert failure.value.param in failure.value.message
