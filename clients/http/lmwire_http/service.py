@@ -8,6 +8,7 @@ from .operations.startup import Startup
 from .pool import Pool
 from .running import Running
 from .settings import Settings
+from .stored import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,11 @@ class Service:
     running: Running
     startup: Startup
     readiness: Readiness
+    responses: Stored
+    """Of /v1/responses."""
 
 
 def make_service(settings: Settings) -> Service:
     """The parts for these settings; nothing is started."""
-    return Service(settings, Pool(settings), Metrics(), Running(), Startup(), Readiness())
+    parts = Pool(settings), Metrics(), Running(), Startup(), Readiness()
+    return Service(settings, *parts, Stored(settings.stored))

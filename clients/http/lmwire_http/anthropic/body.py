@@ -151,3 +151,4 @@ class Messages(Prompt, kw_only=True):
     cache: Literal["on", "off", "pin"] | None = None
     timeout_ms: int | None = None
     strict_media: bool | None = None
+    """On unless it is set: an image that the model cannot see is refused."""

@@ -1,13 +1,13 @@
 """The events of a streamed message, and how pieces of an answer become those of its content."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from lmwire import CallPiece, Piece
 
+from ..named_events import NamedEvents
 from .reply import UNSIGNED, ContentBlock, Message, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage, input_of
 
 
@@ -88,13 +88,8 @@ AnyEvent: TypeAlias = (
 )
 
 
-_HEADS: Final = {kind: b"event: %b\ndata: " % str(kind.__struct_config__.tag).encode() for kind in get_args(AnyEvent)}
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def frame(event: Event) -> bytes:
-    """An event as it is sent."""
-    return b"%b%b\n\n" % (_HEADS[type(event)], _encode(event))
+frame: Final = NamedEvents(AnyEvent).frame
+"""Writes an event."""
 
 
 class Blocks:

@@ -29,7 +29,6 @@ _SAME: Final = (
     "truncate",
     "cache",
     "timeout_ms",
-    "strict_media",
 )
 """Options that are called the same on the wire."""
 
@@ -46,6 +45,7 @@ def chat_options(body: Messages) -> dict[str, Any]:
     """Everything but the messages, as `lmwire.ChatOptions`."""
     options = prompt_options(body) | _given(body, _SAME) | _calling(body) | _thinking(body)
     options["temperature"] = _TEMPERATURE if body.temperature is None else body.temperature
+    options["strict_media"] = body.strict_media is not False
     if body.stop_sequences:
         options["stop"] = body.stop_sequences
     if body.output_config and body.output_config.format:

@@ -7,6 +7,7 @@ from lmwire import ChatOptions
 
 from ...failures import invalid
 from .. import messages
+from ..efforts import wire_effort
 from ..generating import generation_options, given
 from ..generating import renamed as renamed_option
 from ..refusing import refuse
@@ -33,9 +34,6 @@ _SAME: Final = (
     "prefix",
     "reasoning_budget",
 )
-_BUDGETS: Final = {"minimal": 256, "low": 1024, "medium": 8192}
-"""Tokens of thought by `reasoning_effort`. With more effort than that a model thinks as long as it likes."""
-_TOOL_FIELD: Final = re.compile(r"^tool_choice\.name$")
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
 
 
@@ -57,7 +55,7 @@ def chat_options(body: ChatBody) -> ChatOptions:
     if body.response_format is not None and (wanted := wire_format(body.response_format)):
         options["format"] = wanted
     if body.reasoning_effort is not None:
-        options.update(_reasoning(body.reasoning_effort), **given(body, "reasoning_budget"))
+        options.update(wire_effort(body.reasoning_effort), **given(body, "reasoning_budget"))
     if body.chat_template_kwargs is not None:
         options["template_args"] = body.chat_template_kwargs
     return options
@@ -86,13 +84,6 @@ def renamed(body: ChatBody, field: str) -> str:
 
 def _schema_path(found: re.Match[str]) -> str:
     return "response_format.json_schema.schema" if found[1] else "response_format"
-
-
-def _reasoning(effort: str) -> dict[str, Any]:
-    if effort == "none":
-        return {"reasoning": "off"}
-    budget = _BUDGETS.get(effort)
-    return {"reasoning": "on"} if budget is None else {"reasoning": "on", "reasoning_budget": budget}
 
 
 def _check(body: ChatBody) -> None:

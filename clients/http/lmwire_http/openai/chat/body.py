@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ..efforts import Effort
 from ..generating import Count, Generating
 from ..messages import Message
 from ..response_format import ResponseFormat
@@ -26,7 +27,7 @@ class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
     """The older name of `max_completion_tokens`."""
     logprobs: bool | None = None
     top_logprobs: int | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    reasoning_effort: Effort | None = None
     modalities: list[str] | None = None
     """Text, which is all there is."""
     verbosity: Literal["low", "medium", "high"] | None = None

@@ -1,0 +1,140 @@
+"""Items as the worker's messages: what the model thought, said and called in one turn is one of them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from lmwire import MessageDict
+
+from ...failures import invalid
+from ..content import PartDict, image_media
+from .items import (
+    FunctionCall,
+    FunctionCallOutput,
+    InputFile,
+    InputImage,
+    InputItem,
+    InputText,
+    Message,
+    MessagePart,
+    OutputText,
+    Reasoning,
+    Refusal,
+)
+
+_MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content)?(.*)")
+_MEDIA: Final = re.compile(r"\.media(\.\w+)?")
+
+
+class _Place(NamedTuple):
+    """Where a message is from."""
+
+    item: str
+    content: str
+    """The item's field for what is in it; empty where that has no places of its own."""
+
+
+class Conversation:
+    """What the model reads.
+
+    Args:
+        instructions: Of the system; None for none.
+        earlier: What was said until the last response.
+        items: What is said now.
+
+    Raises:
+        ApiError: it cannot be sent.
+    """
+
+    def __init__(self, instructions: str | None, earlier: Iterable[InputItem], items: Sequence[InputItem]) -> None:
+        self.messages: list[MessageDict] = []
+        self._places: list[_Place] = []
+        if instructions:
+            self._add({"role": "system", "content": instructions}, _Place("instructions", ""))
+        for item in earlier:
+            self._add_item(item, "previous_response_id")
+        for number, item in enumerate(items):
+            self._add_item(item, f"input[{number}]")
+        for message in self.messages:
+            if "tool_calls" not in message:
+                message.setdefault("content", "")
+
+    def rename(self, field: str) -> str | None:
+        """What the client calls a field within the messages; None for another one."""
+        found = _MESSAGE.fullmatch(field)
+        if not found or int(found[1]) >= len(self._places):
+            return None
+        place, rest = self._places[int(found[1])], _MEDIA.sub(".image_url", found[2])
+        return f"{place.item}.{place.content}{rest}" if place.content else place.item
+
+    def _add(self, message: MessageDict, place: _Place) -> None:
+        self.messages.append(message)
+        self._places.append(place)
+
+    def _add_item(self, item: InputItem, path: str) -> None:
+        match item:
+            case Message(role="assistant"):
+                turn = self._turn(path, "tool_calls")
+                turn["content"] = str(turn.get("content", "")) + _said(item)
+            case Message():
+                where = f"{path}.content"
+                content = item.content if isinstance(item.content, str) else _parts(item.content, where)
+                self._add({"role": item.role, "content": content}, _place(path, "content"))
+            case Reasoning():
+                turn = self._turn(path, "content", "tool_calls")
+                turn["reasoning"] = turn.get("reasoning", "") + _thought(item)
+            case FunctionCall():
+                call: Any = {"id": item.call_id, "name": item.name, "arguments": item.arguments}
+                self._turn(path).setdefault("tool_calls", []).append(call)
+            case FunctionCallOutput():
+                where = f"{path}.output"
+                output = item.output if isinstance(item.output, str) else _parts(item.output, where)
+                message: MessageDict = {"role": "tool", "tool_call_id": item.call_id, "content": output}
+                self._add(message, _place(path, "output"))
+
+    def _turn(self, path: str, *later: str) -> Any:
+        """The message to which an item of the model's belongs: the last one, unless it has what comes later."""
+        last: Any = self.messages[-1] if self.messages else {}
+        if last.get("role") != "assistant" or any(name in last for name in later):
+            self._add({"role": "assistant"}, _Place(path, ""))
+        return self.messages[-1]
+
+
+def _place(path: str, content: str) -> _Place:
+    return _Place(path, content if path.startswith("input[") else "")
+
+
+def _said(item: Message) -> str:
+    if isinstance(item.content, str):
+        return item.content
+    return "".join(_text(part) for part in item.content)
+
+
+def _thought(item: Reasoning) -> str:
+    return "".join(part.text for part in item.content or item.summary)
+
+
+def _parts(parts: Sequence[MessagePart], path: str) -> list[PartDict]:
+    return [_part(part, f"{path}[{number}]") for number, part in enumerate(parts)]
+
+
+def _part(part: MessagePart, path: str) -> PartDict:
+    match part:
+        case InputImage(image_url=str(url)):
+            return {"type": "image", "media": image_media(url, f"{path}.image_url")}
+        case InputImage():
+            raise invalid(f"{path}.file_id: no files are kept here; send the image as `image_url`", path)
+        case InputFile():
+            raise invalid(f"{path}: files are not read here; send their text as a part of type input_text", path)
+        case _:
+            return {"type": "text", "text": _text(part)}
+
+
+def _text(part: MessagePart) -> str:
+    match part:
+        case InputText() | OutputText():
+            return part.text
+        case Refusal():
+            return part.refusal
+        case _:
+            return ""

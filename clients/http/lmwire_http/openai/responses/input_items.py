@@ -1,0 +1,59 @@
+"""What a kept response answers: the items of its conversation, some at a time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ...failures import invalid
+from .items import InputItem, InputText, Message, OutputText
+
+_LIMITS: Final = range(1, 101)
+
+
+class ItemList(Struct, kw_only=True):
+    """Some items."""
+
+    object: Literal["list"] = "list"
+    data: list[InputItem]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+def list_items(items: Sequence[InputItem], query: Mapping[str, str]) -> ItemList:
+    """The items that a query asks for: `order` is `desc` or `asc`, `after` the id of the one before, `limit` how many.
+
+    Raises:
+        ApiError: it asks for what there is not.
+    """
+    order, limit = query.get("order", "desc"), query.get("limit", "20")
+    if order not in {"asc", "desc"}:
+        raise invalid(f"order: must be asc or desc, not {order!r}", "order")
+    if not limit.isdecimal() or int(limit) not in _LIMITS:
+        raise invalid(f"limit: must be a number from 1 to 100, not {limit!r}", "limit")
+    ordered = [*map(_shown, items if order == "asc" else reversed(items))]
+    start = _behind(ordered, query["after"]) if "after" in query else 0
+    page = ordered[start : start + int(limit)]
+    return ItemList(
+        data=page,
+        first_id=page[0].id if page else None,
+        last_id=page[-1].id if page else None,
+        has_more=start + len(page) < len(ordered),
+    )
+
+
+def _behind(items: Sequence[InputItem], after: str) -> int:
+    for number, item in enumerate(items, 1):
+        if item.id == after:
+            return number
+    raise invalid(f"after: there is no item {after!r} here", "after")
+
+
+def _shown(item: InputItem) -> InputItem:
+    """The item with its text as a part, as it is listed whatever way it was sent."""
+    if isinstance(item, Message) and isinstance(item.content, str):
+        part = OutputText(text=item.content) if item.role == "assistant" else InputText(text=item.content)
+        return msgspec.structs.replace(item, content=[part])
+    return item
