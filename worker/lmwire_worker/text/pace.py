@@ -1,35 +1,40 @@
 """How much of a prompt to process in one step.
 
-A step cannot be interrupted, and running answers wait for it. While answers run, a slice may take so long that the
-gap between two of their tokens is a few times what it is without prompts; with less, prompts would hardly come
-forward. While none runs, it may take as long as a cancel may wait.
+A step cannot be interrupted, and running answers wait for it. Two aims pull at it:
+
+- The gap between two tokens of a running answer is to be a few times what it is without prompts (`GAP`), or so short
+  that nobody notices (`UNNOTICED_S`): streams of a very fast model would gain nothing by more, and lose much, since
+  short slices waste the machine for all.
+- The prompt is to come forward. A step costs something before the first of its prompt's tokens is processed: the
+  answers' tokens, and what a slice costs however short it is.
+
+Where both cannot be had, the prompt gets half of the step: a slice is at least so long that its tokens take as long as
+all else in the step. So a prompt hardly waits more than twice as long as alone, whatever runs beside it, and a gap is
+never more than about twice what the shortest slice would make it.
+
+While no answer runs, a slice may take as long as a cancel may wait, with the same exception.
 """
 
 from collections import deque
 from statistics import median
 from typing import Final
 
-LADDER: Final = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    *((4 + quarter) << octave for octave in range(1, 9) for quarter in range(4)),
-    2048,
-)
-"""Slices in tokens. As few as come within a quarter of what there is time for: some devices compile each shape."""
+from .slice_cost import SliceCost
+
+LADDER: Final = (*(size << octave for octave in range(9) for size in (4, 6)), 2048)
+"""Slices in tokens. Few, since some devices compile kernels for each, but hardly a third of the time is left unused."""
+PROBED: Final = 8
+"""Every so many slices one is a rung shorter: only slices of different lengths tell what is the same for all."""
 FIRST: Final = 32
 """The first slice of all, when nothing is known."""
 GAP: Final = 5.5
 """The token gap with a prompt in work, in steps without: so far below 6 that hardly one is longer."""
+UNNOTICED_S: Final = 0.02
+"""A token gap that need not be shorter: 50 tokens a second are more than anyone reads."""
 LONGEST_S: Final = 0.25
 """A slice's time at most while no answer runs."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
-SMOOTHING: Final = 0.3
 
 
 class Pace:
@@ -37,10 +42,10 @@ class Pace:
 
     def __init__(self) -> None:
         self._steps_s: deque[float] = deque(maxlen=STEPS)
-        self._token_s: float | None = None
-        self._context = 1.0
-        """Tokens before a prompt's token that takes so long."""
+        self._cost = SliceCost()
         self._slice = FIRST
+        self._chosen = 0
+        """Slices so far."""
 
     def slice(self, running: int, prompts: int, at: int) -> int:
         """The tokens of each prompt to process in the next step.
@@ -50,11 +55,14 @@ class Pace:
             prompts: Prompts that the step processes together.
             at: How far the longest of them has come.
         """
-        if prompts == 0 or self._token_s is None:
+        if prompts == 0 or not self._cost.known:
             return self._slice
-        seconds = (GAP - 1) * median(self._steps_s) if running and self._steps_s else LONGEST_S
-        fitting = max((size for size in LADDER if prompts * self._takes(size, at) <= seconds), default=LADDER[0])
-        self._slice = min(fitting, 2 * self._slice)  # what was learned from a short slice may not hold for a long one
+        seconds = self._slice_s(self._step_s(running))
+        fitting = sum(self._cost(prompts * size, at + size / 2) <= seconds for size in LADDER[1:])
+        self._chosen += 1
+        if self._chosen % PROBED == 0:
+            fitting = fitting - 1 if fitting else 1
+        self._slice = min(LADDER[fitting], 2 * self._slice)  # what holds for a short slice may not for a long one
         return self._slice
 
     def learn(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
@@ -70,22 +78,16 @@ class Pace:
         if tokens == 0:
             if running:
                 self._steps_s.append(seconds)
-        elif tokens >= self._slice:  # less is the rest of a prompt, and costs more a token
-            decode_s = median(self._steps_s) if running and self._steps_s else 0.0
-            self._learn_token(max(seconds - decode_s, seconds / 10) / (prompts * tokens), at + tokens / 2)
+        elif tokens >= self._slice:  # less is the rest of a prompt, and has costs of its own
+            slice_s = max(seconds - self._step_s(running), seconds / 10)
+            self._cost.learn(prompts * tokens, at + tokens / 2, slice_s)
 
-    def _takes(self, size: int, at: int) -> float:
-        """Seconds for a slice, at most: a token that looks back twice as far does not cost more than twice as much."""
-        assert self._token_s is not None
-        return size * self._token_s * max(1.0, (at + size / 2) / self._context)
+    def _step_s(self, running: int) -> float:
+        """A step without prompts; 0 while no answer waits for it, or none is known."""
+        return median(self._steps_s) if running and self._steps_s else 0.0
 
-    def _learn_token(self, token_s: float, context: float) -> None:
-        """Believes at once what may come of another context, and little by little what is beyond that.
-
-        The machine may have been busy for a moment.
-        """
-        if self._token_s is not None:
-            low, high = sorted((self._token_s, self._token_s * context / self._context))
-            explained = min(max(token_s, low), high)
-            token_s = explained + SMOOTHING * (token_s - explained)
-        self._token_s, self._context = token_s, context
+    def _slice_s(self, step_s: float) -> float:
+        """How long a slice may take beside a step's answers."""
+        fitting_s = max(GAP * step_s, UNNOTICED_S) - step_s if step_s else LONGEST_S
+        half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
+        return max(fitting_s, half_s)
