@@ -10,11 +10,9 @@ from typing import Any
 import mlx.core as mx
 import mlx_lm
 import pytest
-from mlx.utils import tree_flatten
-from mlx_lm.tuner.utils import linear_to_lora_layers
 
-from lmwire_protocol import Generate, Load, RequestError
-from lmwire_worker.engine import MlxEngine
+from adapters import Host, write_adapter
+from lmwire_protocol import Generate, RequestError
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
 from text_lanes import FAMILIES, ask
@@ -39,50 +37,6 @@ class Model(llama.Model):
             self.kept = super().__call__
         return self.kept(tokens, cache=cache, **kwargs)
 """
-
-
-class Host:
-    """Loads one model after another in one engine, as a worker does."""
-
-    def __init__(self) -> None:
-        self._engine = MlxEngine()
-        self._engine.prepare()
-        self._lane: TextLane | None = None
-        self.read: list[int] = []
-        """Bytes of weights that each load read."""
-
-    def load(self, path: Path, adapter: Path | None = None, **fields: Any) -> TextLane:
-        self.read.append(0)
-        request = Load(path=str(path), adapter_path=str(adapter) if adapter else None, **fields)
-        lane = self._engine.open(request, self._report, self.close)
-        assert isinstance(lane, TextLane)
-        self._lane = lane
-        return lane
-
-    def close(self) -> None:
-        if self._lane:
-            self._lane.close()
-            self._lane = None
-
-    def _report(self, stage: str, current: int, total: int | None, unit: str) -> None:
-        if stage == "read":
-            self.read[-1] = current
-
-
-def write_adapter(folder: Path, model: Path, *, seed: int = 1, dora: bool = False, **parameters: Any) -> Path:
-    """Writes an adapter as mlx-lm's training does, with weights that change every answer."""
-    network = mlx_lm.load(str(model))[0]
-    network.freeze()
-    settings = {"rank": 4, "scale": 10.0, "dropout": 0.5, **parameters}
-    linear_to_lora_layers(network, -1, settings, use_dora=dora)
-    mx.random.seed(seed)
-    trained: Any = tree_flatten(network.trainable_parameters())
-    weights = {name: value if name.endswith(".m") else mx.random.normal(value.shape) * 0.3 for name, value in trained}
-    folder.mkdir()
-    mx.save_safetensors(str(folder / "adapters.safetensors"), weights)
-    config = {"fine_tune_type": "dora" if dora else "lora", "num_layers": -1, "lora_parameters": settings}
-    (folder / "adapter_config.json").write_text(json.dumps(config))
-    return folder
 
 
 def replies(lane: TextLane) -> Replies:

@@ -53,14 +53,15 @@ class TextModels:
             report: Told of the steps.
             give_up: Closes the present lane.
         """
-        from . import memory
+        from .. import memory
+        from ..weights import read_weights
         from .adapters import attach, find_adapter
         from .admission import Room, check_load
         from .draft import open_draft
         from .fingerprint import fingerprint
         from .kv_settings import limit_context, quantize_cache
         from .lane import TextLane
-        from .loading import check_architecture, describe, load_tokenizer, open_base, read_weights
+        from .loading import check_architecture, describe, load_tokenizer, open_base
         from .prefix_cache import open_disk
         from .warm_up import warm_up
 
@@ -76,7 +77,7 @@ class TextModels:
         if eyes:
             eyes.open_processor(network, tokenizer)
         if adapter:
-            attach(network, adapter)
+            attach(network.model if eyes else network, adapter)
         if request.kv_bits:
             quantize_cache(network, request.kv_bits)
         model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
@@ -112,8 +113,8 @@ class TextModels:
 
 
 def _row_cost(network: Any, folder: Path) -> Any:
+    from ..weights import sentence
     from .admission import RowCost
-    from .loading import sentence
 
     try:
         return RowCost.of(network)

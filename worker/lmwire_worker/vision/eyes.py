@@ -11,14 +11,14 @@ from lmwire_protocol import Load, RequestError
 from ..lane import Report
 from ..media import Kind, Policy
 from ..text.base import Base
-from ..text.loading import sentence
+from ..weights import sentence
 from . import loading
 from .network import SeeingNetwork
 from .pictures import Pictures
 from .sight import Sight
 from .trial import OtherSight, Trial
 
-UNSERVED: Final = ("adapter_path", "draft_path", "kv_bits")
+UNSERVED: Final = ("draft_path", "kv_bits")
 
 
 def knows(config: dict[str, Any]) -> bool:
