@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from types import TracebackType
@@ -112,6 +113,14 @@ class Server:
         if made is None or int(made[1]) != tokens:
             raise Failure(f"a server did not make {tokens} tokens: {tail.decode(errors='replace')[-300:]}")
         return first
+
+
+def installed_peers() -> list[str]:
+    """Those of `PEERS` that can be run here. The others are told of on stderr."""
+    there = [name for name in PEERS if find_spec(name.partition(".")[0])]
+    for name in PEERS.keys() - there:
+        print(f"not measured: {name}, which is not installed", file=sys.stderr)
+    return there
 
 
 def lmwire_server(model: Path) -> Server:
