@@ -1,7 +1,9 @@
 """Models that nobody uses end."""
 
 import asyncio
+import os
 from pathlib import Path
+from signal import SIGKILL
 
 from gated_worker import in_a_row
 from http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
@@ -46,12 +48,15 @@ async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
 
 @awaited
 async def test_who_asks_while_the_model_ends_gets_a_new_worker(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--fault ignore-quit", "")) as pool:
-        await asked(pool, "mock")
+    async with pooled(command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
+        old, _ = await asked(pool, "mock")
         ending = pool._doors.end(pool._residents["mock"])
         client = asyncio.create_task(asked(pool, "mock"))
+        await until(lambda: figures(pool, "mock").waiting)
+        assert not ending.done()
+        os.kill(old, SIGKILL)  # what its patience would come to
         assert (await client)[1] == "to be or not"
-        assert ending.done()
+        assert figures(pool, "mock").replicas[0].deaths == 0
 
 
 def loaded(pool: Pool) -> set[str]:

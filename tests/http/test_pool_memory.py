@@ -44,30 +44,19 @@ def in_memory(pool: Pool) -> list[str]:
 
 
 @awaited
-async def test_the_idle_one_gives_way_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
-    async with pooled(memory_bytes=2 * ONE, listing=listing) as pool:
-        await asked(pool, TINY, QUESTION)
-        await asked(pool, TWIN, QUESTION)
-        await pool._keeper.look()
-        assert in_memory(pool) == [TINY, TWIN]
-        pool._room._budget = ONE  # as if they had grown
-        await pool._keeper.look()
-        assert in_memory(pool) == [TWIN]
-        async with pool.lease(TWIN):
-            client = asyncio.create_task(asked(pool, TINY, QUESTION))
-            await until(lambda: figures(pool, TINY).loading)
-            assert in_memory(pool) == [TWIN]
-        assert (await client)[1] != ""
-        assert in_memory(pool) == [TINY]
-        assert figures(pool, TWIN).replicas[0].deaths == 0
-
-
-@awaited
-async def test_two_that_are_asked_for_at_once_are_served_one_after_the_other(listing: Listing) -> None:
+async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
     async with pooled(memory_bytes=ONE, listing=listing) as pool:
         (_, one), (_, other) = await asyncio.gather(asked(pool, TINY, QUESTION), asked(pool, TWIN, QUESTION))
         assert one == other != ""
-        assert len(in_memory(pool)) == 1
+        [last] = in_memory(pool)
+        gone = TWIN if last == TINY else TINY
+        async with pool.lease(last):
+            client = asyncio.create_task(asked(pool, gone, QUESTION))
+            await until(lambda: figures(pool, gone).loading)
+            assert in_memory(pool) == [last]
+        assert (await client)[1] == one
+        assert in_memory(pool) == [gone]
+        assert figures(pool, last).replicas[0].deaths == 0
 
 
 @awaited
@@ -86,11 +75,17 @@ async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobo
 
 
 @awaited
-async def test_a_worker_refuses_what_others_leave_no_room_for_and_then_the_others_give_way(sizeless: Listing) -> None:
-    async with pooled(memory_bytes=ONE, listing=sizeless) as pool:
+async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless: Listing) -> None:
+    async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
+        await pool._keeper.look()
+        assert in_memory(pool) == [TINY, TWIN]
+        pool._room._budget = ONE  # as if they had grown
+        await pool._keeper.look()
         assert in_memory(pool) == [TWIN]
+        await asked(pool, TINY, QUESTION)  # there seems to be room; its worker says that there is not
+        assert in_memory(pool) == [TINY]
 
 
 @awaited
@@ -104,13 +99,6 @@ async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, 
             await asked(pool, TINY)
         assert (error.value.status, error.value.code) == (400, "out_of_memory")
         assert in_memory(pool) == []
-
-
-@awaited
-async def test_models_that_do_not_fit_together_are_told_at_the_start(listing: Listing) -> None:
-    with pytest.raises(ApiError, match=f"{TWIN} cannot be loaded: there is no memory for {TWIN} beside {TINY}"):
-        async with pooled(TINY, TWIN, memory_bytes=ONE, listing=listing, preload=True):
-            pass
 
 
 @awaited
@@ -133,3 +121,12 @@ async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp
         with pytest.raises(ApiError) as error:
             await asked(pool, "mock:step_ms=1")
         assert (error.value.status, error.value.code) == (400, "out_of_memory")
+
+
+@awaited
+async def test_models_that_do_not_fit_together_are_told_at_the_start(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
+    problem = "mock:step_ms=1 cannot be loaded: there is no memory for mock:step_ms=1 beside mock"
+    with pytest.raises(ApiError, match=problem):
+        async with pooled("mock", "mock:step_ms=1", command=command, preload=True):
+            pass

@@ -52,7 +52,6 @@ async def refused(found: Names, name: str) -> ApiError:
         "Qwen3-0.6B-4bit",
         "qwen3-0.6b-4bit",
         "qwen3-0.6b",
-        "/models/mlx-community/Qwen3-0.6B-4bit",
     ],
 )
 @awaited
@@ -164,8 +163,10 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
     folder = random_model.write_model(tmp_path / "folder")
     target = await found.find(f"{folder}/../folder/")
     assert (target.path, target.context_len) == (str(folder.resolve()), 4096)
+    assert (await found.find(str(snapshot))).id == "owner/Cached"
     assert "no config.json" in (await refused(found, str(tmp_path))).message
-    await refused(found, str(tmp_path / "nowhere"))
+    for name in (str(tmp_path / "nowhere"), "/odd\0path", "~odd\0user/model", "/" + "long" * 10_000):
+        await refused(found, name)
 
 
 @awaited

@@ -93,7 +93,7 @@ class Doors:
             except BaseException:
                 await self._leave(resident)
                 raise
-        if (held := await resident.held()) is not None:
+        if self._room.budget is not None and (held := await resident.held()) is not None:
             self._room.measured(resident, held)
 
     async def _make_room(self, resident: Resident, *, crowded: bool, wait: bool) -> None:
@@ -104,21 +104,24 @@ class Doors:
             raise ApiError(400, problem, code="out_of_memory", param="model")
         try:
             async with asyncio.timeout(self._room_s):
-                leaving = await self._wait_for_room(resident, need, crowded=crowded, wait=wait)
+                endings = await self._take_room(resident, need, crowded=crowded, wait=wait)
         except TimeoutError:
             raise self._no_room(resident) from None
-        resident.placed = True
-        if leaving:
-            await asyncio.wait([self.end(other) for other in leaving])
+        if endings:
+            await asyncio.wait(endings)
 
-    async def _wait_for_room(self, resident: Resident, need: int, *, crowded: bool, wait: bool) -> list[Resident]:
+    async def _take_room(
+        self, resident: Resident, need: int, *, crowded: bool, wait: bool
+    ) -> "list[asyncio.Task[None]]":
+        """Gives the newcomer its place, and returns the endings of those whose it was."""
         while True:
             if self._room.budget is not None:
                 await self.measure()
             if not resident.users:
                 raise ApiError(503, "nobody waits for the model any more", code="cancelled")
             if (leaving := self._room.take(resident, need, crowded=crowded)) is not None:
-                return leaving
+                resident.placed = True
+                return [self.end(other) for other in leaving]
             if not wait:
                 raise self._no_room(resident)
             await self._room.change()

@@ -13,7 +13,7 @@ class Lease:
     worker: AsyncWorker
     model: events.ModelDone
     """What it has loaded."""
-    name: str = ""
+    name: str
     """What the model is called here, however the client called it."""
 
 

@@ -109,21 +109,19 @@ class Names:
         return Target(id=name, path=name)
 
     async def _on_this_machine(self, name: str) -> Target | None:
-        folder = os.path.realpath(os.path.expanduser(name)) if _FOLDER.match(name) else None
-        target = self._catalogue.find(folder or name)
+        if _FOLDER.match(name):
+            folder = _folder(name)
+            return None if folder is None else self._catalogue.find(folder) or await self._in(folder)
+        target = self._catalogue.find(name)
         if target is None:
             await self._list(older_than=_FRESH_S)
-            target = self._catalogue.find(folder or name)
-        if folder and target is None:
-            return await self._folder(folder)
+            target = self._catalogue.find(name)
         if self._settings.download and _FETCHED.fullmatch(name) and (target is None or target.problem):
             id = target.id if target else name
             return Target(id=id, path=id)
         return target
 
-    async def _folder(self, folder: str) -> Target | None:
-        if not os.path.isdir(folder):
-            return None
+    async def _in(self, folder: str) -> Target:
         if folder not in self._folders:
             [model] = await self._ask(folder)
             if len(self._folders) >= _FOLDERS:
@@ -143,6 +141,15 @@ class Names:
             return await asyncio.to_thread(self._listing, *folders)
         except LmwireError as error:
             raise ApiError(500, str(error), code="internal") from error
+
+
+def _folder(name: str) -> str | None:
+    """The one folder that a path leads to, however it is written; None when it leads to none."""
+    try:
+        folder = os.path.realpath(os.path.expanduser(name))
+    except ValueError:  # no system has such a path
+        return None
+    return folder if os.path.isdir(folder) else None
 
 
 def _target(model: LocalModel, id: str | None = None) -> Target:

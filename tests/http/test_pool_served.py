@@ -1,0 +1,69 @@
+"""What clients get over HTTP when a worker dies, and when too many ask."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gated_worker import in_a_row, let_through
+from http_server import Server, served
+from raw_http import CHAT, Answer, RawClient, asked, chat_body
+
+CRASH = "--fault crash-mid-stream:after=2"
+ENDLESS = {"rules": [{"reply": {"tokens": ["on "], "token_ms": 1, "then": "repeat"}}]}
+
+
+@contextmanager
+def playing(folder: Path, *plans: str, options: tuple[str, ...] = ()) -> Iterator[Server]:
+    """A server whose workers play these plans in turn."""
+    with served("--worker", shlex.join(in_a_row(folder, *plans)), *options) as server:
+        yield server
+
+
+def chat(server: Server, model: str = "mock", **fields: object) -> Answer:
+    """The server's answer to four words, which are the model's answer to them."""
+    return asked(server.url, "POST", CHAT, chat_body("to be or not", model=model, max_tokens=4, **fields))
+
+
+def text(answer: Answer) -> str:
+    assert answer.status == 200, answer.body
+    return answer.json["choices"][0]["message"]["content"]
+
+
+def test_a_death_is_an_event_in_the_stream_or_a_503_and_the_next_request_is_served(tmp_path: Path) -> None:
+    with playing(tmp_path, CRASH, CRASH, "") as server:
+        streamed = chat(server, stream=True)
+        *chunks, last = [
+            json.loads(frame.removeprefix("data: ")) for frame in streamed.body.decode().split("\n\n")[:-1]
+        ]
+        assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "to be "
+        assert (streamed.status, last["error"]["code"]) == (200, "worker_lost")
+        whole = chat(server)
+        assert (whole.status, whole.headers["retry-after"], whole.json["error"]["code"]) == (503, "1", "worker_lost")
+        assert text(chat(server)) == "to be or not"
+        assert server.figure("lmwire_worker_deaths_total", model="mock") == 2
+        assert server.figure("lmwire_worker_restarts_total", model="mock") == 2
+
+
+def test_the_death_of_one_model_leaves_the_streams_of_another_alone(tmp_path: Path) -> None:
+    (endless := tmp_path / "endless.json").write_text(json.dumps(ENDLESS))
+    with playing(tmp_path / "workers", f"--scenario {endless}", CRASH, "") as server, RawClient(server.url) as client:
+        client.chat("go", stream=True)
+        client.read_until(b'"on "')
+        assert chat(server, "mock:step_ms=1").status == 503
+        assert text(chat(server, "mock:step_ms=1")) == "to be or not"
+        assert server.figure("lmwire_worker_requests_in_flight", model="mock") == 1
+        assert server.figure("lmwire_worker_deaths_total", model="mock") == 0
+
+
+def test_more_than_may_wait_are_told_when_to_come_again(tmp_path: Path) -> None:
+    with playing(tmp_path, "gate", options=("--max-queue", "1")) as server, RawClient(server.url) as client:
+        client.chat("first", max_tokens=1)
+        server.wait_for("lmwire_model_requests_waiting", 1, model="mock")
+        refused = chat(server)
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+        assert refused.json["error"]["type"] == "rate_limit_error"
+        let_through(tmp_path, 0)
+        assert text(client.answer()) == "first"
+        assert text(chat(server)) == "to be or not"
