@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from lmwire.options import MediaDict, MediaPartDict, TextPartDict
+from lmwire import MediaDict, MediaPartDict, TextPartDict
 
 from ..failures import invalid
 

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from lmwire.options import FormatDict
+import lmwire_protocol as wire
 
 
 class TextFormat(Struct, tag_field="type", tag="text", kw_only=True, forbid_unknown_fields=True):
@@ -36,17 +36,17 @@ class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True
 ResponseFormat: TypeAlias = TextFormat | JsonObjectFormat | JsonSchemaFormat
 
 
-def wire_format(wanted: ResponseFormat) -> FormatDict | None:
+def wire_format(wanted: ResponseFormat) -> wire.Format | None:
     """The format as the client library takes it; None for any text."""
     match wanted:
         case TextFormat():
             return None
         case JsonObjectFormat():
-            return {"type": "json_object"}
+            return wire.JsonObjectFormat()
         case JsonSchemaFormat():
             return wire_schema(wanted.json_schema.schema)
 
 
-def wire_schema(schema: dict[str, Any] | None) -> FormatDict:
+def wire_schema(schema: dict[str, Any] | None) -> wire.Format:
     """The format of a schema; any JSON object without one."""
-    return {"type": "json_object"} if schema is None else {"type": "json_schema", "schema": schema}
+    return wire.JsonObjectFormat() if schema is None else wire.JsonSchemaFormat(schema=schema)

@@ -4,8 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from lmwire import ToolDict
-from lmwire.options import NamedToolDict
+from lmwire import NamedToolDict, ToolDict
 
 from .generating import given
 
