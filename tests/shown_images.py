@@ -69,11 +69,16 @@ def stock(folder: Path) -> tuple[Any, Any]:
 
 def expected(folder: Path, request: Chat) -> list[int]:
     """The tokens that mlx-vlm's own generation gives for a request, greedy and whatever ends a turn among them."""
+    return [token for token, _ in expected_steps(folder, request)]
+
+
+def expected_steps(folder: Path, request: Chat) -> list[tuple[int, list[float]]]:
+    """The same tokens, and the log-probabilities of the whole vocabulary behind what came before each."""
     model, processor = stock(folder)
     parts = [part for message in request.messages for part in _parts(message)]
     images = [PIL.Image.open(_file(part)) for part in parts if isinstance(part, ImagePart)]
     rate = getattr(getattr(processor, "feature_extractor", None), "sampling_rate", 0)
-    sounds = [load_audio(_file(part), rate) for part in parts if isinstance(part, AudioPart)]  # type: ignore[arg-type]
+    sounds = [load_audio(_file(part), rate) for part in parts if isinstance(part, AudioPart)]
     messages = [
         {"role": message.role, "content": [_plain(part) for part in _parts(message)]} for message in request.messages
     ]
@@ -84,7 +89,7 @@ def expected(folder: Path, request: Chat) -> list[int]:
     mask = mx.array(inputs.pop("attention_mask"))
     limit: Any = request.max_tokens
     steps = generate_step(tokens, model, pixel_values, mask, max_tokens=limit, temperature=0.0, **inputs)
-    return [int(token) for token, _ in steps]
+    return [(int(token), np.array(logprobs).flatten().tolist()) for token, logprobs in steps]
 
 
 def _parts(message: Message) -> list[Any]:
@@ -92,7 +97,7 @@ def _parts(message: Message) -> list[Any]:
     return [TextPart(text=content)] if isinstance(content, str) else content
 
 
-def _file(part: ImagePart | AudioPart) -> io.BytesIO:
+def _file(part: ImagePart | AudioPart) -> Any:
     assert part.media.data is not None
     return io.BytesIO(base64.b64decode(part.media.data))
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, RegexFormat, Tokenize
 from lmwire_worker.text.lane import TextLane
-from shown_images import expected, image, shown
+from shown_images import expected, expected_steps, image, shown
 from text_lanes import Answer, Driver, ask, ask_alone, choices, gather
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
@@ -36,6 +36,17 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: TextLane, folder: Path, que
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
     assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._intake.ends
+
+
+def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(lane: TextLane, folder: Path) -> None:
+    request = shown("What is on ", ONE, "?", cache="off", logprobs=True, top_logprobs=3, max_tokens=6)
+    answer, other = ask(lane, request, shown(TALL, "Go on.", temperature=1))
+    assert other.logprobs == []
+    assert answer.generated >= 1
+    for entry, (token, logprobs) in zip(answer.logprobs, expected_steps(folder, request), strict=False):
+        assert (entry.token_id, entry.logprob) == (token, pytest.approx(logprobs[token], abs=1e-3))
+        best = sorted(range(len(logprobs)), key=lambda token: -logprobs[token])[:3]
+        assert [top.token_id for top in entry.top] == best
 
 
 def test_the_answer_depends_on_each_image_and_on_their_order(lane: TextLane) -> None:

@@ -1,11 +1,12 @@
 """Images and sounds over a real worker's pipes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lmwire import RequestFailed, Worker, image_part, sound_part
+from lmwire import MessageDict, RequestFailed, Worker, image_part, sound_part
 from random_vision import write_vision_model
 from reading_media import encoded, picture, wav
 from shown_images import image
@@ -46,10 +47,10 @@ def test_a_program_sends_sounds_with_the_client(tmp_path: Path) -> None:
     with Worker() as worker:
         assert "sounds" in worker.load(str(model)).capabilities
 
-        def ask(*parts: object, **options: object) -> tuple[list[int], int]:
-            content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-            messages = [{"role": "user", "content": content}]
-            stream = worker.chat(messages, max_tokens=8, ignore_eos=True, **options)  # type: ignore[arg-type]
+        def ask(*parts: Any, **options: Any) -> tuple[list[int], int]:
+            content: list[Any] = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+            messages: list[MessageDict] = [{"role": "user", "content": content}]
+            stream = worker.chat(messages, max_tokens=8, ignore_eos=True, **options)
             return [token for piece in stream for token in piece.token_ids], stream.result.usage.cached_tokens
 
         first, cached = ask("What is said in ", sound_part(tmp_path / "one.wav"), "?", seed=1, temperature=2)
