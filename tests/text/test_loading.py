@@ -16,9 +16,9 @@ import pytest
 
 from lmwire_protocol import Load, RequestError
 from lmwire_protocol.events import Quantization
+from lmwire_worker.checks import check_files
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import LoadCancelled
-from lmwire_worker.text.checks import check_files
 from random_model import write_model
 from text_lanes import ask, chat, open_lane
 from worker_process import SECONDS

@@ -5,7 +5,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from lmwire_worker.text import memory
+from lmwire_worker import memory
 
 GIB = 2**30
 

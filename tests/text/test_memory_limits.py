@@ -11,7 +11,8 @@ from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import NoRoom
 from lmwire_worker.text.admission import Room, RowCost
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.text.loading import describe, load_tokenizer, open_base, read_weights
+from lmwire_worker.text.loading import describe, load_tokenizer, open_base
+from lmwire_worker.weights import read_weights
 from misbehaving_models import MARK, write_misbehaving_model
 from random_model import write_model
 from text_lanes import Driver, ask, open_lane

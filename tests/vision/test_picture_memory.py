@@ -15,10 +15,11 @@ from lmwire_worker.lane import NoRoom
 from lmwire_worker.media import Policy
 from lmwire_worker.text.admission import Room, RowCost
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.text.loading import describe, load_tokenizer, read_weights
+from lmwire_worker.text.loading import describe, load_tokenizer
 from lmwire_worker.vision.eyes import Eyes
 from lmwire_worker.vision.pictures import Features, Picture
 from lmwire_worker.vision.shelf import KEPT_BYTES, Shelf
+from lmwire_worker.weights import read_weights
 from shown_images import image, shown
 from text_lanes import Driver, FolderOf, ask, gather
 

@@ -122,7 +122,7 @@ def _library_of(feature: str) -> str | None:
 
 def _release() -> None:
     if "mlx.core" in sys.modules:
-        from .text.memory import give_back
+        from .memory import give_back
 
         give_back()
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from .checks import check_folder, read_json
 from .embeddings.recipe import is_embedding_model
 from .speech.recognize import check_weights, is_speech_model
-from .text.checks import check_folder, read_json
 from .vision.recognize import sees
 
 Kind = Literal["text", "vision", "speech", "embeddings"]

@@ -12,7 +12,7 @@ from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Embedded, Failed, Gathering, Memory, Model, Outcome, Task
 from ..media import Gathered, Image, Reader, items_of
-from ..text.memory import freed_by, in_words, ran_out, usage
+from ..memory import freed_by, in_words, ran_out, usage
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
 from .seeing import SeenInputs

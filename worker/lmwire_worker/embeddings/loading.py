@@ -10,13 +10,13 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
+from .. import memory
 from ..lane import Report
 from ..media import Policy, Reader
-from ..text import memory
-from ..text.admission import RowCost, check_load
 from ..text.kv_settings import limit_context
-from ..text.loading import describe, load_tokenizer, read_weights, sentence
+from ..text.loading import describe, load_tokenizer
 from ..vision.loading import trial_image
+from ..weights import read_weights, sentence
 from .inputs import TextInputs
 from .lane import EmbeddingLane
 from .network import EmbeddingNetwork, Input
@@ -60,7 +60,7 @@ def open_embeddings(
     model = limit_context(model, request.context_len)
     limit = memory_limit or memory.default_budget()
     if not request.force:
-        check_load(model, RowCost(0, ()), limit, memory.free_bytes())
+        memory.check_fits(model, 0, limit, memory.free_bytes())
     replace_lane()
     read_weights(network.module, folder, report)
     memory.tell_mlx(limit)

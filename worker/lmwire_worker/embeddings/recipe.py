@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from ..text.checks import read_json
+from ..checks import read_json
 
 ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
 """Types of models that do nothing else, unless they have the head of a classifier."""

@@ -13,8 +13,8 @@ from mlx_vlm.utils import load_processor
 from lmwire_protocol import RequestError
 
 from ..media import Image
-from ..text.loading import sentence
 from ..vision.loading import lend_template
+from ..weights import sentence
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
 from .recipe import Recipe

@@ -10,7 +10,7 @@ from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Gathering, Heard, Listened, Memory, Model, Outcome, Task
 from ..media import Gathered, Reader, Sound, items_of
-from ..text.memory import freed_by, ran_out, usage
+from ..memory import freed_by, ran_out, usage
 from .listener import Listener, Window, fitting
 from .recording import Recording
 

@@ -11,11 +11,10 @@ from mlx_audio.utils import load_weights
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 
+from .. import memory
 from ..lane import Model, Report
 from ..media import Policy, Reader, Sound
-from ..text import memory
-from ..text.admission import RowCost, check_load
-from ..text.loading import quantization, read_weights, sentence, weights_bytes
+from ..weights import quantization, read_weights, sentence, weights_bytes
 from .lane import SpeechLane
 from .listener import Listener
 from .recognize import family_of
@@ -52,7 +51,7 @@ def open_speech(
     model = _describe(folder, config, listener)
     limit = memory_limit or memory.default_budget()
     if not request.force:
-        check_load(model, RowCost(0, ()), limit, memory.free_bytes())
+        memory.check_fits(model, 0, limit, memory.free_bytes())
     replace_lane()
     read_weights(listener.module, folder, report)
     memory.tell_mlx(limit)

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from lmwire_protocol import RequestError
 
-from ..text.checks import check_safetensors
+from ..checks import check_safetensors
 
 Family = Literal["whisper", "parakeet"]
 

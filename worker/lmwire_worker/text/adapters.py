@@ -11,8 +11,8 @@ from mlx_lm.tuner.utils import load_adapters
 
 from lmwire_protocol import RequestError
 
-from .checks import check_safetensors, read_json
-from .loading import sentence
+from ..checks import check_safetensors, read_json
+from ..weights import sentence
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapters.safetensors"

@@ -11,8 +11,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..lane import Model, NoRoom
+from ..memory import check_fits, in_words
 from .batching import homes, padding_worth
-from .memory import in_words
 from .prefix_cache import parts
 
 STEP: Final = 256
@@ -179,23 +179,8 @@ class Admission:
 
 
 def check_load(model: Model, cost: RowCost, limit: int, free: int | None) -> None:
-    """Checks that there is memory for a model's weights and a short answer.
-
-    Args:
-        model: What is to be loaded.
-        cost: What its rows take.
-        limit: Bytes that everything may take together.
-        free: Bytes that there are; None when that is not known.
-
-    Raises:
-        RequestError: out_of_memory.
-    """
-    context = _minimal_context(model, cost)
-    there_are = limit if free is None else min(limit, free)
-    if model.weights_bytes + context > there_are:
-        weights = f"{in_words(model.weights_bytes)} for its weights and {in_words(context)} for a short answer"
-        problem = f"{model.path} needs {weights}, and {in_words(there_are)} of {in_words(limit)} are free"
-        raise RequestError("out_of_memory", f"{problem}; `force` loads it anyway")
+    """See `memory.check_fits`; `cost` is what the model's rows take."""
+    check_fits(model, _minimal_context(model, cost), limit, free)
 
 
 def _minimal_context(model: Model, cost: RowCost) -> int:

@@ -10,9 +10,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
+from ..checks import check_folder
 from ..lane import Model, Report
 from .batching import Pair, other_kinds
-from .checks import check_folder
 from .loading import check_architecture, describe, load_tokenizer, open_base
 from .resolve import find_folder
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
+from ..memory import in_words
 from .admission import Room
 from .batching import RowCache
-from .memory import in_words
 from .prefix_cache import Disk, Layout, PrefixCache, Read, Start, same_logits
 from .stream import Stream
 

@@ -10,8 +10,8 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..lane import Model
+from ..weights import sentence
 from .batching import other_kinds
-from .loading import sentence
 
 GROUP_SIZES: Final = (64, 32)
 """Numbers that share one scale, the best choice first; a head's width must be a multiple."""

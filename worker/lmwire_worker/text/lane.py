@@ -14,12 +14,12 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
 from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, Prefilled, Task
+from ..memory import freed_by, ran_out, usage
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
-from .memory import freed_by, ran_out, usage
 from .pace import Pace
 from .prefix_cache import Disk
 from .stream import Stream

@@ -16,7 +16,7 @@ from lmwire_protocol import RequestError
 
 from ..media import Image, Kind, Sound
 from ..text.base import Base, list_files
-from ..text.loading import sentence
+from ..weights import sentence
 from .hearing import RATE, samples_of
 from .network import SeeingNetwork, UnknownCache
 from .pictures import Pictures, UnknownProcessor

@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import mlx.core as mx
 
-from ..lane import Memory
+from lmwire_protocol import RequestError
+
+from .lane import Memory, Model
 
 SHARE: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
@@ -51,6 +53,26 @@ def free_bytes() -> int | None:
     if free is None and not mx.metal.is_available():
         free = _available_bytes()
     return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
+
+
+def check_fits(model: Model, others: int, limit: int, free: int | None) -> None:
+    """Checks that there is memory for a model's weights and the least that it needs besides.
+
+    Args:
+        model: What is to be loaded.
+        others: Bytes that a short answer takes; 0 for a model that gives none.
+        limit: Bytes that everything may take together.
+        free: Bytes that there are; None when that is not known.
+
+    Raises:
+        RequestError: out_of_memory.
+    """
+    there_are = limit if free is None else min(limit, free)
+    if model.weights_bytes + others > there_are:
+        answer = f" and {in_words(others)} for a short answer" if others else ""
+        need = f"{model.path} needs {in_words(model.weights_bytes)} for its weights{answer}"
+        problem = f"{need}, and {in_words(there_are)} of {in_words(limit)} are free; `force` loads it anyway"
+        raise RequestError("out_of_memory", problem)
 
 
 def usage() -> Memory:
