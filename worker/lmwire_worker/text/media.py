@@ -42,7 +42,7 @@ def message_text(message: Message, path: str, *, strict: bool, takes: Container[
             continue
         if strict:
             field = f"{path}.content[{index}]"
-            problem = f"{field}: this model takes no {kind}s; send text, or leave out strict_media{_extra(kind)}"
+            problem = f"{field}: this model takes no {kind}s; send text, or set strict_media to false{_extra(kind)}"
             raise RequestError("unsupported", problem, field=field)
         untaken.append(kind)
     text = "".join(texts)
