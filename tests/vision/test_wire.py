@@ -39,6 +39,30 @@ def test_a_conversation_about_an_image_goes_on_from_what_is_cached(tmp_path: Pat
         assert tokens["count"] == first["usage"]["prompt_tokens"]
 
 
+def test_what_is_cancelled_leaves_those_beside_it_as_they_were(tmp_path: Path) -> None:
+    question = user("What is on ", SHOWN, "?")
+    with WorkerProcess() as worker:
+        worker.load(write_vision_model(tmp_path / "model"))
+        worker.call(chat("alone", question))
+        worker.send(chat("endless", user(SHOWN, "Go on.")) | {"max_tokens": 3500, "n": 2})
+        worker.first_token("endless")
+        worker.send(
+            chat("at once", user("Never ", SHOWN)),
+            {"id": "1", "cmd": "cancel", "target": "at once"},
+            chat("beside", question) | {"cache": "off", "logprobs": True},
+        )
+        worker.terminal("beside")
+        assert worker.terminal("at once")["finish_reason"] == "cancelled"
+        cancelled = worker.call({"id": "2", "cmd": "cancel", "target": "endless"})
+        assert cancelled["matched"] == 1
+        end = worker.terminal("endless")
+        assert [choice["finish_reason"] for choice in end["choices"]] == ["cancelled", "cancelled"]
+        assert worker.token_ids("beside") == worker.token_ids("alone")
+        assert sum(len(event["logprobs"]) for event in worker.of("beside") if event["event"] == "token") == 6
+        assert len([event for event in worker.of("endless") if event["event"] == "token"]) > 2, "it came in pieces"
+        worker.check_terminals(["alone", "endless", "at once", "beside", "1", "2"])
+
+
 def test_a_program_sends_sounds_with_the_client(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, (2, 12_000)).clip(-1, 1)
     one, other = (wav(samples) for samples in noise)
