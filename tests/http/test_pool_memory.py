@@ -20,6 +20,8 @@ Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 TINY, TWIN = "builtin:tiny", "made-up/twin"
 ONE = 24_000_000
 """Bytes that hold one of the models, whose weights take 13.9 MB, and not two."""
+CACHED = 500_000
+"""Bytes, not all that a worker keeps after an answer and can do without."""
 QUESTION = "Who are you?"
 
 
@@ -41,6 +43,12 @@ def sizeless(listing: Listing) -> Listing:
 
 def in_memory(pool: Pool) -> list[str]:
     return [resident.id for resident in pool.residents() if resident.model]
+
+
+async def held_by(pool: Pool, *models: str) -> int:
+    """What their workers have in memory, in bytes."""
+    stats = await pool.stats(60)
+    return sum(each.memory.active_bytes + each.memory.cache_bytes for model in models for each in stats[model] if each)
 
 
 @awaited
@@ -79,13 +87,27 @@ async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless:
     async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
+        held = await held_by(pool, TINY, TWIN)
+        pool._room._budget = held - CACHED  # as if they had grown
         await pool._keeper.look()
         assert in_memory(pool) == [TINY, TWIN]
-        pool._room._budget = ONE  # as if they had grown
+        assert await held_by(pool, TINY, TWIN) <= held - CACHED
+        pool._room._budget = ONE
         await pool._keeper.look()
         assert in_memory(pool) == [TWIN]
         await asked(pool, TINY, QUESTION)  # there seems to be room; its worker says that there is not
         assert in_memory(pool) == [TINY]
+
+
+@awaited
+async def test_what_is_cached_is_given_up_before_a_model_is(listing: Listing) -> None:
+    tiny, twin = listing()
+    twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
+    async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
+        await asked(pool, TINY, QUESTION)
+        pool._room._budget = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        await asked(pool, TWIN, QUESTION)
+        assert in_memory(pool) == [TINY, TWIN]
 
 
 @awaited

@@ -76,6 +76,12 @@ def test_without_a_budget_everything_fits_until_a_worker_says_otherwise() -> Non
     assert room.surplus() == []
 
 
+def test_who_would_leave_can_be_asked_without_taking_anything() -> None:
+    room = room_with(10, (old := Model(1), 10))
+    assert room.leaving(4) == room.leaving(4) == [old]
+    assert room.tenants == [old]
+
+
 def test_those_that_others_have_outgrown_go_the_oldest_first() -> None:
     room = room_with(10, (old := Model(1), 2), (new := Model(2), 2), (busy := Model(0, idle=False), 2))
     assert room.surplus() == []
@@ -83,3 +89,11 @@ def test_those_that_others_have_outgrown_go_the_oldest_first() -> None:
     assert room.surplus() == [old]
     room.measured(busy, 20)
     assert room.surplus() == [old, new]
+
+
+def test_the_last_one_stays_whatever_it_has() -> None:
+    room = room_with(10, (old := Model(1), 5), (new := Model(2), 5))
+    room.measured(new, 11)
+    assert room.surplus() == [old]
+    room.leave(old)
+    assert room.surplus() == []

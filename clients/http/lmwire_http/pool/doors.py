@@ -1,7 +1,7 @@
 """How models come into memory and leave it: one load for all who ask, room first, and none for nobody."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lmwire import RequestFailed
@@ -56,6 +56,12 @@ class Doors:
         for tenant, held in zip(up, await asyncio.gather(*(tenant.held() for tenant in up)), strict=True):
             if held is not None:
                 self._room.measured(tenant, held)
+
+    async def trim(self, residents: Sequence[Resident]) -> None:
+        """Has models give up what they have cached, which is sooner computed again than a model is loaded."""
+        if residents:
+            await asyncio.gather(*(resident.clear() for resident in residents))
+            await self.measure()
 
     async def close(self, residents: Iterable[Resident]) -> None:
         """Ends all models at once, and lets none in any more."""
@@ -117,6 +123,7 @@ class Doors:
         while True:
             if self._room.budget is not None:
                 await self.measure()
+                await self.trim(self._room.leaving(need) or ())
             if not resident.users:
                 raise ApiError(503, "nobody waits for the model any more", code="cancelled")
             if (leaving := self._room.take(resident, need, crowded=crowded)) is not None:

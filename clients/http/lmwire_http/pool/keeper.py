@@ -53,6 +53,7 @@ class Keeper:
         """Ends what is to end now, and returns when it has."""
         if self._room.budget is not None:
             await self._doors.measure()
+            await self._doors.trim(self._room.surplus())
         leaving = {*self._idle_for_long(), *self._room.surplus()}
         if leaving:
             await asyncio.wait([self._doors.end(resident) for resident in leaving])

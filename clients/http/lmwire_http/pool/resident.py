@@ -19,7 +19,7 @@ Told = TypeVar("Told")
 
 _RETRY_S: Final = 1.0
 _FIGURES_S: Final = 2.0
-"""For a worker to tell its figures: it answers at once, unless it hangs."""
+"""For an idle worker to answer: it does so at once, unless it hangs."""
 
 
 class Resident:
@@ -57,12 +57,7 @@ class Resident:
         self._queue, self._clock = queue, clock
         self._affinity = Affinity()
         self.replicas = [
-            Replica(
-                target.id,
-                partial(make, self),
-                load,
-                partial(self._affinity.forget, number),
-            )
+            Replica(target.id, partial(make, self), load, partial(self._affinity.forget, number))
             for number in range(replicas)
         ]
 
@@ -129,6 +124,10 @@ class Resident:
         figures = [stats and stats.memory for stats in await self.ask(lambda worker: worker.stats(timeout=_FIGURES_S))]
         known = [figure.active_bytes + figure.cache_bytes for figure in figures if figure]
         return sum(known) if len(known) == len(figures) else None
+
+    async def clear(self) -> None:
+        """Has the workers give up what they have cached, as far as they do in time."""
+        await self.ask(lambda worker: worker.clear_cache(timeout=_FIGURES_S))
 
     async def ask(self, question: Callable[[AsyncWorker], Awaitable[Told]]) -> list[Told | None]:
         """What each replica answers; None for one that does not live, or does not answer in time."""

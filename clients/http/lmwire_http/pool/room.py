@@ -38,17 +38,15 @@ class Room(Generic[T]):
         """All that there is, in bytes."""
         return self._budget
 
-    def take(self, newcomer: T, need: int, *, crowded: bool = False) -> list[T] | None:
-        """Gives a newcomer its memory, if need be that of others.
+    def leaving(self, need: int, *, crowded: bool = False) -> list[T] | None:
+        """Who would have to go for a newcomer, those that were not used for longest first.
 
         Args:
-            newcomer: Who has none yet.
-            need: In bytes.
+            need: Of the newcomer, in bytes.
             crowded: At least one must go, since a worker has found less than there seems to be.
 
         Returns:
-            Those whose memory it is and who must be ended first, the one that was not used for longest before the
-            others; None when there is no room, which may be because they are in use.
+            They are idle. None when they would not be enough, because the others are in use.
         """
         leaving: list[T] = []
         idle = self._idle()
@@ -56,14 +54,23 @@ class Room(Generic[T]):
             if not idle:
                 return None
             leaving.append(idle.pop(0))
-        self._held[newcomer] = need
+        return leaving
+
+    def take(self, newcomer: T, need: int, *, crowded: bool = False) -> list[T] | None:
+        """Gives a newcomer memory, unless `leaving` is None, which it returns. They must be ended before it is used."""
+        leaving = self.leaving(need, crowded=crowded)
+        if leaving is not None:
+            self._held[newcomer] = need
         return leaving
 
     def surplus(self) -> list[T]:
-        """The idle tenants that must be ended for the others to be within the budget."""
+        """The idle tenants that must be ended for the others to be within the budget.
+
+        A last one is not: its worker sees to that, up to the memory that a step needs for a moment.
+        """
         leaving: list[T] = []
         idle = self._idle()
-        while idle and self._lacks(0, leaving):
+        while idle and len(leaving) + 1 < len(self._held) and self._lacks(0, leaving):
             leaving.append(idle.pop(0))
         return leaving
 
