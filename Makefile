@@ -8,6 +8,9 @@ MODEL := .cache/random-tiny
 WIDE := .cache/random-wide
 # Layers enough for a draft of a few of them.
 DEEP := .cache/random-deep
+# One that sees, whose answers take longer than what surrounds them.
+SEEING := .cache/random-seeing
+TINY := worker/lmwire_worker/builtin/tiny
 
 .DEFAULT_GOAL := help
 .PHONY: help setup chat test lint format schema bench
@@ -28,7 +31,8 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 
 test: lint ## check format, lint, types and schema, then run all tests
 	$(BIN)/python -m lmwire_protocol.schema --check
-	$(BIN)/python -m pytest
+# Two cores run two files at once: most tests wait for a process that they have started.
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check
@@ -42,13 +46,15 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 	$(BIN)/python -m lmwire_protocol.schema
 
-bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json ## measure what the worker costs and saves, in some minutes
+bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/config.json ## measure what the worker costs and saves, in some minutes
 	$(BIN)/lmwire bench pipe --model $(MODEL)
 	$(BIN)/lmwire bench generation --model $(MODEL)
 	$(BIN)/lmwire bench mixed --model $(WIDE) --rounds 1
 	$(BIN)/lmwire bench cache --model $(MODEL)
 	$(BIN)/lmwire bench draft --model $(DEEP)
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2
+	$(BIN)/lmwire bench vision --model $(SEEING) --tokens 64 --rounds 3
+	$(BIN)/lmwire bench http --model $(TINY) --tokens 128 --rounds 3
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -67,3 +73,6 @@ $(WIDE)/config.json: worker/builtin/random_model.py | $(STAMP)
 
 $(DEEP)/config.json: worker/builtin/random_model.py | $(STAMP)
 	$(BIN)/python worker/builtin/random_model.py $(DEEP) --layers 16
+
+$(SEEING)/config.json: worker/builtin/random_vision.py | $(STAMP)
+	$(BIN)/python worker/builtin/random_vision.py $(SEEING)

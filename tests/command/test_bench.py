@@ -38,6 +38,17 @@ FIGURES = {
         "a prompt of 32 tokens that 1000 entries do not know",
         "first token of such a prompt from disk after a restart, against not cached",
     ],
+    "http": [
+        figure
+        for many in ("1 stream", "8 streams", "32 streams")
+        for figure in (
+            f"{many} over HTTP, against the pipe",
+            f"{many}, against mlx_lm.server",
+            f"{many}, against mlx_vlm.server",
+            f"first token of {many}, median, against mlx_lm.server",
+            f"first token of {many}, median, against mlx_vlm.server",
+        )
+    ],
     "vision": [
         "8 chats about images, against BatchGenerator",
         "first token of a second question about an image, against the first",

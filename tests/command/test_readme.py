@@ -2,11 +2,13 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+from http_server import served
 from lmwire_command import REPOSITORY
 from worker_process import SECONDS
 
@@ -17,9 +19,17 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def run(example: str, *arguments: str) -> str:
+def run(example: str, *arguments: str, **environment: str) -> str:
     command = [sys.executable, f"examples/{example}", "builtin:tiny", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    ).stdout
 
 
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
@@ -52,6 +62,11 @@ def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
     told = run("python_images.py", "Who are you?", *images)
     answered = re.fullmatch(f"{', '.join(images[:4])}:\n(.+)\n{images[4]}:\n(.+)\n", told, flags=re.DOTALL)
     assert answered and answered[1].strip() and answered[2].strip()
+
+
+def test_the_http_example_prints_what_a_server_answers() -> None:
+    with served("builtin:tiny") as server:
+        assert run("python_http.py", "Who are you?", OPENAI_BASE_URL=f"{server.url}/v1").strip()
 
 
 def test_the_shell_example_answers_as_shown() -> None:
