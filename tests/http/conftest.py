@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from anthropic_http import scripted
 from http_server import MOCK, Server, served
 
 
@@ -24,9 +23,10 @@ def tiny_server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def anthropic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Serves a mock worker that plays what tests/anthropic_http.py has for Anthropic's API."""
-    with scripted(tmp_path_factory.mktemp("anthropic")) as server:
+def scripted_server() -> Iterator[Server]:
+    """Serves a mock worker that thinks, calls and breaks when it is told to: scripted_answers.json says how."""
+    script = Path(__file__).with_name("scripted_answers.json")
+    with served("--worker", f"{MOCK} --scenario {script}") as server:
         yield server
 
 

@@ -136,12 +136,12 @@ def test_the_fields_of_the_wire_have_the_clients_names(wire: str, clients: str) 
     assert read.rename(wire) == clients
 
 
-def test_an_image_that_the_model_does_not_see_is_refused_unless_a_note_of_it_will_do(anthropic_server: Server) -> None:
+def test_an_image_that_the_model_does_not_see_is_refused_unless_a_note_of_it_will_do(scripted_server: Server) -> None:
     content = [{"type": "image", "source": PNG}, text("look here")]
     options: Any = {"model": MODEL, "max_tokens": 20, "messages": [user(content)]}
     with pytest.raises(anthropic.BadRequestError, match=r"messages\[0\]\.content\[0\]"):
-        client(anthropic_server).messages.create(**options)
-    answer: Any = client(anthropic_server).messages.create(**options, extra_body={"strict_media": False})
+        client(scripted_server).messages.create(**options)
+    answer: Any = client(scripted_server).messages.create(**options, extra_body={"strict_media": False})
     assert "[1 image was attached]" in answer.content[0].text
 
 

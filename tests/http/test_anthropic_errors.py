@@ -48,8 +48,8 @@ def refusal(server: Server, **fields: Any) -> str:
         ),
     ],
 )
-def test_a_wrong_field_is_named_as_the_client_wrote_it(anthropic_server: Server, fields: Any, named: str) -> None:
-    assert refusal(anthropic_server, **fields).startswith(f"{named}: ")
+def test_a_wrong_field_is_named_as_the_client_wrote_it(scripted_server: Server, fields: Any, named: str) -> None:
+    assert refusal(scripted_server, **fields).startswith(f"{named}: ")
 
 
 def test_a_schema_that_cannot_be_enforced_is_named_in_the_clients_field(tiny_server: Server) -> None:
@@ -75,10 +75,10 @@ def test_thinking_that_the_model_cannot_do_is_refused_by_name(tiny_server: Serve
     [("busy", anthropic.RateLimitError), ("breaks at once", anthropic.InternalServerError)],
 )
 def test_failures_of_the_worker_are_the_clients_own_errors(
-    anthropic_server: Server, content: str, error: type[anthropic.APIStatusError]
+    scripted_server: Server, content: str, error: type[anthropic.APIStatusError]
 ) -> None:
     with pytest.raises(error) as failed:
-        client(anthropic_server).messages.create(model=MODEL, max_tokens=9, messages=[user(content)])
+        client(scripted_server).messages.create(model=MODEL, max_tokens=9, messages=[user(content)])
     body: Any = failed.value.body
     assert failed.value.request_id == body["request_id"]
 
@@ -88,7 +88,7 @@ def test_a_model_that_there_is_not_is_not_found(tiny_server: Server) -> None:
         client(tiny_server).messages.create(model="no/such-model", max_tokens=9, messages=[user("hello")])
 
 
-def test_a_body_that_is_no_json_is_said_to_be_none(anthropic_server: Server) -> None:
-    response = httpx2.post(f"{anthropic_server.url}/v1/messages", content=b"{")
+def test_a_body_that_is_no_json_is_said_to_be_none(scripted_server: Server) -> None:
+    response = httpx2.post(f"{scripted_server.url}/v1/messages", content=b"{")
     assert response.status_code == 400
     assert "is not JSON" in response.json()["error"]["message"]

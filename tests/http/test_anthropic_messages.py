@@ -21,8 +21,8 @@ class Person(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def scripted(anthropic_server: Server) -> anthropic.Anthropic:
-    return client(anthropic_server)
+def scripted(scripted_server: Server) -> anthropic.Anthropic:
+    return client(scripted_server)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +65,9 @@ def test_tasks_get_the_same_answers(tiny_server: Server) -> None:
     assert first and others == [first, first]
 
 
-def test_what_is_cached_of_a_prompt_is_told_apart(anthropic_server: Server) -> None:
+def test_what_is_cached_of_a_prompt_is_told_apart(scripted_server: Server) -> None:
     words = "nobody else says these seven words"
-    first, second = (say(client(anthropic_server), words, max_tokens=1).usage for _ in range(2))
+    first, second = (say(client(scripted_server), words, max_tokens=1).usage for _ in range(2))
     assert (first.input_tokens, first.cache_read_input_tokens) == (6, 0)
     assert second.input_tokens + second.cache_read_input_tokens == 6
     assert second.cache_read_input_tokens == 5

@@ -32,8 +32,8 @@ def shape(event: Any) -> str:
             return event.type
 
 
-def test_events_come_in_anthropics_order(anthropic_server: Server) -> None:
-    came = [shape(event) for event in events(anthropic_server, "weather in Rome", tools=[WEATHER])]
+def test_events_come_in_anthropics_order(scripted_server: Server) -> None:
+    came = [shape(event) for event in events(scripted_server, "weather in Rome", tools=[WEATHER])]
     without_repeats = [now for now, before in zip(came, [None, *came], strict=False) if now != before]
     assert without_repeats == [
         "message_start",
@@ -55,36 +55,36 @@ def test_events_come_in_anthropics_order(anthropic_server: Server) -> None:
 @pytest.mark.parametrize(
     "content", ["weather in Rome", "weather everywhere", "weather broken", "think aloud", "blanks", "and so on"]
 )
-def test_a_stream_put_together_is_the_whole_answer(anthropic_server: Server, content: str) -> None:
+def test_a_stream_put_together_is_the_whole_answer(scripted_server: Server, content: str) -> None:
     options: Any = {"model": MODEL, "max_tokens": 100, "messages": [user(content)], "tools": [WEATHER]}
-    whole = client(anthropic_server).messages.create(**options)
-    with client(anthropic_server).messages.stream(**options) as stream:
+    whole = client(scripted_server).messages.create(**options)
+    with client(scripted_server).messages.stream(**options) as stream:
         streamed = stream.get_final_message()
     assert [block.to_dict() for block in streamed.content] == [block.to_dict() for block in whole.content]
     assert (streamed.stop_reason, streamed.model) == (whole.stop_reason, whole.model)
     assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_the_start_tells_the_length_of_the_prompt_and_the_end_how_much_was_cached(anthropic_server: Server) -> None:
+def test_the_start_tells_the_length_of_the_prompt_and_the_end_how_much_was_cached(scripted_server: Server) -> None:
     words = "five words of no other"
-    events(anthropic_server, words, max_tokens=1)
-    start, *_, delta, _ = events(anthropic_server, words, max_tokens=1)
+    events(scripted_server, words, max_tokens=1)
+    start, *_, delta, _ = events(scripted_server, words, max_tokens=1)
     assert (start.message.usage.input_tokens, start.message.usage.cache_read_input_tokens) == (5, None)
     assert (delta.usage.input_tokens, delta.usage.cache_read_input_tokens, delta.usage.output_tokens) == (1, 4, 1)
 
 
-def test_a_stop_sequence_is_told_at_the_end(anthropic_server: Server) -> None:
-    *_, delta, _ = events(anthropic_server, "one two three", stop_sequences=["two"])
+def test_a_stop_sequence_is_told_at_the_end(scripted_server: Server) -> None:
+    *_, delta, _ = events(scripted_server, "one two three", stop_sequences=["two"])
     assert (delta.delta.stop_reason, delta.delta.stop_sequence) == ("stop_sequence", "two")
 
 
-def test_an_answer_without_tokens_is_a_start_and_an_end(anthropic_server: Server) -> None:
-    came = [event.type for event in events(anthropic_server, "one two", max_tokens=0)]
+def test_an_answer_without_tokens_is_a_start_and_an_end(scripted_server: Server) -> None:
+    came = [event.type for event in events(scripted_server, "one two", max_tokens=0)]
     assert came == ["message_start", "message_delta", "message_stop"]
 
 
-def test_thoughts_that_are_not_to_be_shown_have_no_text(anthropic_server: Server) -> None:
-    came = events(anthropic_server, "think aloud", thinking={"type": "adaptive", "display": "omitted"})
+def test_thoughts_that_are_not_to_be_shown_have_no_text(scripted_server: Server) -> None:
+    came = events(scripted_server, "think aloud", thinking={"type": "adaptive", "display": "omitted"})
     assert "0 thinking" in map(shape, came)
     assert "0 thinking_delta" not in map(shape, came)
 
@@ -108,16 +108,16 @@ def test_text_comes_to_tasks_as_it_does_to_threads(tiny_server: Server) -> None:
     assert asyncio.run(streamed()) == (expected, expected)
 
 
-def test_what_is_refused_is_refused_before_the_stream(anthropic_server: Server) -> None:
+def test_what_is_refused_is_refused_before_the_stream(scripted_server: Server) -> None:
     with pytest.raises(anthropic.BadRequestError, match="top_p"):
-        events(anthropic_server, "hello", extra_body={"top_p": 7})
+        events(scripted_server, "hello", extra_body={"top_p": 7})
 
 
-def test_what_breaks_amid_a_stream_is_an_event_of_it(anthropic_server: Server) -> None:
+def test_what_breaks_amid_a_stream_is_an_event_of_it(scripted_server: Server) -> None:
     with pytest.raises(anthropic.APIStatusError, match="api_error"):
-        events(anthropic_server, "breaks later")
+        events(scripted_server, "breaks later")
     body = {"model": MODEL, "max_tokens": 9, "stream": True, "messages": [user("breaks later")]}
-    response = httpx2.post(f"{anthropic_server.url}/v1/messages", json=body)
+    response = httpx2.post(f"{scripted_server.url}/v1/messages", json=body)
     assert response.status_code == 200
     name, data = response.text.rstrip().split("\n\n")[-1].split("\n")
     error = json.loads(data.removeprefix("data: "))

@@ -12,8 +12,8 @@ TINY = "builtin:tiny"
 
 
 @pytest.fixture(scope="module")
-def scripted(anthropic_server: Server) -> anthropic.Anthropic:
-    return client(anthropic_server)
+def scripted(scripted_server: Server) -> anthropic.Anthropic:
+    return client(scripted_server)
 
 
 def ask(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:

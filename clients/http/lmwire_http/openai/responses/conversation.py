@@ -8,6 +8,7 @@ from lmwire import MessageDict
 
 from ...failures import invalid
 from ..content import PartDict, image_media
+from ..messages import wire_arguments
 from .items import (
     FunctionCall,
     FunctionCallOutput,
@@ -84,7 +85,7 @@ class Conversation:
                 turn = self._turn(path, "content", "tool_calls")
                 turn["reasoning"] = turn.get("reasoning", "") + _thought(item)
             case FunctionCall():
-                call: Any = {"id": item.call_id, "name": item.name, "arguments": item.arguments}
+                call: Any = {"id": item.call_id, "name": item.name, "arguments": wire_arguments(item.arguments)}
                 self._turn(path).setdefault("tool_calls", []).append(call)
             case FunctionCallOutput():
                 where = f"{path}.output"
@@ -123,7 +124,8 @@ def _part(part: MessagePart, path: str) -> PartDict:
         case InputImage(image_url=str(url)):
             return {"type": "image", "media": image_media(url, f"{path}.image_url")}
         case InputImage():
-            raise invalid(f"{path}.file_id: no files are kept here; send the image as `image_url`", path)
+            field = f"{path}.file_id"
+            raise invalid(f"{field}: no files are kept here; send the image as `image_url`", field)
         case InputFile():
             raise invalid(f"{path}: files are not read here; send their text as a part of type input_text", path)
         case _:

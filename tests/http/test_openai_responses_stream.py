@@ -1,0 +1,125 @@
+"""Streams of /v1/responses: the order of their events, which OpenAI's client puts together, and how they break."""
+
+import asyncio
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from http_server import Server
+
+WEATHER: Any = {"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}
+
+
+@pytest.fixture(scope="module")
+def client(scripted_server: Server) -> OpenAI:
+    return OpenAI(base_url=f"{scripted_server.url}/v1", api_key="any", max_retries=0)
+
+
+def events(client: OpenAI, input: str, **options: Any) -> list[Any]:
+    return list(client.responses.create(model="mock", input=input, stream=True, **options))
+
+
+def test_events_come_in_openais_order(client: OpenAI) -> None:
+    came = [event.type.removeprefix("response.") for event in events(client, "weather in Rome", tools=[WEATHER])]
+    without_repeats = [now for now, before in zip(came, [None, *came], strict=False) if now != before]
+    assert without_repeats == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+
+
+def test_events_are_numbered_and_name_their_items(client: OpenAI) -> None:
+    came = events(client, "weather in Rome", tools=[WEATHER])
+    assert [event.sequence_number for event in came] == list(range(len(came)))
+    output = came[-1].response.output
+    for event in came:
+        if hasattr(event, "item_id"):
+            assert event.item_id == output[event.output_index].id
+        if event.type == "response.output_item.done":
+            assert event.item == output[event.output_index]
+
+
+@pytest.mark.parametrize("text", ["weather in Rome", "weather everywhere", "weather broken", "think aloud", "blanks"])
+def test_a_stream_put_together_is_the_whole_response(client: OpenAI, text: str) -> None:
+    def plain(items: Any) -> list[Any]:
+        return [item.to_dict() | {"id": None} for item in items]
+
+    whole = client.responses.create(model="mock", input=text, tools=[WEATHER])
+    streamed = events(client, text, tools=[WEATHER])[-1].response
+    assert plain(streamed.output) == plain(whole.output)
+    assert streamed.status == whole.status
+    with client.responses.stream(model="mock", input=text, tools=[WEATHER]) as stream:
+        together = stream.get_final_response()
+    assert together.output_text == whole.output_text
+    assert [item.type for item in together.output] == [item.type for item in whole.output]
+
+
+def test_a_streamed_response_goes_on_too(client: OpenAI) -> None:
+    first = events(client, "one two")[-1].response
+    second = events(client, "three", previous_response_id=first.id)[-1].response
+    assert second.previous_response_id == first.id
+    assert len(client.responses.input_items.list(second.id).data) == 3
+
+
+def test_text_comes_to_tasks(tiny_server: Server) -> None:
+    async def streamed() -> tuple[str, str]:
+        async with AsyncOpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0) as client:
+            options: Any = {"model": "builtin:tiny", "input": "Who are you?", "temperature": 0}
+            async with client.responses.stream(**options) as stream:
+                pieces = [event.delta async for event in stream if event.type == "response.output_text.delta"]
+                return "".join(pieces), (await stream.get_final_response()).output_text
+
+    pieces, text = asyncio.run(streamed())
+    assert pieces == text
+    assert "lmwire" in text
+
+
+def test_log_probabilities_come_with_their_text(client: OpenAI) -> None:
+    came = events(client, "one two", include=["message.output_text.logprobs"])
+    tokens = [token.token for event in came if event.type == "response.output_text.delta" for token in event.logprobs]
+    assert tokens == ["one ", "two"]
+    assert [token.token for token in came[-1].response.output[0].content[0].logprobs] == tokens
+
+
+def test_an_answer_that_is_cut_short_ends_incomplete(client: OpenAI) -> None:
+    *_, done, last = events(client, "one two three", max_output_tokens=2)
+    assert (done.type, done.item.status) == ("response.output_item.done", "incomplete")
+    assert (last.type, last.response.incomplete_details.reason) == ("response.incomplete", "max_output_tokens")
+
+
+def test_an_answer_without_tokens_is_a_beginning_and_an_end(client: OpenAI) -> None:
+    came = [event.type for event in events(client, "one two", max_output_tokens=0)]
+    assert came == ["response.created", "response.in_progress", "response.incomplete"]
+
+
+def test_what_breaks_amid_a_stream_is_told_with_what_there_is_of_it(client: OpenAI) -> None:
+    *_, last = events(client, "breaks later")
+    assert (last.type, last.response.status, last.response.error.code) == ("response.failed", "failed", "server_error")
+    assert "the scenario says so" in last.response.error.message
+    assert last.response.output[0].content[0].text == "Half"
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(last.response.id)
+
+
+def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="top_p"):
+        events(client, "hello", top_p=7)
