@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 import msgspec
 
 from lmwire_protocol import __version__
 
 from .call import Call
+from .dialects import OPENAI
 from .endpoint import Endpoint
 from .replies import Plain
 
@@ -17,6 +19,7 @@ _VARIABLE: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
 _REF: Final = "#/components/schemas/{name}"
 _REQUEST_ID: Final = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _RETRY_AFTER: Final = {"retry-after": {"$ref": "#/components/headers/retry-after"}}
+_RETRIED: Final = (429, 503)
 _HEADERS: Final = {
     "x-request-id": {
         "description": "The request's own X-Request-ID, or one that was made for it. It is in the log.",
@@ -47,23 +50,29 @@ _OF_BODIES: Final = (400, 408, 413)
 
 
 def document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
-    """Serves the document of these endpoints."""
+    """Serves the document of these endpoints, and of itself."""
 
     @cache
     def written(keyed: bool) -> bytes:
-        return msgspec.json.encode(document(endpoints, keyed=keyed))
+        return msgspec.json.encode(document([*endpoints, itself], keyed=keyed))
 
     async def serve(call: Call, _: None) -> Plain:
         return Plain(written(bool(call.service.settings.api_keys)), "application/json")
 
-    return Endpoint(method="GET", path="/openapi.json", summary="This document.", serve=serve, reply=Any, open=True)
+    itself = Endpoint(
+        method="GET", path="/openapi.json", summary="This document.", serve=serve, reply=dict[str, Any], open=True
+    )
+    return itself
 
 
 def document(endpoints: Sequence[Endpoint], *, keyed: bool) -> dict[str, Any]:
     """The OpenAPI document of these endpoints; `keyed` is whether an API key is needed."""
     types = dict.fromkeys(type for endpoint in endpoints for type in _types(endpoint))
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
-    schema_of = dict(zip(types, schemas, strict=True))
+    # Each of a union's types by itself: together they would have to be told apart when read, which these are not.
+    members = dict.fromkeys(member for type in types for member in _members(type))
+    schemas, components = msgspec.json.schema_components(members, ref_template=_REF)
+    schema_of_member = dict(zip(members, schemas, strict=True))
+    schema_of = {type: _any_of([schema_of_member[member] for member in _members(type)]) for type in types}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         if endpoint.form:
@@ -80,7 +89,12 @@ def document(endpoints: Sequence[Endpoint], *, keyed: bool) -> dict[str, Any]:
         },
         "security": [{name: []} for name in _KEYS] if keyed else [],
         "paths": paths,
-        "components": {"schemas": components, "headers": _HEADERS, "securitySchemes": _KEYS},
+        "components": {
+            "schemas": components,
+            "responses": _all_refusals(endpoints, schema_of),
+            "headers": _HEADERS,
+            "securitySchemes": _KEYS,
+        },
     }
 
 
@@ -88,6 +102,14 @@ def _types(endpoint: Endpoint) -> Iterator[Any]:
     yield from (type for type in (endpoint.body, endpoint.reply, endpoint.events) if type is not None)
     yield from endpoint.statuses.values()
     yield endpoint.dialect.error
+
+
+def _members(type: Any) -> tuple[Any, ...]:
+    return get_args(type) if isinstance(type, UnionType) or get_origin(type) is Union else (type,)
+
+
+def _any_of(schemas: list[Any]) -> Any:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _operation(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
@@ -110,19 +132,38 @@ def _operation(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, An
 
 
 def _responses(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
-    error = {"application/json": {"schema": schema_of[endpoint.dialect.error]}}
-    responses = {"200": {"description": "The answer.", "headers": _REQUEST_ID, "content": _answer(endpoint, schema_of)}}
-    for status in _refusals(endpoint):
-        retried = status in (429, 503)
-        responses[str(status)] = {
-            "description": _REFUSALS[status],
-            "headers": _REQUEST_ID | _RETRY_AFTER if retried else _REQUEST_ID,
-            "content": error,
+    answered = {"description": "The answer.", "headers": _REQUEST_ID, "content": _answer(endpoint, schema_of)}
+    refused = {str(status): _reference("responses", _refusal_name(endpoint, status)) for status in _refusals(endpoint)}
+    told = {
+        str(status): {
+            "description": "It is not so.",
+            "headers": _REQUEST_ID,
+            "content": {"application/json": {"schema": schema_of[type]}},
         }
-    for status, type in endpoint.statuses.items():
-        content = {"application/json": {"schema": schema_of[type]}}
-        responses[str(status)] = {"description": "It is not so.", "headers": _REQUEST_ID, "content": content}
-    return responses
+        for status, type in endpoint.statuses.items()
+    }
+    return {"200": answered, **refused, **told}
+
+
+def _all_refusals(endpoints: Sequence[Endpoint], schema_of: Mapping[Any, Any]) -> dict[str, Any]:
+    """The errors, which many endpoints share."""
+    return {
+        _refusal_name(endpoint, status): {
+            "description": _REFUSALS[status],
+            "headers": _REQUEST_ID | _RETRY_AFTER if status in _RETRIED else _REQUEST_ID,
+            "content": {"application/json": {"schema": schema_of[endpoint.dialect.error]}},
+        }
+        for endpoint in endpoints
+        for status in _refusals(endpoint)
+    }
+
+
+def _refusal_name(endpoint: Endpoint, status: int) -> str:
+    return f"{endpoint.dialect.error.__name__}{status}"
+
+
+def _reference(kind: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def _answer(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
@@ -132,12 +173,21 @@ def _answer(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
     for media in endpoint.texts:
         content[media] = {"schema": {"type": "string"}}
     if endpoint.events is not None:
-        # OpenAPI 3.1 has no words for what a stream consists of; 3.2 calls it itemSchema.
-        content["text/event-stream"] = {
-            "schema": {"type": "string", "description": "Server-sent events. x-itemSchema is of each one's data."},
-            "x-itemSchema": schema_of[endpoint.events],
-        }
+        content["text/event-stream"] = {"schema": _event(schema_of[endpoint.events], endpoint)}
     return content
+
+
+def _event(data: Any, endpoint: Endpoint) -> dict[str, Any]:
+    """Each server-sent event, for which OpenAPI 3.1 has no word; 3.2 has itemSchema."""
+    encoded: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
+    if endpoint.dialect is OPENAI:
+        encoded = {"anyOf": [encoded, {"const": "[DONE]", "description": "The last one's, of some."}]}
+    return {
+        "type": "object",
+        "description": "Each of the server-sent events.",
+        "properties": {"event": {"type": "string"}, "data": encoded},
+        "required": ["data"],
+    }
 
 
 def _refusals(endpoint: Endpoint) -> list[int]:

@@ -22,6 +22,15 @@ class Text(Block, tag="text", kw_only=True):
     citations: Any = None
 
 
+class OnlyText(Given):
+    """Text where there can be nothing else. Its type must be given all the same."""
+
+    type: Literal["text"]
+    text: str
+    cache_control: Any = None
+    citations: Any = None
+
+
 class Base64Source(Given, tag_field="type", tag="base64"):
     """An image itself. What format it has, its content says."""
 
@@ -81,7 +90,7 @@ class SearchResult(Block, tag="search_result", kw_only=True):
 
     title: str
     source: str
-    content: list[Text]
+    content: list[OnlyText]
     citations: Citations | None = None
 
 
@@ -136,7 +145,7 @@ class AssistantMessage(Given, tag_field="role", tag="assistant"):
 class SystemMessage(Given, tag_field="role", tag="system"):
     """An instruction amid the conversation."""
 
-    content: str | list[Text]
+    content: str | list[OnlyText]
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | SystemMessage

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from .blocks import Given, Message, Text
+from .blocks import Given, Message, OnlyText
 
 
 class Tool(Given):
@@ -67,9 +67,10 @@ class ThinkingDisabled(Given, tag_field="type", tag="disabled"):
     """The model answers at once."""
 
 
-class JsonFormat(Given, tag_field="type", tag="json_schema"):
+class JsonFormat(Given):
     """The answer is JSON that a schema holds for."""
 
+    type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
@@ -80,9 +81,10 @@ class OutputConfig(Given):
     format: JsonFormat | None = None
 
 
-class KeepThinking(Given, tag_field="type", tag="clear_thinking_20251015"):
+class KeepThinking(Given):
     """Thoughts of earlier turns are left where they are."""
 
+    type: Literal["clear_thinking_20251015"]
     keep: Literal["all"]
 
 
@@ -101,7 +103,7 @@ class Prompt(Given):
 
     model: str
     messages: Annotated[list[Message], Meta(min_length=1)]
-    system: str | list[Text] | None = None
+    system: str | list[OnlyText] | None = None
     tools: list[Tool] | None = None
     tool_choice: ChooseAuto | ChooseAny | ChooseTool | ChooseNone | None = None
     thinking: ThinkingEnabled | ThinkingAdaptive | ThinkingDisabled | None = None

@@ -14,6 +14,7 @@ from .blocks import (
     Document,
     Image,
     Message,
+    OnlyText,
     SearchResult,
     Shown,
     SystemMessage,
@@ -170,7 +171,7 @@ def _image(block: Image) -> MediaPartDict:
     }
 
 
-def _joined(content: str | list[Text]) -> str:
+def _joined(content: str | Sequence[OnlyText]) -> str:
     return content if isinstance(content, str) else "".join(block.text for block in content)
 
 
