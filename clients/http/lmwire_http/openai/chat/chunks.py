@@ -87,34 +87,41 @@ class ChatChunks:
 
     def pieces(self, batch: list[Piece | CallPiece]) -> bytes:
         """The frames of what came together."""
-        return b"".join(frame for piece in batch for frame in self._frames(piece))
+        return b"".join([data(self._chunk(choice)) for piece in batch for choice in self._choices(piece)])
 
     def end(self, result: events.ResultDone) -> bytes:
         """The last frames. Raises ApiError where the server has cancelled the answer."""
-        frames: list[bytes] = []
+        choices: list[ChunkChoice] = []
         for index, choice in enumerate(result.choices or [result]):
             reason = finish_reason(choice.finish_reason)
-            frames += self._begin(index)
-            frames.append(self._frame(ChunkChoice(index=index, delta=Delta(), finish_reason=reason)))
+            choices += self._begin(index)
+            choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason))
+        frames = [data(self._chunk(choice)) for choice in choices]
         if self._usage is None:
-            frames.append(data(self._chunk([], usage_of(result.usage))))
+            frames.append(data(self._chunk(None, usage_of(result.usage))))
         return b"".join([*frames, DONE])
 
-    def _frames(self, piece: Piece | CallPiece) -> Iterator[bytes]:
-        yield from self._begin(piece.choice)
+    def _choices(self, piece: Piece | CallPiece) -> list[ChunkChoice]:
+        """What goes into chunks. Most pieces are text: what a token costs the server is mostly spent here."""
+        index = piece.choice
+        choices = [] if index in self._begun else self._begin(index)
         if isinstance(piece, CallPiece):
-            for delta in self._call_deltas(piece):
-                yield self._frame(ChunkChoice(index=piece.choice, delta=Delta(tool_calls=[delta])))
-        elif piece.reasoning:
-            yield self._frame(ChunkChoice(index=piece.choice, delta=Delta(reasoning_content=piece.reasoning)))
-        elif piece.text or (piece.logprobs and piece.channel == "content"):
+            deltas = self._call_deltas(piece)
+            choices += [ChunkChoice(index=index, delta=Delta(tool_calls=[delta])) for delta in deltas]
+        elif text := piece.text:
             logprobs = logprobs_of(piece.logprobs) if piece.logprobs else None
-            yield self._frame(ChunkChoice(index=piece.choice, delta=Delta(content=piece.text), logprobs=logprobs))
+            choices.append(ChunkChoice(index=index, delta=Delta(content=text), logprobs=logprobs))
+        elif thought := piece.reasoning:
+            choices.append(ChunkChoice(index=index, delta=Delta(reasoning_content=thought)))
+        elif piece.logprobs and piece.channel == "content":
+            choices.append(ChunkChoice(index=index, delta=Delta(content=""), logprobs=logprobs_of(piece.logprobs)))
+        return choices
 
-    def _begin(self, index: int) -> Iterator[bytes]:
-        if index not in self._begun:
-            self._begun.add(index)
-            yield self._frame(ChunkChoice(index=index, delta=Delta(role="assistant", content="", refusal=None)))
+    def _begin(self, index: int) -> list[ChunkChoice]:
+        if index in self._begun:
+            return []
+        self._begun.add(index)
+        return [ChunkChoice(index=index, delta=Delta(role="assistant", content="", refusal=None))]
 
     def _call_deltas(self, piece: CallPiece) -> Iterator[CallDelta]:
         key = piece.choice, piece.index
@@ -125,11 +132,14 @@ class ChatChunks:
         if arguments := call.passes(piece):
             yield CallDelta(index=piece.index, function=FunctionDelta(arguments=arguments))
 
-    def _frame(self, choice: ChunkChoice) -> bytes:
-        return data(self._chunk([choice], self._usage))
-
-    def _chunk(self, choices: list[ChunkChoice], usage: Usage | UnsetType | None) -> Chunk:
-        return Chunk(id=self._id, created=self._created, model=self._model, choices=choices, usage=usage)
+    def _chunk(self, choice: ChunkChoice | None, usage: Usage | None = None) -> Chunk:
+        return Chunk(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[] if choice is None else [choice],
+            usage=usage or self._usage,
+        )
 
 
 class _Call:

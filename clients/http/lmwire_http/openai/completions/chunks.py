@@ -1,6 +1,6 @@
 """A completion as a stream: of each choice its text as it comes and how it ended, then the usage, and `[DONE]`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -31,40 +31,46 @@ class CompletionChunks:
 
     def pieces(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
         """The frames of what came together for the prompt of this number."""
-        return b"".join(frame for piece in batch for frame in self._frames(number, piece))
+        return b"".join([data(self._chunk(choice)) for piece in batch for choice in self._choices(number, piece)])
 
     def ended(self, number: int, result: events.ResultDone) -> bytes:
         """Those of its end. Raises ApiError where the server has cancelled it."""
         self._used.append(result.usage)
-        frames: list[bytes] = []
+        choices: list[CompletionChoice] = []
         for place, choice in enumerate(result.choices or [result]):
             index = number * self._n + place
             reason = finish_reason(choice.finish_reason)
-            frames += self._begin(number, index)
-            frames.append(self._frame(CompletionChoice(index=index, text="", finish_reason=reason)))
-        return b"".join(frames)
+            choices += self._begin(number, index)
+            choices.append(CompletionChoice(index=index, text="", finish_reason=reason))
+        return b"".join([data(self._chunk(choice)) for choice in choices])
 
     def end(self) -> bytes:
         """The last ones."""
         if self._usage is UNSET:
             return DONE
-        return data(self._chunk([], usage_of(*self._used))) + DONE
+        return data(self._chunk(None, usage_of(*self._used))) + DONE
 
-    def _frames(self, number: int, piece: Piece | CallPiece) -> Iterator[bytes]:
+    def _choices(self, number: int, piece: Piece | CallPiece) -> list[CompletionChoice]:
+        """What goes into chunks."""
         index = number * self._n + piece.choice
-        yield from self._begin(number, index)
+        choices = [] if index in self._tokens else self._begin(number, index)
         if piece.text or piece.logprobs:
             logprobs = self._tokens[index].add(piece.logprobs) if piece.logprobs else None
-            yield self._frame(CompletionChoice(index=index, text=piece.text, logprobs=logprobs))
+            choices.append(CompletionChoice(index=index, text=piece.text, logprobs=logprobs))
+        return choices
 
-    def _begin(self, number: int, index: int) -> Iterator[bytes]:
-        if index not in self._tokens:
-            self._tokens[index] = TokensSoFar()
-            if before := self._before[number]:
-                yield self._frame(CompletionChoice(index=index, text=before))
+    def _begin(self, number: int, index: int) -> list[CompletionChoice]:
+        if index in self._tokens:
+            return []
+        self._tokens[index] = TokensSoFar()
+        before = self._before[number]
+        return [CompletionChoice(index=index, text=before)] if before else []
 
-    def _frame(self, choice: CompletionChoice) -> bytes:
-        return data(self._chunk([choice], self._usage))
-
-    def _chunk(self, choices: list[CompletionChoice], usage: Usage | UnsetType | None) -> Completion:
-        return Completion(id=self._id, created=self._created, model=self._model, choices=choices, usage=usage)
+    def _chunk(self, choice: CompletionChoice | None, usage: Usage | None = None) -> Completion:
+        return Completion(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[] if choice is None else [choice],
+            usage=usage or self._usage,
+        )
