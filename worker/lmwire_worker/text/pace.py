@@ -8,9 +8,9 @@ A step cannot be interrupted, and running answers wait for it. Two aims pull at 
 - The prompt is to come forward. A step costs something before the first of its prompt's tokens is processed: the
   answers' tokens, and what a slice costs however short it is.
 
-Where both cannot be had, the prompt gets half of the step: a slice is at least so long that its tokens take as long as
-all else in the step. So a prompt hardly waits more than twice as long as alone, whatever runs beside it, and a gap is
-never more than about twice what the shortest slice would make it.
+Where both cannot be had, the prompt gets about half of the step: its tokens may take as long as all else in the step,
+even if the gap becomes longer for it. So a prompt takes hardly more than twice as long as alone, whatever runs beside
+it, and a gap is about twice as long as the shortest slice would make it.
 
 While no answer runs, a slice may take as long as a cancel may wait, with the same exception.
 """
