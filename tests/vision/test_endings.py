@@ -39,7 +39,7 @@ def test_it_does_not_end_before_min_tokens(talker: TextLane) -> None:
 
 def test_a_frequency_penalty_makes_it_say_something_else(talker: TextLane) -> None:
     letter = token(talker, "b")
-    biased = shown(ONE, "Say.", max_tokens=20, logit_bias={letter: 30})
+    biased = shown(ONE, "Say.", max_tokens=40, logit_bias={letter: 30})
     plain, penalised = ask(talker, biased, replace(biased, frequency_penalty=2.0, presence_penalty=2.0))
     assert plain.token_ids.count(letter) > penalised.token_ids.count(letter) > 0
 
