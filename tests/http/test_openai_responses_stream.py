@@ -1,6 +1,7 @@
 """Streams of /v1/responses: the order of their events, which OpenAI's client puts together, and how they break."""
 
 import asyncio
+import time
 from typing import Any
 
 import openai
@@ -8,6 +9,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from http_server import Server
+from raw_http import asked
+from worker_process import SECONDS
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}
 
@@ -118,6 +121,20 @@ def test_what_breaks_amid_a_stream_is_told_with_what_there_is_of_it(client: Open
     assert last.response.output[0].content[0].text == "Half"
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(last.response.id)
+
+
+def test_a_stream_that_broke_counts_as_failed(client: OpenAI, scripted_server: Server) -> None:
+    def failures() -> float:
+        written = asked(scripted_server.url, "GET", "/metrics").body.decode()
+        counted = [line for line in written.splitlines() if 'path="/v1/responses",status="500"' in line]
+        return sum(float(line.rpartition(" ")[2]) for line in counted if "requests_total" in line)
+
+    before = failures()
+    events(client, "breaks later")
+    deadline = time.monotonic() + SECONDS
+    while failures() == before and time.monotonic() < deadline:
+        pass  # it is counted once the client has its end
+    assert failures() == before + 1
 
 
 def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:

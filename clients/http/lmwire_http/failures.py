@@ -37,7 +37,12 @@ class ApiError(Exception):
         param: The path of the field that is wrong.
         retry_after: Seconds after which the same request may succeed.
         headers: Further ones of the response.
+
+    Attributes:
+        frames: The last events of a stream that ends with it, where the dialect's own would not do.
     """
+
+    frames: bytes | None = None
 
     def __init__(
         self,

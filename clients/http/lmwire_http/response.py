@@ -53,7 +53,7 @@ class Response:
         """Sends an error: as the whole answer, or as the last event of a stream that has begun."""
         if self._streams:
             self.status = error.status
-            await self._send_part(self._dialect.frame(error, self._request_id), more=False)
+            await self._send_part(error.frames or self._dialect.frame(error, self._request_id), more=False)
         elif not self._started:  # else half an answer is out: what is left is to close the connection
             content = msgspec.json.encode(self._dialect.body(error, self._request_id))
             await self._send_whole(error.status, "application/json", content, _error_headers(error))

@@ -31,6 +31,7 @@ async def count_tokens(call: Call, body: Prompt) -> Json:
     prompt = [options.get("tools"), *conversation.messages]
     with told(conversation.rename):
         async with call.service.pool.lease(body.model, prompt=prompt) as lease:
+            call.model = lease.name
             count = await lease.worker.count_tokens(conversation.messages, prefix=conversation.prefix, **options)
     return Json(TokenCount(count))
 

@@ -64,7 +64,7 @@ class Answering:
             return self._end(running)[0]
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """The same as it comes. What goes wrong before anything came is raised as ApiError."""
+        """The same as it comes."""
         begun = False
         try:
             async with self._generation() as running:
@@ -77,11 +77,10 @@ class Answering:
                         yield self._frames(events)
                 response, last = self._end(running)
         except ApiError as error:
-            if not begun:
-                raise
-            last = [*self._output.end("incomplete")]
-            yield self._frames([*last, Failed(response=failed(self._response, self._output.items, error))])
-            return
+            if begun:
+                last = [*self._output.end("incomplete")]
+                error.frames = self._frames([*last, Failed(response=failed(self._response, self._output.items, error))])
+            raise
         whole = Completed(response=response) if response.status == "completed" else CutShort(response=response)
         yield self._frames([*([] if begun else self._begin()), *last, whole])
 

@@ -119,7 +119,7 @@ class _Open:
             if text:
                 yield ThoughtDelta(item_id=self._id, output_index=self._index, delta=text)
             return
-        logprobs = [token for piece in pieces for token in logprobs_of(piece.logprobs or ()).content]
+        logprobs = [token for piece in pieces if piece.logprobs for token in logprobs_of(piece.logprobs).content]
         self._logprobs += logprobs
         if text or logprobs:
             yield TextDelta(item_id=self._id, output_index=self._index, delta=text, logprobs=logprobs)
