@@ -8,7 +8,7 @@ from functools import wraps
 from time import monotonic
 from typing import Any, ParamSpec
 
-from lmwire import LocalModel, MessageDict
+from lmwire import LocalModel, MessageDict, local_models
 from lmwire_http.pool import Pool, ResidentFigures
 from lmwire_http.settings import Settings
 from worker_process import SECONDS
@@ -40,10 +40,14 @@ def awaited(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
 
 @asynccontextmanager
-async def pooled(*models: str, listing: Callable[..., Any] | None = None, **settings: Any) -> AsyncIterator[Pool]:
+async def pooled(
+    *models: str,
+    listing: Callable[..., Sequence[LocalModel]] = local_models,
+    clock: Callable[[], float] = monotonic,
+    **settings: Any,
+) -> AsyncIterator[Pool]:
     """A pool that is ended with the block."""
-    options = {"listing": listing} if listing else {}
-    pool = Pool(Settings(models=models, **settings), **options)
+    pool = Pool(Settings(models=models, **settings), listing=listing, clock=clock)
     try:
         await pool.start()
         yield pool

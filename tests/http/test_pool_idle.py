@@ -8,14 +8,12 @@ from signal import SIGKILL
 from gated_worker import in_a_row
 from http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
 from lmwire_http.pool import Pool
-from lmwire_http.settings import Settings
 
 
 @awaited
 async def test_only_what_was_idle_for_long_enough_ends() -> None:
     clock = Clock()
-    pool = Pool(Settings(command=MOCK, idle_s=60), clock=clock)
-    try:
+    async with pooled(command=MOCK, idle_s=60, clock=clock) as pool:
         await asked(pool, "mock")
         clock.now += 40
         await asked(pool, "mock:step_ms=1")
@@ -31,8 +29,6 @@ async def test_only_what_was_idle_for_long_enough_ends() -> None:
         clock.now += 60
         await pool._keeper.look()
         assert loaded(pool) == set()
-    finally:
-        await pool.close()
 
 
 @awaited

@@ -9,7 +9,7 @@ from typing import TypeVar
 from lmwire import AsyncWorker, LmwireError, LocalModel, RequestFailed, local_models
 from lmwire_protocol import events
 
-from ..failures import ApiError, told
+from ..failures import ApiError, api_error
 from ..settings import Settings
 from .doors import Doors
 from .figures import Lease, ResidentFigures, ServedModel
@@ -79,8 +79,7 @@ class Pool:
         """
         resident = self._resident(await self._names.find(model))
         with self._used(resident):
-            with told(lambda _: "model"):
-                replica, worker = await self._replica(resident, prompt)
+            replica, worker = await self._replica(resident, prompt)
             with replica.used():
                 yield Lease(worker, replica.facts, resident.target.id)
 
@@ -90,10 +89,12 @@ class Pool:
         Raises:
             ApiError: they cannot be listed.
         """
-        targets = {target.id: target for target in await self._names.all()}
-        targets |= {id: resident.target for id, resident in self._residents.items() if resident.up}
-        served = [self._served(target) for target in targets.values()]
-        return sorted(served, key=lambda model: (model.loaded is None, model.id.lower()))
+        served = {target.id: self._served(target) for target in await self._names.all()}
+        known = {model.loaded.path for model in served.values() if model.loaded}
+        for id, resident in self._residents.items():
+            if resident.model and resident.model.path not in known:  # fetched, or in a folder of its own
+                served[id] = self._served(resident.target)
+        return sorted(served.values(), key=lambda model: (model.loaded is None, model.id.lower()))
 
     async def model(self, name: str) -> ServedModel:
         """The one of that name. Raises ApiError: there is none."""
@@ -131,13 +132,20 @@ class Pool:
         while True:
             try:
                 await self._doors.open(resident)
-            except RequestFailed as error:
-                if error.code == "model_not_found":  # what was listed is gone, or was never there
-                    self._names.forget()
-                    self._residents.pop(resident.target.id, None)
-                raise
+            except LmwireError as error:
+                raise self._failure(resident, error) from error
             if (replica := resident.choose(prompt)) and (worker := replica.worker):
                 return replica, worker
+
+    def _failure(self, resident: Resident, error: LmwireError) -> ApiError:
+        """Why a model could not be loaded, for the client."""
+        failure = api_error(error)
+        if isinstance(error, RequestFailed):
+            failure.param = "model"  # whatever is wrong with a load, that is what the client chose
+        if failure.code == "model_not_found":  # what was listed is gone, or was never there
+            self._names.forget()
+            self._residents.pop(resident.target.id, None)
+        return failure
 
     @contextmanager
     def _used(self, resident: Resident) -> Iterator[None]:
@@ -148,15 +156,22 @@ class Pool:
             self._room.changed()
 
     def _resident(self, target: Target) -> Resident:
-        if target.id not in self._residents:
-            self._residents[target.id] = Resident(
-                target,
-                self._settings.replicas,
-                self._make,
-                lambda worker: worker.load(target.path, **self._settings.load),
-                queue=self._settings.queue,
-                clock=self._clock,
-            )
+        return self._residents.get(target.id) or self._same(target) or self._add(target)
+
+    def _same(self, target: Target) -> Resident | None:
+        """The model that is in memory under another name: an alias is one until it has been fetched."""
+        loaded = ((resident, resident.model) for resident in self._residents.values())
+        return next((resident for resident, model in loaded if model and model.path == target.path), None)
+
+    def _add(self, target: Target) -> Resident:
+        self._residents[target.id] = Resident(
+            target,
+            self._settings.replicas,
+            self._make,
+            lambda worker: worker.load(target.path, **self._settings.load),
+            queue=self._settings.queue,
+            clock=self._clock,
+        )
         return self._residents[target.id]
 
     def _make(self, resident: Resident) -> AsyncWorker:
@@ -165,7 +180,7 @@ class Pool:
         return make_worker(self._settings, resident.target.id, share)
 
     def _served(self, target: Target) -> ServedModel:
-        resident = self._residents.get(target.id)
+        resident = self._residents.get(target.id) or self._same(target)
         loaded = resident.model if resident else None
         return ServedModel(
             id=target.id,
