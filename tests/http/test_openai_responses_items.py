@@ -1,0 +1,116 @@
+"""What becomes of the items of OpenAI's responses on their way to the model."""
+
+from typing import Any
+
+import pytest
+
+from lmwire_http.openai.responses.conversation import Conversation
+from lmwire_http.openai.responses.items import InputItem, ItemReference, read_items
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+def items(input: Any) -> list[InputItem]:
+    return [item for item in read_items(input) if not isinstance(item, ItemReference)]
+
+
+def conversation(input: Any, instructions: str | None = None, earlier: Any = ()) -> Conversation:
+    return Conversation(instructions, items(earlier) if earlier else [], items(input))
+
+
+def said(text: str, **fields: Any) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "role": "assistant", "content": [part], **fields}
+
+
+def thought(text: str) -> dict[str, Any]:
+    return {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
+
+
+def called(id: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": id, "name": "look", "arguments": '{"at":"it"}', "status": "completed"}
+
+
+def test_a_text_is_what_the_user_says() -> None:
+    assert conversation("Hi").messages == [{"role": "user", "content": "Hi"}]
+
+
+def test_instructions_are_the_first_message() -> None:
+    read = conversation([{"role": "developer", "content": "Be kind."}], instructions="Be brief.")
+    assert read.messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": "Be kind."},
+    ]
+
+
+def test_texts_and_images_keep_their_places() -> None:
+    content = [
+        {"type": "input_text", "text": "This: "},
+        {"type": "input_image", "image_url": PNG, "detail": "auto"},
+        {"type": "input_image", "image_url": "https://example.com/cat.png", "detail": "low"},
+    ]
+    assert conversation([{"role": "user", "content": content}]).messages[0].get("content") == [
+        {"type": "text", "text": "This: "},
+        {"type": "image", "media": {"data": PNG}},
+        {"type": "image", "media": {"url": "https://example.com/cat.png"}},
+    ]
+
+
+def test_what_the_model_thought_said_and_called_in_a_turn_is_one_message() -> None:
+    output = {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "found"}]}
+    read = conversation([thought("Hm."), said("I look."), called("a"), called("b"), output])
+    call = {"name": "look", "arguments": '{"at":"it"}'}
+    assert read.messages == [
+        {
+            "role": "assistant",
+            "reasoning": "Hm.",
+            "content": "I look.",
+            "tool_calls": [{"id": "a", **call}, {"id": "b", **call}],
+        },
+        {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "found"}]},
+    ]
+
+
+def test_a_thought_behind_an_answer_begins_a_turn() -> None:
+    read = conversation([said("One."), thought("Then?"), said("Two.")])
+    assert read.messages == [
+        {"role": "assistant", "content": "One."},
+        {"role": "assistant", "reasoning": "Then?", "content": "Two."},
+    ]
+
+
+def test_a_thought_alone_is_a_message_without_text() -> None:
+    assert conversation([thought("Hm.")]).messages == [{"role": "assistant", "reasoning": "Hm.", "content": ""}]
+
+
+def test_of_another_services_thought_the_summary_is_told() -> None:
+    summary = [{"type": "summary_text", "text": "It thought."}]
+    [message] = conversation([{"type": "reasoning", "summary": summary, "encrypted_content": "x"}]).messages
+    assert message.get("reasoning") == "It thought."
+
+
+@pytest.mark.parametrize(
+    ("wire", "clients"),
+    [
+        ("messages[0].content", "instructions"),
+        ("messages[1].content[0].media.data", "previous_response_id"),
+        ("messages[2]", "input[0].content"),
+        ("messages[3].content[0].media.url", "input[1].content[0].image_url"),
+        ("messages[4].tool_calls[0].arguments", "input[2]"),
+        ("messages[5].content", "input[4].output"),
+        ("messages[9]", None),
+        ("temperature", None),
+    ],
+)
+def test_the_messages_of_the_wire_have_the_clients_names(wire: str, clients: str | None) -> None:
+    image = [{"type": "input_image", "image_url": PNG}]
+    output = {"type": "function_call_output", "call_id": "a", "output": "found"}
+    given = [
+        {"role": "user", "content": "Hi"},
+        {"role": "user", "content": image},
+        said("I look."),
+        called("a"),
+        output,
+    ]
+    read = conversation(given, instructions="Be brief.", earlier=[{"role": "user", "content": image}])
+    assert read.rename(wire) == clients
