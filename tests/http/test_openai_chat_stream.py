@@ -167,6 +167,19 @@ def test_a_call_that_is_taken_back_is_never_whole_json_to_the_client(scripted: S
     assert '"Rome"' in (whole.message.content or "")
 
 
+def test_the_client_s_own_stream_bears_a_call_that_is_taken_back(client: OpenAI) -> None:
+    asked: Any = {"model": "mock", "messages": [{"role": "user", "content": "broken"}], "tools": [WEATHER]}
+    with client.chat.completions.stream(**asked) as stream:
+        answer = stream.get_final_completion().choices[0]
+    assert answer.finish_reason == "stop"
+    assert '"Rome"' in (answer.message.content or "")
+    [call] = answer.message.tool_calls or []
+    result: Any = {"role": "tool", "tool_call_id": call.id, "content": "the arguments are no JSON"}
+    turns: Any = [*asked["messages"], answer.message, result]
+    after = client.chat.completions.create(**{**asked, "messages": turns})
+    assert after.choices[0].message.content == "the arguments are no JSON"
+
+
 def test_a_call_that_is_taken_back_before_its_arguments_passes_for_none_without_any(scripted: Server) -> None:
     assert arguments(scripted, "empty") == {0: "{", 1: "{}"}
     assert deltas(scripted, "empty", tools=[WEATHER])[-1] == "tool_calls"

@@ -19,6 +19,8 @@ class CalledFunction(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     arguments: str
     """A JSON object's text; see `wire_arguments` for any other."""
+    parsed_arguments: Any = None
+    """Harmless: what OpenAI's own client leaves in a message that it has parsed."""
 
 
 class EarlierCall(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +69,8 @@ class AssistantMessage(_Message, tag="assistant"):
     """What it said instead of a content."""
     annotations: list[Any] | None = None
     """Harmless: where a text that was searched for came from."""
+    parsed: Any = None
+    """Harmless, as `parsed_arguments` is."""
     audio: Any = None
     """Refused."""
     function_call: Any = None
