@@ -206,6 +206,21 @@ def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float],
     assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
 
 
+def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
+    lane_for: Callable[[float], TextLane],
+) -> None:
+    lane = lane_for(0.5)
+    request = shown(big(1), "?", cache="off")
+    (answer,) = ask(lane, request)
+    assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
+    (warm,) = ask(lane, shown(big(1), "?"))
+    assert warm.token_ids == answer.token_ids
+    (seen,) = look_at(lane, big(1))
+    gathered: Any = gather(lane, request)
+    (own,) = gathered.results()
+    assert (own is seen, own.features, seen.features is None) == (False, None, False)
+
+
 @pytest.mark.parametrize("limit", [MIB, 64 * MIB, 64 * 1024 * MIB])
 def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int) -> None:
     engine = MlxEngine(memory_limit=mx.get_active_memory() + limit)

@@ -134,8 +134,12 @@ class Pictures:
                     reason = reason or f": {error}"
         raise UnknownProcessor(f"its processor does not say what stands for {_ONE[kind]}{reason}")
 
-    def of(self, medium: Image | Sound) -> Picture:
+    def of(self, medium: Image | Sound, *, keep: bool = True) -> Picture:
         """The picture of an image or a sound, of a kind that the model takes.
+
+        Args:
+            medium: What it is of.
+            keep: Take one that is kept, and keep it; otherwise it is made anew, for who asks alone.
 
         Raises:
             Problem: the model would not hear all of the sound.
@@ -143,6 +147,8 @@ class Pictures:
         """
         sense = self.senses["image" if isinstance(medium, Image) else "sound"]
         with self._lock:  # processors are written for one thread
+            if not keep:
+                return self._process(sense, medium)
             picture = self.shelf.find(medium.digest) or self._process(sense, medium)
             self.shelf.put(picture)
         return picture

@@ -3,6 +3,7 @@
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -31,6 +32,8 @@ class Sight:
         self._network = network
         self._pictures = pictures
         self._reader = Reader(policy, pictures.recall)
+        self._forgetful = Reader(policy)
+        """Reads for requests that are to begin with nothing that is kept."""
         self.shelf = pictures.shelf
         """What is kept of them."""
 
@@ -47,7 +50,11 @@ class Sight:
     def gather(self, request: Any, ready: Callable[[], None]) -> "Looking | None":
         """See `lmwire_worker.lane.Lane`. What the model does not take it is told of in words."""
         items = [item for item in items_of(request) if item.kind in self._pictures.senses] if _may_show(request) else []
-        return Looking(self._reader, self._pictures, items, ready) if items else None
+        if not items:
+            return None
+        if isinstance(request, Chat) and request.cache == "off":
+            return Looking(self._forgetful, partial(self._pictures.of, keep=False), items, ready)
+        return Looking(self._reader, self._pictures.of, items, ready)
 
     def expand(self, text: str, pictures: Sequence[Picture]) -> str:
         """See `layout.expand`."""
@@ -83,6 +90,7 @@ class Sight:
     def close(self) -> None:
         """No request is held."""
         self._reader.close()
+        self._forgetful.close()
 
 
 class Looking:
@@ -90,14 +98,20 @@ class Looking:
 
     Args:
         reader: Reads images and sounds.
-        pictures: Makes them into pictures.
+        make: Makes a picture of one.
         items: Where they are; at least one.
         ready: Called from another thread when all is done, or something has failed.
     """
 
-    def __init__(self, reader: Reader, pictures: Pictures, items: Sequence[Item], ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        make: Callable[[Image | Sound], Picture],
+        items: Sequence[Item],
+        ready: Callable[[], None],
+    ) -> None:
         self.done = False
-        self._make = pictures.of
+        self._make = make
         self._items = items
         self._ready = ready
         self._seen: list[Picture] = []
