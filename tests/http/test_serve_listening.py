@@ -61,7 +61,7 @@ def test_a_taken_port_is_said_at_once_and_in_words() -> None:
         port = taken.getsockname()[1]
         result = lmwire("serve", "--port", str(port), "--worker", "/no/such/worker")
     assert result.returncode == UNAVAILABLE
-    told = f"lmwire serve: 127.0.0.1 port {port} is taken: end what listens there, or give another --port"
+    told = f"lmwire: 127.0.0.1 port {port} is taken: end what listens there, or give another --port"
     assert result.stderr.startswith(told)
     assert len(result.stderr.splitlines()) == 1
 
@@ -69,7 +69,7 @@ def test_a_taken_port_is_said_at_once_and_in_words() -> None:
 def test_a_public_address_without_a_key_is_refused_at_once_and_in_words() -> None:
     result = lmwire("serve", "--host", "0.0.0.0", "--port", "0", "--worker", "/no/such/worker")
     assert result.returncode == USAGE
-    assert result.stderr.startswith("lmwire serve: --host 0.0.0.0 lets other machines in: ")
+    assert result.stderr.startswith("lmwire: --host 0.0.0.0 lets other machines in: ")
 
 
 # Unix sockets. Their paths are short: a system has room for some hundred bytes.

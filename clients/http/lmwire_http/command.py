@@ -10,6 +10,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 from lmwire.command.arguments import Parser
+from lmwire.command.failures import reported
 
 from .operations.keys import BadKeys, given_keys
 from .quantities import count, duration, port, positive_duration, size
@@ -23,7 +24,7 @@ _LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits")
 
 def main(argv: Sequence[str]) -> int:
     """Serves until it is told to end, and returns the exit code."""
-    return serve(parse(argv, os.environ))
+    return reported(serve, parse(argv, os.environ))
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:

@@ -169,6 +169,7 @@ class Exchange:
         facts: dict[str, Any] = {"method": self._method, "path": self._path, "status": status}
         if call.model:
             facts["model"] = call.model
+        if call.prompt_tokens or call.completion_tokens:
             facts["prompt_tokens"], facts["completion_tokens"] = call.prompt_tokens, call.completion_tokens
         log(logging.INFO, "request", facts | {"seconds": round(monotonic() - call.began, 6), "request_id": call.id})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
-from lmwire.command.failures import USAGE
+from lmwire.command.failures import USAGE, Failure
 
 from .settings import Settings
 
@@ -18,16 +18,11 @@ _BACKLOG: Final = 2048
 _NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-class CannotListen(Exception):
-    """There is nothing to serve on. The message says why, and what to do.
-
-    Args:
-        code: The exit code of sysexits.h.
-    """
+class CannotListen(Failure):
+    """There is nothing to serve on."""
 
     def __init__(self, sentence: str, code: int = UNAVAILABLE) -> None:
-        super().__init__(sentence)
-        self.code = code
+        super().__init__(sentence, code)
 
 
 class Listening(NamedTuple):

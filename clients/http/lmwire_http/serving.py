@@ -5,7 +5,6 @@ import logging
 import math
 import signal
 import socket
-import sys
 from functools import partial
 from types import FrameType
 from typing import Any, Final, cast
@@ -17,24 +16,26 @@ from lmwire.command.failures import OK
 from .app import app_of
 from .connections import Connection
 from .failures import ApiError
-from .listening import UNAVAILABLE, CannotListen, Listening, listening
+from .listening import UNAVAILABLE, Listening, listening
 from .operations.logs import logging_to_stderr
 from .service import Service, make_service
 from .settings import Settings
 
+_IDLE_S: Final = 75
+"""For a connection between requests: longer than clients keep theirs, or they ask on one that closes."""
 _LAST_WORDS_S: Final = 5
 """For clients to read how their requests were ended."""
 _log = logging.getLogger("lmwire_http")
 
 
 def serve(settings: Settings) -> int:
-    """Serves until SIGINT or SIGTERM, lets running requests end, and returns the exit code."""
-    try:
-        with listening(settings) as found, logging_to_stderr(settings.log_format):
-            failure = _serve(settings, found)
-    except CannotListen as error:
-        print(f"lmwire serve: {error}", file=sys.stderr)
-        return error.code
+    """Serves until SIGINT or SIGTERM, lets running requests end, and returns the exit code.
+
+    Raises:
+        CannotListen: there is nothing to serve on.
+    """
+    with listening(settings) as found, logging_to_stderr(settings.log_format):
+        failure = _serve(settings, found)
     return UNAVAILABLE if failure else OK
 
 
@@ -50,6 +51,7 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
     )
     _log.info("lmwire serves on %s", found.where)
