@@ -77,6 +77,27 @@ def test_the_model_uses_a_tool_and_tells_its_result(tiny_server: Server) -> None
     assert "rain" in "".join(block.text for block in told.content if block.type == "text")
 
 
+def test_the_clients_own_loop_runs_tools(tiny_server: Server) -> None:
+    asked = []
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """Get the weather of a city."""
+        asked.append(city)
+        return "rain, 9 degrees"
+
+    runner = client(tiny_server).beta.messages.tool_runner(
+        model=TINY,
+        max_tokens=100,
+        tools=[get_weather],
+        messages=[user("What is the weather in Paris?")],
+        extra_body={"temperature": 0},
+    )
+    last = runner.until_done()
+    assert asked == ["Paris"]
+    assert "rain" in "".join(block.text for block in last.content if block.type == "text")
+
+
 def test_a_tool_that_anthropics_servers_run_is_refused_by_name(scripted: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\]\.type.*web_search_20250305"):
         ask(scripted, "hello", tools=[{"type": "web_search_20250305", "name": "web_search"}])

@@ -47,11 +47,18 @@ class OpenAIError(msgspec.Struct, frozen=True):
     error: OpenAIProblem
 
 
+class AnthropicDetails(msgspec.Struct, frozen=True):
+    """What there is for programs."""
+
+    error_code: str
+
+
 class AnthropicProblem(msgspec.Struct, frozen=True):
     """What is wrong."""
 
     type: str
     message: str
+    details: AnthropicDetails
 
 
 class AnthropicError(msgspec.Struct, frozen=True):
@@ -112,6 +119,7 @@ class Anthropic:
         problem = AnthropicProblem(
             type=_ANTHROPIC_TYPES.get(error.status, _fallback(error.status, "api_error")),
             message=error.message if named else f"{error.param}: {error.message}",
+            details=AnthropicDetails(error.code),
         )
         return AnthropicError(problem, request_id)
 

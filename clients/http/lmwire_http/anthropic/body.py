@@ -136,6 +136,8 @@ class Messages(Prompt, kw_only=True):
     inference_geo: str | None = None
     diagnostics: Any = None
     container: None = None
+    thread: Any = None
+    """Refused, in the way that tells a client to send the whole conversation."""
 
     min_tokens: int | None = None
     ignore_eos: bool | None = None

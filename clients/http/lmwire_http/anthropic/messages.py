@@ -99,6 +99,9 @@ class Answering:
 
 async def create_message(call: Call, body: Messages) -> Reply:
     """Serves /v1/messages."""
+    if body.thread is not None:
+        problem = "thread: no conversations are kept here; send the whole of it, without this"
+        raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
     answering = Answering(call, body)
     return EventStream(answering.frames()) if body.stream else Json(await answering.whole())
 
