@@ -93,7 +93,9 @@ def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiEr
             retry_after = _RETRY_S if error.retryable else None
             param = rename(error.field) if error.field else None
             status = _STATUS.get(error.code, 500)
-            message = error.event.error.replace(error.field, param) if error.field and param else error.event.error
+            message = error.event.error
+            if error.field and param and message.lstrip("`").startswith(error.field):
+                message = message.replace(error.field, param, 1)
             return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)
         case NotServed():
             return ApiError(400, str(error), code=error.code)
