@@ -1,10 +1,13 @@
 """One request and its answer, byte by byte: limits, connections that go on, errors before and after a first event."""
 
+import asyncio
 import json
 
 import pytest
 
+from asgi_exchange import exchanged
 from http_server import Server
+from lmwire_http.replies import Json, Reply
 from raw_http import CHAT, RawClient, asked, chat_body, request
 
 MESSAGES = "/v1/messages"
@@ -160,6 +163,23 @@ def test_an_error_after_it_is_the_streams_last_event_and_the_connection_goes_on(
         assert json.loads(last.removeprefix("data: "))["error"]["code"] == "engine_error"
         client.chat("hello")
         assert client.answer().status == 200
+
+
+def test_work_that_somebody_cancelled_is_a_failure_and_no_silence() -> None:
+    async def serve(*_: object) -> Reply:
+        raise asyncio.CancelledError
+
+    sent = exchanged(serve)
+    assert (sent.status, sent.code) == (500, "internal")
+
+
+def test_an_answer_that_cannot_be_written_is_one_too(caplog: pytest.LogCaptureFixture) -> None:
+    async def serve(*_: object) -> Reply:
+        return Json(object())
+
+    sent = exchanged(serve)
+    assert (sent.status, sent.code) == (500, "internal")
+    assert "failed with TypeError in" in caplog.text
 
 
 # The id of a request.

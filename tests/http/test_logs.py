@@ -1,6 +1,5 @@
 """The log: a line a request with what an operator needs, for people or for programs, and no word of what was said."""
 
-import asyncio
 import json
 import logging
 import os
@@ -11,13 +10,10 @@ from typing import Any
 
 import pytest
 
+from asgi_exchange import exchanged
 from http_server import MOCK, Server, served
-from lmwire_http.endpoint import Endpoint
-from lmwire_http.exchange import Exchange
 from lmwire_http.operations.logs import JsonLines, Lines, TextLines, log
 from lmwire_http.replies import Reply
-from lmwire_http.service import make_service
-from lmwire_http.settings import Settings
 from raw_http import CHAT, asked, chat_body
 
 SECRET = "plumbago"
@@ -107,24 +103,8 @@ def test_a_failure_of_the_server_is_told_without_what_was_said(caplog: pytest.Lo
     async def serve(*_: object) -> Reply:
         raise ValueError(SECRET)
 
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        if sent:
-            await asyncio.Event().wait()
-        return {"type": "http.request"}
-
-    async def exchange() -> None:
-        endpoint = Endpoint(method="POST", path="/", summary="", serve=serve, open=True)
-        scope = {"method": "POST", "path": "/", "headers": [], "query_string": b""}
-        await Exchange(endpoint, make_service(Settings()), scope, receive, send).run()
-
-    asyncio.run(exchange())
-    assert sent[0]["status"] == 500
-    assert json.loads(sent[1]["body"])["error"]["code"] == "internal"
+    sent = exchanged(serve)
+    assert (sent.status, sent.code) == (500, "internal")
     assert "failed with ValueError in" in caplog.text
     assert "raise ValueError(SECRET)" in caplog.text
     assert SECRET not in caplog.text + str(sent)

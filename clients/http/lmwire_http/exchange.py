@@ -11,7 +11,7 @@ import re
 import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
@@ -33,6 +33,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 CLIENT_GONE: Final = 499
 """The status in the log, nginx's, of a request whose client did not wait."""
+_LAST_WORD_S: Final = 1.0
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _log = logging.getLogger("lmwire_http")
 
@@ -86,16 +87,17 @@ class Exchange:
             await self._response.fail(error)
         except Exception as error:
             self._log_failure(error)
-            await self._response.fail(
-                ApiError(500, "the server has failed on this request; its log says how", code="internal")
-            )
+            await self._response.fail(_failed())
 
     async def _settle(self) -> None:
         """Says what is left to say when the answer's task has ended."""
-        if not self._answering.cancelled() and (error := self._answering.exception()):
-            self._log_failure(error)
-        if self._interruption and not (self._client_gone or self._response.complete):
-            await self._response.fail(self._interruption)
+        if not self._answering.cancelled():
+            if error := self._answering.exception():
+                self._log_failure(error)
+        elif not (self._client_gone or self._response.complete):
+            with suppress(TimeoutError):  # who reads nothing is not told either
+                async with asyncio.timeout(_LAST_WORD_S):
+                    await self._response.fail(self._interruption or _failed())
 
     @contextmanager
     def _until_client_goes(self) -> Iterator[None]:
@@ -176,6 +178,10 @@ class Exchange:
 
 class _ClientGone(Exception):
     """The client has closed its end."""
+
+
+def _failed() -> ApiError:
+    return ApiError(500, "the server has failed on this request; its log says how", code="internal")
 
 
 def _too_long(limit: int) -> ApiError:

@@ -1,0 +1,47 @@
+"""One exchange without a socket, for an endpoint that the test is."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from lmwire_http.endpoint import Endpoint
+from lmwire_http.exchange import Exchange
+from lmwire_http.replies import Reply
+from lmwire_http.service import make_service
+from lmwire_http.settings import Settings
+
+
+class Sent(NamedTuple):
+    """What was answered."""
+
+    status: int
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """Of the error that it is."""
+        return json.loads(self.body)["error"]["code"]
+
+
+def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
+    """What a client is sent when `serve` answers it."""
+    messages: list[Any] = []
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    async def receive() -> Any:
+        if receive_once:
+            return receive_once.pop()
+        return await asyncio.Event().wait()
+
+    receive_once = [{"type": "http.request"}]
+    endpoint = Endpoint(method="POST", path="/", summary="", serve=serve, open=True)
+    scope = {"method": "POST", "path": "/", "headers": [], "query_string": b""}
+
+    async def run() -> None:
+        await Exchange(endpoint, make_service(Settings()), scope, receive, send).run()
+
+    asyncio.run(run())
+    return Sent(messages[0]["status"], b"".join(message.get("body", b"") for message in messages))
