@@ -55,7 +55,7 @@ class Readiness:
             if self._starts:
                 return None
             try:
-                async with make_worker(service.settings, "ready?", None):
+                async with make_worker(service.settings, "no model", None):
                     self._starts = True
                     return None
             except LmwireError as error:
