@@ -28,6 +28,8 @@ def refusal(server: Server, **fields: Any) -> str:
         ({"max_tokens": ...}, "max_tokens"),
         ({"model": ...}, "model"),
         ({"messages": []}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "So"}]}, "messages"),
+        ({"messages": [user([])]}, "messages[0].content"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
         ({"messages": [user([{"type": "video"}])]}, "messages[0].content[0].type"),
         ({"messages": [user([{"type": "text"}])]}, "messages[0].content[0].text"),

@@ -1,8 +1,8 @@
 """What messages are made of. `cache_control` is taken and not used: the worker keeps what it computed of prompts."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class Given(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -133,7 +133,7 @@ Shown: TypeAlias = Text | Image | Document | SearchResult
 class UserMessage(Given, tag_field="role", tag="user"):
     """What is said to the model, and what its calls came to."""
 
-    content: str | list[Text | Image | Document | SearchResult | ToolResult]
+    content: str | Annotated[list[Text | Image | Document | SearchResult | ToolResult], Meta(min_length=1)]
 
 
 class AssistantMessage(Given, tag_field="role", tag="assistant"):

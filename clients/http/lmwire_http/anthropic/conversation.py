@@ -54,6 +54,8 @@ class Conversation:
                 self.prefix = _prefix(message, path)
             else:
                 self._add_message(message, path)
+        if not self.messages:
+            raise invalid("messages: hold only how the answer begins; put before it what it answers", "messages")
 
     def rename(self, field: str) -> str:
         """What the client calls a field of the worker's request."""
