@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -13,12 +11,11 @@ from lmwire.command.arguments import Parser
 from lmwire.command.failures import reported
 
 from .operations.keys import BadKeys, given_keys
-from .quantities import count, duration, port, positive_duration, size
 from .serving import serve
 from .settings import MIB, Settings
+from .typed import command, count, duration, model, origin, port, positive_duration, size
 
 _DEFAULT: Final = Settings()
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+|null", re.IGNORECASE)
 _LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits")
 
 
@@ -101,7 +98,7 @@ def _add_models(parser: Parser) -> None:
     parser.add_argument(
         "models",
         nargs="*",
-        type=_model,
+        type=model,
         metavar="MODEL",
         help="a folder, a hub id (owner/name) or an alias; any that is on this machine when left out",
     )
@@ -134,7 +131,7 @@ def _add_listening(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--cors",
         action="append",
-        type=_origin,
+        type=origin,
         metavar="ORIGIN",
         help="let pages of this origin ask, as http://localhost:3000; can be given again",
     )
@@ -209,7 +206,7 @@ def _add_worker(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--worker",
         dest="command",
-        type=_command,
+        type=command,
         metavar="COMMAND",
         help='the command that runs one (default: one on this machine), as "ssh -T studio lmwire worker"',
     )
@@ -231,25 +228,3 @@ def _add_worker(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--media-urls", action="store_true", help="let requests name addresses of images and sounds on public hosts"
     )
-
-
-def _model(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("is empty: name a folder, a hub id or an alias")
-    return text
-
-
-def _origin(text: str) -> str:
-    if not _ORIGIN.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no origin: write scheme://host:port, without a path")
-    return text
-
-
-def _command(text: str) -> tuple[str, ...]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
-    if not words:
-        raise argparse.ArgumentTypeError("is empty: write a command, as 'lmwire worker'")
-    return tuple(words)

@@ -1,11 +1,13 @@
-"""Numbers as people type them on the command line: `8G`, `10m`, `8080`. Each raises what argparse shows."""
+"""Values as people type them on the command line: `8G`, `10m`, `8080`. Each function raises what argparse shows."""
 
 import re
+import shlex
 from argparse import ArgumentTypeError
 from typing import Final
 
 _BYTES: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>s|m|h|)", re.IGNORECASE)
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+|null", re.IGNORECASE)
 _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _UNIT_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -46,3 +48,28 @@ def port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise ArgumentTypeError(f"{text!r} must be a whole number from 0 to 65535")
     return int(text)
+
+
+def model(text: str) -> str:
+    """A model's name."""
+    if not text.strip():
+        raise ArgumentTypeError("is empty: name a folder, a hub id or an alias")
+    return text
+
+
+def origin(text: str) -> str:
+    """Where a page is from: `http://localhost:3000`, or `null`, which is what files are from."""
+    if not _ORIGIN.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is no origin: write scheme://host:port, without a path")
+    return text
+
+
+def command(text: str) -> tuple[str, ...]:
+    """A program and its arguments, quoted as in a shell."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None
+    if not words:
+        raise ArgumentTypeError("is empty: write a command, as 'lmwire worker'")
+    return tuple(words)
