@@ -125,7 +125,7 @@ class Doors:
                 await self.measure()
                 await self.trim(self._room.leaving(need) or ())
             if not resident.users:
-                raise ApiError(503, "nobody waits for the model any more", code="cancelled")
+                raise asyncio.CancelledError  # nobody is left; who comes at this very moment begins anew
             if (leaving := self._room.take(resident, need, crowded=crowded)) is not None:
                 resident.placed = True
                 return [self.end(other) for other in leaving]
