@@ -8,6 +8,8 @@ import pytest
 import random_model
 import random_vision
 from lmwire.command.bench.figures import Figure, table
+from lmwire.command.bench.http import STREAMS
+from lmwire.command.bench.http_servers import PEERS
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
 from lmwire.command.bench.workload import SCHEMAS, greedy, long, mixed, plain, structured, with_logprobs, without_end
 from lmwire_command import lmwire
@@ -39,15 +41,13 @@ FIGURES = {
         "first token of such a prompt from disk after a restart, against not cached",
     ],
     "http": [
-        figure
-        for many in ("1 stream", "8 streams", "32 streams")
-        for figure in (
-            f"{many} over HTTP, against the pipe",
-            f"{many}, against mlx_lm.server",
-            f"{many}, against mlx_vlm.server",
-            f"first token of {many}, median, against mlx_lm.server",
-            f"first token of {many}, median, against mlx_vlm.server",
-        )
+        *(f"{many} over HTTP, against the pipe" for many in STREAMS.values()),
+        *(
+            f"{what}, against {peer}"
+            for peer in PEERS
+            for many in STREAMS.values()
+            for what in (many, f"first token of {many}, median")
+        ),
     ],
     "vision": [
         "8 chats about images, against BatchGenerator",

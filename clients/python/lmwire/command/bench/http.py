@@ -1,64 +1,70 @@
 """`lmwire bench http`: what the HTTP server costs, and what the model libraries' own servers make of the same model."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final, TypeVar
 
 from lmwire_protocol import Load
 
 from . import workload
 from .figures import Figure
-from .http_servers import Server, installed_peers, lmwire_server, peer_server
+from .http_servers import Run, Server, installed_peers, lmwire_server, peer_server
 from .peer import Worker
-from .turns import Pairs, ratio, sooner
+from .turns import ratio, sooner
 
-STREAMS: Final = (1, 8, 32)
-PIPE: Final = "the pipe"
-OURS: Final = "lmwire"
+Base = TypeVar("Base")
 
-
-class Turn(NamedTuple):
-    """One turn of all that is compared, at so many streams: rates a second, by the name of what answered."""
-
-    tokens: dict[str, float]
-    first_tokens: dict[str, float]
-    """One over the median of the seconds."""
+STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as copy, ExitStack() as running:
+    with tempfile.TemporaryDirectory() as copy:
         model = workload.without_end(folder, Path(copy))
-        worker = running.enter_context(Worker())
+        yield from _against_pipe(model, tokens, rounds)
+        for name in installed_peers():
+            yield from _against_peer(name, model, tokens, rounds)
+
+
+def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
+    with Worker() as worker, lmwire_server(model) as server:
         worker.ask(Load(path=str(model)))
-        ours = running.enter_context(lmwire_server(model))
-        peers = {name: running.enter_context(peer_server(name, model)) for name in installed_peers()}
-        for streams in STREAMS:
-            turns = [_turn(worker, ours, peers, streams, tokens, turn) for turn in range(1 + rounds)][1:]
-            yield from _figures(turns, streams)
+
+        def ask(prompts: list[str]) -> float:
+            return worker.rate([workload.asked(prompt, tokens) for prompt in prompts])
+
+        for streams, many in STREAMS.items():
+            turns = _in_turns(streams, rounds, ask, _asking(server, tokens))
+            pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
+            yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
 
 
-def _turn(worker: Worker, ours: Server, peers: dict[str, Server], streams: int, tokens: int, turn: int) -> Turn:
-    """Asks one after the other, so that a busy machine slows all. No prompt was asked before: none is cached."""
-    prompts = [workload.prose(f"{turn}/{streams}/{stream}") for stream in range(streams)]
-    answered = {name: server.answer(prompts, tokens) for name, server in {OURS: ours, **peers}.items()}
-    rates = {name: streams * tokens / run.seconds for name, run in answered.items()}
-    rates[PIPE] = worker.rate([workload.asked(prompt, tokens) for prompt in prompts])
-    return Turn(rates, {name: 1 / median(run.first_token_s) for name, run in answered.items()})
+def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
+    """With nothing else in memory: a peer may take all that there is."""
+    with peer_server(name, model) as peer, lmwire_server(model) as server:
+        for streams, many in STREAMS.items():
+            turns = _in_turns(streams, rounds, _asking(peer, tokens), _asking(server, tokens))
+            made = streams * tokens
+            rates = [(made / theirs.seconds, made / ours.seconds) for theirs, ours in turns]
+            yield ratio(f"{many}, against {name}", rates, 1.0, "tok/s")
+            first = [(1 / median(theirs.first_token_s), 1 / median(ours.first_token_s)) for theirs, ours in turns]
+            yield sooner(f"first token of {many}, median, against {name}", first, 1.0)
 
 
-def _figures(turns: list[Turn], streams: int) -> Iterator[Figure]:
-    many = "1 stream" if streams == 1 else f"{streams} streams"
-    yield ratio(f"{many} over HTTP, against {PIPE}", _pairs(turns, PIPE), 0.95, "tok/s")
-    peers = [name for name in turns[0].first_tokens if name != OURS]
-    for name in peers:
-        yield ratio(f"{many}, against {name}", _pairs(turns, name), 1.0, "tok/s")
-    for name in peers:
-        pairs = [(turn.first_tokens[name], turn.first_tokens[OURS]) for turn in turns]
-        yield sooner(f"first token of {many}, median, against {name}", pairs, 1.0)
+def _asking(server: Server, tokens: int) -> Callable[[list[str]], Run]:
+    return lambda prompts: server.answer(prompts, tokens)
 
 
-def _pairs(turns: list[Turn], name: str) -> Pairs:
-    return [(turn.tokens[name], turn.tokens[OURS]) for turn in turns]
+def _in_turns(
+    streams: int, rounds: int, base: Callable[[list[str]], Base], measured: Callable[[list[str]], Run]
+) -> list[tuple[Base, Run]]:
+    """What both make of the same prompts, one after the other, so that a busy machine slows both.
+
+    No prompt was asked before: none is cached. A first turn only warms up.
+    """
+    turns = []
+    for turn in range(1 + rounds):
+        prompts = [workload.prose(f"{turn}/{streams}/{stream}") for stream in range(streams)]
+        turns.append((base(prompts), measured(prompts)))
+    return turns[1:]
