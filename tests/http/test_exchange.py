@@ -208,11 +208,28 @@ def test_every_error_has_one_too(url: str, path: str, status: int) -> None:
 # What a client finds out in the middle of nothing.
 
 
-def test_a_head_that_is_no_http_is_refused(url: str) -> None:
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"EHLO localhost\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nno colon\r\n\r\n",
+        b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+    ids=["no-method", "version", "header", "connect", "http2", "tls"],
+)
+def test_a_head_that_is_none_is_refused(url: str, head: bytes) -> None:
     with RawClient(url) as client:
-        client.send(b"EHLO localhost\r\n\r\n")
+        client.send(head)
         assert client.answer().status == 400
         assert client.at_end()
+
+
+def test_an_upgrade_is_not_made(url: str) -> None:
+    answer = asked(url, "GET", "/health", connection="upgrade", upgrade="websocket", sec_websocket_key="x")
+    assert (answer.status, answer.json) == (200, {"status": "ok"})
 
 
 def test_a_head_without_an_end_is_refused(url: str) -> None:
