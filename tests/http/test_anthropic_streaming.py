@@ -122,3 +122,11 @@ def test_what_breaks_amid_a_stream_is_an_event_of_it(scripted_server: Server) ->
     name, data = response.text.rstrip().split("\n\n")[-1].split("\n")
     error = json.loads(data.removeprefix("data: "))
     assert (name, error["type"], error["error"]["type"]) == ("event: error", "error", "api_error")
+
+
+def test_a_client_that_leaves_its_stream_ends_the_work(scripted_server: Server) -> None:
+    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled")
+    waiting: Any = {"model": MODEL, "max_tokens": 9, "messages": [user("wait")]}
+    with client(scripted_server).messages.stream(**waiting) as stream:
+        assert next(iter(stream.text_stream)) == "I"
+    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")

@@ -1,7 +1,6 @@
 """Streams of /v1/responses: the order of their events, which OpenAI's client puts together, and how they break."""
 
 import asyncio
-import time
 from typing import Any
 
 import openai
@@ -9,8 +8,6 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from http_server import Server
-from raw_http import asked
-from worker_process import SECONDS
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}
 
@@ -124,17 +121,17 @@ def test_what_breaks_amid_a_stream_is_told_with_what_there_is_of_it(client: Open
 
 
 def test_a_stream_that_broke_counts_as_failed(client: OpenAI, scripted_server: Server) -> None:
-    def failures() -> float:
-        written = asked(scripted_server.url, "GET", "/metrics").body.decode()
-        counted = [line for line in written.splitlines() if 'path="/v1/responses",status="500"' in line]
-        return sum(float(line.rpartition(" ")[2]) for line in counted if "requests_total" in line)
-
-    before = failures()
+    counted: Any = {"path": "/v1/responses", "status": "500"}
+    before = scripted_server.figure("lmwire_http_requests_total", **counted)
     events(client, "breaks later")
-    deadline = time.monotonic() + SECONDS
-    while failures() == before and time.monotonic() < deadline:
-        pass  # it is counted once the client has its end
-    assert failures() == before + 1
+    scripted_server.wait_for("lmwire_http_requests_total", before + 1, **counted)
+
+
+def test_a_client_that_leaves_its_stream_ends_the_work(client: OpenAI, scripted_server: Server) -> None:
+    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled")
+    with client.responses.create(model="mock", input="wait", stream=True) as stream:
+        next(event for event in stream if event.type == "response.output_text.delta")
+    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")
 
 
 def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:
