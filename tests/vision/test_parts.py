@@ -13,8 +13,8 @@ from lmwire_worker.vision.loading import trial_image
 from lmwire_worker.vision.pictures import Picture, Pictures, Sense
 from lmwire_worker.vision.rope_delta import RopeDelta
 
-MARK, START = 7, 3
-SIGHT = Sense("image", MARK, "@")
+MARK, TONE, START = 7, 8, 3
+SIGHT, HEARING = Sense("image", MARK, "@"), Sense("sound", TONE, "~")
 
 
 def picture(digest: int, tokens: int = 3) -> Picture:
@@ -71,6 +71,19 @@ def test_each_placeholder_becomes_its_picture() -> None:
     assert expand("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
     with pytest.raises(RequestError, match="2 places for images"):
         expand("a @ b @.", [picture(1)], [SIGHT])
+
+
+def test_pictures_of_two_kinds_are_told_apart_wherever_a_template_puts_them() -> None:
+    noise = Picture(bytes(32), "(~~)", [TONE] * 2, {})
+    seen, heard = [picture(1), picture(2)], [noise]
+    text = expand("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
+    assert text == "(~~) then <***> and <***>!"
+    layout = find_layout([TONE, TONE, 1, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4], [seen[0], *heard, seen[1]])
+    assert layout is not None
+    assert [(place.start, place.picture) for place in layout.places] == [(0, noise), (3, seen[0]), (7, seen[1])]
+    with pytest.raises(RequestError, match="0 places for sounds"):
+        expand("@ @", [*seen, *heard], [SIGHT, HEARING])
+    assert find_layout([TONE, 1, MARK, MARK, MARK, 2], [picture(1)]) is not None, "no sound was sent: it is text"
 
 
 class Processor:

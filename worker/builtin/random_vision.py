@@ -134,30 +134,6 @@ def _smolvlm(ids: Ids) -> dict[str, Any]:
     }
 
 
-def _gemma3n(ids: Ids) -> dict[str, Any]:
-    images, sounds = ids("<end_of_image>"), ids("<|audio|>")  # from there on tokens have embeddings of their own
-    text = _TEXT | {
-        "model_type": "gemma3n_text", "num_hidden_layers": 4, "head_dim": 16, "sliding_window": 32, "laurel_rank": 8,
-        "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2, "altup_num_inputs": 2,
-        "vocab_size_per_layer_input": images, "hidden_size_per_layer_input": 8,
-        "activation_sparsity_pattern": [0.0] * 4, "intermediate_size": [128] * 4,
-    }  # fmt: skip
-    listener = {
-        "model_type": "gemma3n_audio", "input_feat_size": 128, "hidden_size": 32, "conf_num_attention_heads": 2,
-        "conf_num_hidden_layers": 2, "sscp_conv_channel_size": [8, 4],
-        "vocab_size": VOCABULARY - sounds, "vocab_offset": sounds,
-    }  # fmt: skip
-    return {
-        "image_token_id": ids("<image_soft_token>"),
-        "audio_token_id": sounds,
-        "vocab_size": VOCABULARY,
-        "hidden_size": 64,
-        "text_config": text,
-        "vision_config": {"model_type": "gemma3n_vision", "vocab_size": sounds - images, "vocab_offset": images},
-        "audio_config": listener,
-    }
-
-
 def _gemma4(ids: Ids) -> dict[str, Any]:
     text = _TEXT | {
         "model_type": "gemma4_text", "num_hidden_layers": 4, "head_dim": 16, "global_head_dim": 32,
@@ -206,11 +182,6 @@ _GEMMA_MARKS: Final = {
     "image_token": "<image_soft_token>",
     "boi_token": "<start_of_image>",
     "eoi_token": "<end_of_image>",
-}
-_GEMMA3N_MARKS: Final = _GEMMA_MARKS | {
-    "audio_token": "<|audio|>",
-    "boa_token": "<|vision_start|>",  # a token as those of texts
-    "eoa_token": "<audio|>",
 }
 _GEMMA4_MARKS: Final = {
     "image_token": "<image>",
@@ -273,16 +244,6 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         "pixels": {},
         "marks": _GEMMA4_MARKS,
     },
-    "gemma3n": {
-        "config": _gemma3n,
-        "place": "<image_soft_token>",
-        "sound": "<|audio|>",
-        "processor": "Gemma3nProcessor",
-        "pixels": _SCALED
-        | {"image_processor_type": "SiglipImageProcessor", "size": {"height": 512, "width": 512}}
-        | {"feature_extractor_type": "Gemma3nAudioFeatureExtractor", "feature_size": 128, "sampling_rate": 16_000},
-        "marks": _GEMMA3N_MARKS,
-    },
     "gemma4_unified": {
         "config": _gemma4_unified,
         "place": "<image>",
@@ -293,20 +254,8 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         "marks": _GEMMA4_MARKS,
     },
 }
-HEARING: Final = ("gemma3n", "gemma4", "gemma4_unified")
+HEARING: Final = ("gemma4", "gemma4_unified")
 """The families that take sounds as well."""
-
-
-def shrink_gemma3n() -> None:
-    """Makes the encoder of images small that Gemma 3n has in one size only, in this process."""
-    from mlx_vlm.models.gemma3n import vision as images
-
-    def stages() -> list[list[Any]]:
-        block = images._uir
-        last = [[block(5, 5, width, 2, 1.0, is_multiscale=True)] for width in (640, 1280)]
-        return [[images._er(3, 128, 2)], [block(3, 5, 256, 2, 1.0)], *last]
-
-    images.gemma3n_mobilenet_def = stages
 
 
 LARGER: Final = {

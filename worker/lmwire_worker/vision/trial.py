@@ -59,8 +59,9 @@ class Trial:
         """Raises OtherSight, and what the model itself raises."""
         if mx.array(self._whole["input_ids"]).flatten().tolist() != self._tokens:
             raise OtherSight("its processor writes several together otherwise than each by itself")
-        for step, (ours, theirs) in enumerate(zip(self._ours(), self._theirs(), strict=True)):
-            if not _same(ours, theirs):
+        theirs = self._theirs()
+        for step, (ours, (_, logprobs)) in enumerate(zip(self._ours(theirs[0][0]), theirs, strict=True)):
+            if not _same(ours, logprobs):
                 place = "behind the prompt" if step == 0 else "behind its first token"
                 raise OtherSight(f"its logits {place} are not those that mlx-vlm computes")
 
@@ -83,21 +84,22 @@ class Trial:
             return False
         return all(_same(row, both[index]) for index, row in enumerate(alone))
 
-    def _ours(self) -> list[mx.array]:
-        """The log-probabilities behind the prompt, and behind its most probable next token."""
+    def _ours(self, token: int) -> list[mx.array]:
+        """The logits behind the prompt, and behind a next token."""
         cache = self._prefilled()
         first = self._network(mx.array([self._tokens[self._layout.end :]]), cache)[0, -1]
-        second = self._network(mx.argmax(first).reshape(1, 1), cache)[0, -1]
+        second = self._network(mx.array([[token]]), cache)[0, -1]
         return [first, second]
 
-    def _theirs(self) -> list[mx.array]:
+    def _theirs(self) -> list[tuple[int, mx.array]]:
+        """The most probable token behind the prompt and the one behind that, each with all log-probabilities."""
         inputs: dict[str, Any] = {  # some processors give numpy's arrays, which mlx-vlm passes on as its own
             name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in self._whole.items()
         }
         tokens, pixels = mx.array(inputs.pop("input_ids")), inputs.pop("pixel_values", None)
         mask = inputs.pop("attention_mask", None)
         steps = generate_step(tokens, self._network.model, pixels, mask, max_tokens=2, temperature=0.0, **inputs)
-        return [logprobs.flatten() for _, logprobs in steps]
+        return [(int(token), logprobs.flatten()) for token, logprobs in steps]
 
     def _prefilled(self) -> list[Any]:
         """A cache with the prompt up to its last picture."""
