@@ -22,7 +22,7 @@ class TextModels:
     Args:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
         disk: What is kept on disk of prompts and answers; None for nothing.
-        media: What may be read of images.
+        media: What may be read of images and sounds.
     """
 
     def __init__(self, memory_limit: int | None, disk: DiskSettings | None, media: Policy) -> None:
