@@ -10,6 +10,7 @@ import prose
 from lmwire_worker.__main__ import _read_options, _settings
 from lmwire_worker.log import Log
 from lmwire_worker.media import Policy
+from lmwire_worker.vision import hearing
 from worker_process import SECONDS
 
 
@@ -45,6 +46,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
         "an image": f"{policy.max_pixels:,} pixels",
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",
         "a sound": f"{policy.max_samples:,} samples",
+        "a sound in a message": f"{hearing.SHORTEST_S:g} s to {hearing.LONGEST_S // 60} minutes",
         "all that an address takes, redirects included": f"{policy.fetch_seconds:g} s",
     }
 
