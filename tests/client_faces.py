@@ -31,6 +31,10 @@ class AwaitedStream:
         for piece in self._stream:
             yield piece
 
+    async def batches(self) -> AsyncIterator[list[Any]]:
+        for batch in self._stream.batches():
+            yield batch
+
     async def text(self) -> str:
         return self._stream.text()
 

@@ -56,6 +56,15 @@ async def test_reading_can_stop_and_go_on(face: Make) -> None:
 
 
 @on_both_faces
+async def test_what_came_together_is_given_together(face: Make) -> None:
+    async with face(fake("Good")) as worker:
+        first, second = worker.generate("one two three"), worker.generate("four")
+        assert await second.text() == "four"  # by now all of the first has come
+        assert [[piece.text for piece in batch] async for batch in first.batches()] == [["one", "two", "three"]]
+        assert first.result.finish_reason == "stop"
+
+
+@on_both_faces
 async def test_streams_interleave_and_one_that_is_not_read_stops_no_other(face: Make) -> None:
     async with face(fake("Good")) as worker:
         unread = worker.generate(" ".join(["word"] * 50_000))

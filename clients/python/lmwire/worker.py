@@ -59,6 +59,23 @@ class Incoming(Exchange[Result], Generic[Item, Result]):
             self._take(self._next())
         self._outcome()
 
+    def batches(self) -> Iterator[list[Item]]:
+        """What was not read yet, with what is there at once in one list, for those who pass it on in one write.
+
+        Raises:
+            LmwireError: as when iterated over.
+        """
+        while True:
+            batch = list(self._pieces)
+            while not self._ended and not (batch and self._mailbox.empty()):
+                self._take(self._next())
+                batch += self._pieces
+            if batch:
+                yield batch
+            if self._ended:
+                break
+        self._outcome()
+
     def __enter__(self) -> Self:
         return self
 

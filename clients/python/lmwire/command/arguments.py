@@ -49,6 +49,7 @@ def _parser() -> Parser:
               lmwire chat mlx-community/Qwen3-0.6B-4bit      talk to another
               git diff | lmwire chat MODEL -p "Review this"  one answer, in a pipeline
               lmwire models                                  what is on this machine and can run
+              lmwire serve MODEL                             models over HTTP, at http://127.0.0.1:8080/v1
               lmwire worker                                  what a host program starts; see PROTOCOL.md
             """),
     )

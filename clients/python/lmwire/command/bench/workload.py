@@ -88,8 +88,8 @@ def seen(number: int, tokens: int, question: str = QUESTION) -> Chat:
 
 
 def prose(name: str) -> str:
-    """A prompt of some three hundred tokens, which begins like no other."""
-    return f"{name} is the number of this question. " + "Tell me how a program talks to another one. " * 28
+    """A prompt of a few sentences, which begins like no other."""
+    return f"{name} is the number of this question. " + "Tell me how a program talks to another one. " * 4
 
 
 def asked(prompt: str, tokens: int) -> Chat:
