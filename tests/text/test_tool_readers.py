@@ -20,7 +20,7 @@ NO_ARGUMENTS: Call = ("get_weather", {})
 LONG: Call = ("get_weather", {"note": "if a < b:\n    print('<p>')\n" * 20 + "done", "city": "Paris"})
 
 every_format = pytest.mark.parametrize("name", FORMATS)
-of_several_calls = pytest.mark.parametrize("name", FORMATS.keys() - ONE_CALL)
+of_several_calls = pytest.mark.parametrize("name", sorted(FORMATS.keys() - ONE_CALL))
 
 
 @dataclass

@@ -272,17 +272,31 @@ LARGER: Final = {
 """Overrides that make a qwen2_5_vl of 30M parameters, for measurements: its work outweighs what surrounds it."""
 
 
-def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0, **overrides: Any) -> Path:
+def write_vision_model(
+    folder: Path,
+    family: str = "qwen2_5_vl",
+    *,
+    seed: int = 0,
+    pixels: dict[str, Any] | None = None,
+    **overrides: Any,
+) -> Path:
     """Writes a float32 model into `folder`, unless the very same one is there already, and returns the folder.
 
     Args:
         folder: Where to write; replaced when it holds anything else that this function wrote.
         family: One of `FAMILIES`.
         seed: Of the weights.
+        pixels: Fields of preprocessor_config.json that differ from the family's.
         **overrides: Fields of config.json; those of objects in it are merged.
     """
     source = b"".join(Path(file).read_bytes() for file in (__file__, random_model.__file__))
-    recipe = {"family": family, "seed": seed, "overrides": overrides, "source": hashlib.sha256(source).hexdigest()}
+    recipe = {
+        "family": family,
+        "seed": seed,
+        "pixels": pixels,
+        "overrides": overrides,
+        "source": hashlib.sha256(source).hexdigest(),
+    }
     if not random_model.begin(folder, recipe):
         return folder
     traits = FAMILIES[family]
@@ -296,7 +310,7 @@ def write_vision_model(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 
         config[name] = config[name] | value if isinstance(value, dict) else value
     processor = {"processor_class": traits["processor"]}
     _write(folder / "config.json", config)
-    _write(folder / "preprocessor_config.json", processor | traits["pixels"])
+    _write(folder / "preprocessor_config.json", processor | traits["pixels"] | (pixels or {}))
     _write(folder / "processor_config.json", processor | traits.get("settings", {}))
     _write_weights(folder, config, [vocabulary[mark] for mark in MARKS], seed)
     return random_model.finish(folder, recipe)
@@ -335,7 +349,8 @@ def _write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write a model that sees with random weights, to measure with.")
     parser.add_argument("folder", type=Path, metavar="OUT")
-    print(write_vision_model(parser.parse_args().folder, **LARGER))
+    folder = parser.parse_args().folder
+    print(write_vision_model(folder, pixels={"max_pixels": 1024 * 28 * 28}, **LARGER))  # a photo is not made small
 
 
 if __name__ == "__main__":
