@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from lmwire import MessageDict
-from lmwire.options import MediaPartDict, TextPartDict
+from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..failures import invalid
 from .blocks import (
