@@ -1,6 +1,7 @@
 """What every test of the client must leave behind: nothing."""
 
 import faulthandler
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from worker_process import SECONDS
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """Every test ends, and without a thread or a descriptor of a worker's."""
+    gc.collect()  # what other tests of this process have left
     before = len(os.listdir("/dev/fd"))
     faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
     yield

@@ -139,7 +139,7 @@ def test_after_evictions_in_any_order(lane: TextLane, monkeypatch: pytest.Monkey
     bases = [[*tokens(60, seed=n), END] for n in range(3)]
     warm(lane, Generate(prompt=[*bases[0], *tokens(20)], max_tokens=4))
     budget = 3 * cache.bytes
-    monkeypatch.setattr(cache, "_budget", budget)
+    monkeypatch.setattr(cache, "budget", budget)
     before = cache.stats()
     for _ in range(12):
         prompt = [*chance.choice(bases), *tokens(20, seed=chance.randrange(3)), *chance.sample([7, 8, 9], 3)]
@@ -232,7 +232,7 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
 
         least = bisect(range(1 << 24), False, key=lambda budget: not refused(budget))
         assert not refused(least)
-        monkeypatch.setattr(kept._cache, "_budget", least)
+        monkeypatch.setattr(kept._cache, "budget", least)
         ask(lane, request)
     kept.evict(1 << 40)
     for prompt in pins:
