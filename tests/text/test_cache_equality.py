@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
-from lmwire_worker.text.admission import Room
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.stream import Stream
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
@@ -222,7 +221,7 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
         (stream,) = lane._intake.streams(0, request, 0, raw=False)
 
         def refused(budget: int, stream: Stream = stream) -> bool:
-            monkeypatch.setattr(kept, "_room", Room(4 * budget, 0, kept._room.cost))
+            monkeypatch.setattr(kept._cache, "budget", budget)
             try:
                 kept.check(stream)
             except RequestError as error:
@@ -232,7 +231,6 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
 
         least = bisect(range(1 << 24), False, key=lambda budget: not refused(budget))
         assert not refused(least)
-        monkeypatch.setattr(kept._cache, "budget", least)
         ask(lane, request)
     kept.evict(1 << 40)
     for prompt in pins:
