@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_worker.text.lane import TextLane
+from lmwire_worker.vision import prefill
 from random_vision import FAMILIES, HEARING, write_vision_model
 from talking_vision import write_talking_vision_model
 from text_lanes import FolderOf, LaneOf, lanes, open_lane
@@ -44,3 +45,17 @@ def lane(family: str, lane_of: LaneOf) -> TextLane:
 @pytest.fixture
 def folder(family: str, folder_of: FolderOf) -> Path:
     return folder_of(family)
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The digests of what the encoders are run on."""
+    digests: list[bytes] = []
+    encode = prefill.encode
+
+    def encode_and_tell(network: prefill.SeeingNetwork, picture: prefill.Picture) -> None:
+        digests.append(picture.digest)
+        encode(network, picture)
+
+    monkeypatch.setattr(prefill, "encode", encode_and_tell)
+    return digests

@@ -9,25 +9,10 @@ from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.text.disk_settings import DiskSettings
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.vision import prefill
 from shown_images import answered, image, said, shown
 from text_lanes import Answer, Driver, FolderOf, ask, gather
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
-
-
-@pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The digests of the images that the encoder is run on."""
-    digests: list[bytes] = []
-    encode = prefill.encode
-
-    def encode_and_tell(network: prefill.SeeingNetwork, picture: prefill.Picture) -> None:
-        digests.append(picture.digest)
-        encode(network, picture)
-
-    monkeypatch.setattr(prefill, "encode", encode_and_tell)
-    return digests
 
 
 def same(one: Answer, other: Answer) -> None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, ImagePart, Media, Message, RequestError, Tokenize
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.vision import prefill
 from random_vision import HEARING
 from reading_media import TONES
 from shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
@@ -21,20 +20,6 @@ IMAGE = image(1)
 @pytest.fixture(params=HEARING)
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-@pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The digests of what the encoders are run on."""
-    digests: list[bytes] = []
-    encode = prefill.encode
-
-    def encode_and_tell(network: prefill.SeeingNetwork, picture: prefill.Picture) -> None:
-        digests.append(picture.digest)
-        encode(network, picture)
-
-    monkeypatch.setattr(prefill, "encode", encode_and_tell)
-    return digests
 
 
 def told(*answers: Answer) -> list[tuple[object, ...]]:
