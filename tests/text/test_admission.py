@@ -40,7 +40,7 @@ class FakeCache:
 def admission(steps: float, *lengths: int, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
     """With memory for so many times 256 tokens, and rows of these lengths."""
     cost = RowCost(fixed, ((KIB, None),))
-    room = Room(TAKEN + int(steps * STEP_BYTES), TAKEN, cost)
+    room = Room(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
     return Admission(room, cached or FakeCache(), lambda: list(lengths))
 
 
@@ -123,7 +123,7 @@ def test_every_choice_counts() -> None:
 
 def test_a_recurrent_row_costs_the_same_at_any_length() -> None:
     state = STEP_BYTES // 2
-    room = Room(TAKEN + 2 * state, TAKEN, RowCost(state, ()))
+    room = Room(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
     Admission(room, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
     with pytest.raises(NoRoom):
         Admission(room, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)

@@ -1,8 +1,8 @@
 """Rows of very different length run in batches of their own, and nothing else changes."""
 
-from collections.abc import Callable
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Generation
@@ -11,9 +11,8 @@ from lmwire_worker.text.batching.buckets import LEAST_PADDING, SHORTEST, bucket,
 from lmwire_worker.text.constraints import Constraint
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.pace import Pace
-from text_lanes import FAMILIES, Driver, ask, choices
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
 
-LaneOf = Callable[[str], TextLane]
 LONG = 1300
 MANY = 8
 
@@ -155,6 +154,13 @@ def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
     assert taken[MANY] < MANY * taken[1] / 4
     for key in [*driver.running]:
         driver.remove(key)
+
+
+def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_of: FolderOf) -> None:
+    alone = open_lane(folder_of("llama"))
+    beside = mx.zeros(20 * 2**20)
+    mx.eval(beside)
+    assert open_lane(folder_of("llama"))._padding == alone._padding
 
 
 def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:

@@ -41,7 +41,7 @@ def lane_for(folder: Path) -> Callable[[int], TextLane]:
         read_weights(network, folder, lambda *_: None)
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         cost = RowCost.of(network)
-        room = Room(cost.bytes(tokens), 0, cost)
+        room = Room(cost.bytes(tokens), 0, 0, cost)
         return TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
 
     return lane_for

@@ -98,7 +98,7 @@ def lane_for(folder: Path) -> Callable[[float], TextLane]:
         read_weights(network, folder, lambda *_: None)
         sight = eyes.open(network, Policy(), lambda *_: None)
         cost = RowCost.of(network)
-        room = Room(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, cost)
+        room = Room(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
         lane = TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight)
         sight.shelf.budget = room.budget
         return lane

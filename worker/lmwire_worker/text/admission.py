@@ -79,14 +79,16 @@ class Room:
     budget: int
     """Bytes for everything."""
     taken: int
-    """Bytes of it that are taken while there is no request: the weights."""
+    """Bytes of it that are taken while there is no request: the weights, and whatever else this process holds."""
+    weights: int
+    """Bytes of the weights, which each batch reads in each step."""
     cost: RowCost
 
     @classmethod
     def beside(cls, model: Model, cost: RowCost, limit: int) -> "Room":
         """With what MLX holds now taken. A model that was forced in may still give a short answer."""
         taken = mx.get_active_memory()
-        return cls(max(limit, taken + _minimal_context(model, cost)), taken, cost)
+        return cls(max(limit, taken + _minimal_context(model, cost)), taken, model.weights_bytes, cost)
 
     @property
     def cache_bytes(self) -> int:
@@ -96,7 +98,7 @@ class Room:
     @property
     def padding(self) -> float:
         """Tokens of padding that a batch of its own is worth."""
-        return padding_worth(self.taken, self.cost.token_bytes)
+        return padding_worth(self.weights, self.cost.token_bytes)
 
 
 class Cached(Protocol):
