@@ -121,6 +121,14 @@ def test_prompts_that_are_processed_together_share_the_time() -> None:
     assert settled(Pace(), device, prompts=4) <= settled(Pace(), device) / 4
 
 
+@pytest.mark.parametrize("waiting", [4, 8, 16])
+def test_where_more_prompts_wait_than_answers_run_a_gap_is_longer_in_proportion(waiting: int) -> None:
+    pace, device = Pace(), Device(token_s=0.0002)
+    settled(pace, device)
+    size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
+    assert size == max(step for step in LADDER if step * 0.0002 <= min(waiting / 4 * GAP * 0.010, LONGEST_S) - 0.010)
+
+
 def test_a_slow_device_gets_the_smallest_slice() -> None:
     assert settled(Pace(), Device(step_s=0.001, token_s=1.0)) == LADDER[0]
 

@@ -183,7 +183,8 @@ class TextLane:
         """A piece of the work that is to be done for images, those of the oldest request first."""
         stream, work = self._unseen[0]
         generator = self._batch()
-        size = self._pace.slice(generator.running, 1 + generator.prompts_in_work, work.done)
+        running = generator.running
+        size = self._pace.slice(running, 1 + generator.prompts_in_work, work.done, self._unbegun(running))
         started = time.perf_counter()
         try:
             tokens = work.advance(size)
@@ -209,7 +210,7 @@ class TextLane:
         prompts = generator.prompts_in_work
         running = generator.running
         at = self._prefilled() if prompts else 0
-        generator.prefill_step_size = self._pace.slice(running, prompts, at)
+        generator.prefill_step_size = self._pace.slice(running, prompts, at, self._unbegun(running))
         started = time.perf_counter()
         try:
             progress, rows = generator.advance()
@@ -232,6 +233,10 @@ class TextLane:
         """How far the longest prompt has come that is not done."""
         prompts = (stream for stream in self._by_uid.values() if stream.prefilled < len(stream.prompt))
         return max((stream.prefilled for stream in prompts), default=0)
+
+    def _unbegun(self, running: int) -> int:
+        """Prompts that are not done, of the rows that do not run."""
+        return len(self._by_uid) - running + len(self._unseen)
 
     def _collect(self, rows: Sequence[Stream]) -> list[Outcome]:
         outcomes: list[Outcome] = []

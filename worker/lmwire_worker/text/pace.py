@@ -4,7 +4,8 @@ A step cannot be interrupted, and running answers wait for it. Two aims pull at 
 
 - The gap between two tokens of a running answer is to be a few times what it is without prompts (`GAP`), or so short
   that nobody notices (`UNNOTICED_S`): streams of a very fast model would gain nothing by more, and lose much, since
-  short slices waste the machine for all.
+  short slices waste the machine for all. Where more prompts wait than answers run, as in a burst of requests, a slice
+  holds up fewer than it brings forward, and the gap may be longer in that proportion.
 - The prompt is to come forward. A step costs something before the first of its prompt's tokens is processed: the
   answers' tokens, and what a slice costs however short it is.
 
@@ -47,17 +48,18 @@ class Pace:
         self._chosen = 0
         """Slices so far."""
 
-    def slice(self, running: int, prompts: int, at: int) -> int:
+    def slice(self, running: int, prompts: int, at: int, waiting: int = 0) -> int:
         """The tokens of each prompt to process in the next step.
 
         Args:
             running: Answers that wait for the step.
             prompts: Prompts that the step processes together.
             at: How far the longest of them has come.
+            waiting: Prompts that are not done, those included that the step does not process.
         """
         if prompts == 0 or not self._cost.known:
             return self._slice
-        seconds = self._slice_s(self._step_s(running))
+        seconds = self._slice_s(self._step_s(running), waiting / running if running else 0.0)
         fitting = sum(self._cost(prompts * size, at + size / 2) <= seconds for size in LADDER[1:])
         self._chosen += 1
         if self._chosen % PROBED == 0:
@@ -86,8 +88,9 @@ class Pace:
         """A step without prompts; 0 while no answer waits for it, or none is known."""
         return median(self._steps_s) if running and self._steps_s else 0.0
 
-    def _slice_s(self, step_s: float) -> float:
-        """How long a slice may take beside a step's answers."""
-        fitting_s = max(GAP * step_s, UNNOTICED_S) - step_s if step_s else LONGEST_S
+    def _slice_s(self, step_s: float, crowd: float) -> float:
+        """How long a slice may take beside a step's answers, each of which so many prompts wait behind."""
+        gap_s = max(GAP * step_s, UNNOTICED_S)
+        fitting_s = max(gap_s, min(crowd * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
         return max(fitting_s, half_s)
