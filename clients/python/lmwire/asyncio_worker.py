@@ -103,6 +103,8 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
         self._leave(RuntimeError("the stream was left before its end"))
 
     async def _next(self) -> Delivery:
+        if self._deadline is None:  # a timer for each token would cost as much as all else here
+            return await self._mailbox.get()
         try:
             async with asyncio.timeout(self._remaining()):
                 return await self._mailbox.get()
