@@ -15,10 +15,9 @@ from adapters import Host, write_adapter
 from lmwire_protocol import Generate, RequestError
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
-from text_lanes import FAMILIES, ask
+from text_lanes import FAMILIES, FolderOf, ask
 from worker_process import WorkerProcess
 
-FolderOf = Callable[[str], Path]
 Replies = tuple[list[list[int]], list[bytes]]
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9])

@@ -1,6 +1,5 @@
 """A request starts when there is memory for it, with the cache given up first, and never when there never will be."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from lmwire_worker.text.admission import AHEAD, Admission, Room, RowCost, check_
 from lmwire_worker.text.kv_settings import quantize_cache
 from lmwire_worker.text.loading import open_base
 from random_model import write_model
-from text_lanes import FAMILIES
-
-FolderOf = Callable[[str], Path]
+from text_lanes import FAMILIES, FolderOf
 
 KIB = 1024
 TAKEN = 1000 * KIB

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from lmwire_protocol import Chat, Generate, Message, TextPart
-from lmwire_worker.text.lane import TextLane
 from random_model import write_model
-from text_lanes import FAMILIES, Driver, ask, chat, expected, open_lane, stock
-
-LaneOf = Callable[[str], TextLane]
-FolderOf = Callable[[str], Path]
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, chat, expected, open_lane, stock
 
 
 def varied(number: int) -> Generate | Chat:

@@ -2,7 +2,6 @@
 
 import random
 from bisect import bisect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.stream import Stream
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
-from text_lanes import FAMILIES, Answer, Driver, ask, chat, choices, open_lane
+from text_lanes import FAMILIES, Answer, Driver, LaneOf, ask, chat, choices, open_lane
 
-FolderOf = Callable[[str], Path]
-LaneOf = Callable[[str], TextLane]
 END = 511
 """The families' end-of-turn token."""
 

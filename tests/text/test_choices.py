@@ -1,17 +1,13 @@
 """Several answers to one prompt, which is processed once."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lmwire_protocol import Generate, limits
 from lmwire_worker.lane import Piece
-from lmwire_worker.text.lane import TextLane
 from misbehaving_models import RAISES, write_misbehaving_model
-from text_lanes import FAMILIES, Driver, ask, choices, open_lane
-
-LaneOf = Callable[[str], TextLane]
+from text_lanes import FAMILIES, Driver, LaneOf, ask, choices, open_lane
 
 SAMPLED = {"temperature": 1.0, "max_tokens": 20}
 

@@ -4,7 +4,6 @@ import itertools
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
 from lmwire_worker.lane import Piece
 from lmwire_worker.text.lane import TextLane
 from random_model import write_model
-from text_lanes import Answer, Driver, ask, choices, open_lane, refusal
-
-FolderOf = Callable[[str], Path]
+from text_lanes import Answer, Driver, FolderOf, ask, choices, open_lane, refusal
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "greedy": {},

@@ -1,6 +1,5 @@
 """What a load asks of the KV cache: how long it may become, and in how many bits it is kept."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,7 @@ from mlx_lm.models.cache import QuantizedKVCache
 
 from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
-from text_lanes import ask, ask_alone, choices, open_lane, refusal, stock
-
-FolderOf = Callable[[str], Path]
+from text_lanes import FolderOf, ask, ask_alone, choices, open_lane, refusal, stock
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9], list(range(300, 400)))
 

@@ -1,7 +1,7 @@
 """Everything a request can ask for, in one batch: each row gets what it gets alone."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,7 @@ from lmwire_protocol import (
     Tool,
 )
 from lmwire_worker.text.lane import TextLane
-from text_lanes import FAMILIES, chat, open_lane
-
-LaneOf = Callable[[str], TextLane]
+from text_lanes import FAMILIES, LaneOf, chat, open_lane
 
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 40}
 SCHEMA = {

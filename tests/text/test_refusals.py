@@ -1,17 +1,13 @@
 """Requests that a lane refuses or fails, each without harm to the others."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lmwire_protocol import Generate, RequestError
-from lmwire_worker.text.lane import TextLane
 from random_model import write_custom_model, write_model
-from text_lanes import Driver, ask, chat, expected, open_lane
-
-LaneOf = Callable[[str], TextLane]
+from text_lanes import Driver, LaneOf, ask, chat, expected, open_lane
 
 FAILS_ON_200 = """
 import mlx.core as mx

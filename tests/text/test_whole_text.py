@@ -1,6 +1,5 @@
 """What channels and calls are told apart into, joined, is what the model wrote, markers aside."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,8 @@ from hypothesis import strategies as st
 
 from lmwire_protocol import Chat, Generate
 from lmwire_worker.text.lane import TextLane
-from text_lanes import Answer, Driver, chat, open_lane, stock
+from text_lanes import Answer, Driver, LaneOf, chat, open_lane, stock
 
-LaneOf = Callable[[str], TextLane]
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.integers(0, 10**6)
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
