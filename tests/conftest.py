@@ -1,7 +1,9 @@
-"""What tests in several folders share: examples that are the same in every run, and a pool for what mostly waits."""
+"""What tests in several folders share: the same examples in every run, programs that start soon, a pool for waiting."""
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +13,9 @@ AT_A_TIME = 8
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+CHILD_SITE = str(Path(__file__).with_name("child_site"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, os.environ.get("PYTHONPATH"))))
 
 
 @pytest.fixture(scope="module")
