@@ -1,25 +1,27 @@
-"""Loads a model with the text engine in a process of its own, and prints what happened as JSON.
+"""Loads models with the text engine in a process of its own, which costs more to start than most loads do.
 
-Usage: load_model.py PATH [CANCEL_STAGE CANCEL_AT]: cancels when that stage has come that far.
+Each line that it reads is a job as JSON: `path`, and `cancel`, a stage and how far it comes before the load is
+cancelled, or null. It prints what happened as a line of JSON.
 """
 
 import json
 import os
 import sys
+from typing import Any
 
 from lmwire_protocol import Load, RequestError
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import LoadCancelled
 
 
-def main() -> None:
-    path, *cancel = sys.argv[1:]
+def load(path: str, cancel: tuple[str, int] | None) -> dict[str, Any]:
+    """What an engine of its own makes of it."""
     progress: list[tuple[str, int, int | None, str]] = []
-    told: dict[str, object] = {"replaced": False}
+    told: dict[str, Any] = {"replaced": False, "progress": progress}
 
     def report(stage: str, current: int, total: int | None, unit: str) -> None:
         progress.append((stage, current, total, unit))
-        if cancel and stage == cancel[0] and current >= int(cancel[1]):
+        if cancel and stage == cancel[0] and current >= cancel[1]:
             raise LoadCancelled
 
     engine = MlxEngine()
@@ -30,9 +32,10 @@ def main() -> None:
         told |= {"code": error.code, "message": error.message, "retryable": error.retryable}
     except LoadCancelled:
         told["cancelled"] = True
-    print(json.dumps(told | {"progress": progress}), flush=True)
-    os._exit(0)  # as the worker does: a download that stands still has threads that end much later
+    return told
 
 
 if __name__ == "__main__":
-    main()
+    for line in sys.stdin:
+        print(json.dumps(load(**json.loads(line))), flush=True)
+    os._exit(0)  # as the worker does: a download that stands still has threads that end much later

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import mlx.core as mx
 import pytest
@@ -19,86 +20,142 @@ from random_speech import write_whisper
 from worker_process import SECONDS
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    with running(Hub(write_model(tmp_path / "served"))) as hub:
+class Loader:
+    """A process that loads models of a hub, into a cache of its own or one that other loaders share."""
+
+    def __init__(self, hub: Hub, home: Path, **environment: str) -> None:
+        settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home)}
+        self.hub = hub
+        self._process = subprocess.Popen(
+            [sys.executable, load_model.__file__],
+            env=os.environ | settings | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=SECONDS)
+        assert self._process.returncode == 0
+
+    def load(self, path: str | None = None, cancel: tuple[str, int] | None = None) -> dict[str, Any]:
+        """What a load said, of the hub's model if no other is named; the hub's requests are those of this load."""
+        process = self._process
+        assert process.stdin and process.stdout
+        self.hub.requests.clear()
+        process.stdin.write(json.dumps({"path": path or self.hub.name, "cancel": cancel}) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def module_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    with running(Hub(write_model(tmp_path_factory.mktemp("hub") / "served"))) as hub:
         yield hub
 
 
-def load(hub: Hub, *arguments: str, path: str = "owner/model", **environment: str) -> dict[str, Any]:
-    """One load in a fresh process; its cache lies beside the hub's folder and lasts for the test."""
-    hub.requests.clear()
-    settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(hub.folder.parent / "home")}
-    output = subprocess.run(
-        [sys.executable, load_model.__file__, path, *arguments],
-        env=os.environ | settings | environment,
-        stdout=subprocess.PIPE,
-        timeout=SECONDS,
-        check=True,
-    ).stdout
-    return json.loads(output)
+@pytest.fixture
+def hub(module_hub: Hub) -> Iterator[Hub]:
+    """One whose model no test has asked for before, and which refuses nothing."""
+    module_hub.name = f"owner/{uuid4().hex}"
+    yield module_hub
+    module_hub.refusal = module_hub.stall = None
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def module_loader(module_hub: Hub, home: Path) -> Iterator[Loader]:
+    with Loader(module_hub, home) as loader:
+        yield loader
+
+
+@pytest.fixture
+def loader(hub: Hub, module_loader: Loader) -> Loader:
+    assert module_loader.hub is hub
+    return module_loader
+
+
+@pytest.fixture(scope="module")
+def cut_off(module_hub: Hub, home: Path) -> Iterator[Loader]:
+    """A loader that reaches no hub."""
+    with Loader(module_hub, home, HF_ENDPOINT="http://127.0.0.1:9") as loader:
+        yield loader
 
 
 def stages(told: dict[str, Any], stage: str) -> list[tuple[int, int | None]]:
     return [(current, total) for name, current, total, _ in told["progress"] if name == stage]
 
 
-def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub) -> None:
-    first = load(hub)
+def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub, home: Path, loader: Loader) -> None:
+    first = loader.load()
     assert "snapshots" in first["model"] and hub.requests
 
-    second = load(hub)
+    with Loader(hub, home) as another:
+        second = another.load()
     assert second["model"] == first["model"]
     assert hub.requests == []
     assert not stages(second, "download")
 
 
-def test_so_is_one_that_writes_down_speech_whose_weights_have_another_name(tmp_path: Path) -> None:
+def test_so_is_one_that_writes_down_speech_whose_weights_have_another_name(
+    hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write_whisper(tmp_path / "served")
     (folder / "model.safetensors").rename(folder / "weights.safetensors")
-    with running(Hub(folder)) as hub:
-        first = load(hub)
-        assert "snapshots" in first["model"] and hub.requests
-        assert load(hub, HF_ENDPOINT="http://127.0.0.1:9")["model"] == first["model"]
+    monkeypatch.setattr(hub, "folder", folder)
+    first = loader.load()
+    assert "snapshots" in first["model"] and hub.requests
+    assert cut_off.load()["model"] == first["model"]
 
 
-def test_a_model_on_disk_loads_while_the_hub_is_down(hub: Hub) -> None:
-    load(hub)
-    assert "model" in load(hub, HF_ENDPOINT="http://127.0.0.1:9")
+def test_a_model_on_disk_loads_while_the_hub_is_down(loader: Loader, cut_off: Loader) -> None:
+    loader.load()
+    assert "model" in cut_off.load()
 
 
-def test_a_download_tells_its_bytes_and_a_cancel_in_it_keeps_the_files_that_arrived(hub: Hub) -> None:
-    mx.save_safetensors(str(hub.folder / "model-2.safetensors"), {"ballast": mx.zeros(25_000_000 // 4)})
-    sizes = {file.name: file.stat().st_size for file in hub.folder.iterdir()}
+def test_a_download_tells_its_bytes_and_a_cancel_in_it_keeps_the_files_that_arrived(tmp_path: Path) -> None:
+    folder, home = write_model(tmp_path / "served"), tmp_path / "home"
+    mx.save_safetensors(str(folder / "model-2.safetensors"), {"ballast": mx.zeros(25_000_000 // 4)})
+    sizes = {file.name: file.stat().st_size for file in folder.iterdir()}
     small = sum(sizes.values()) - sizes["model-2.safetensors"]
-    hub.stall = "model-2.safetensors"
+    with running(Hub(folder)) as hub:
+        hub.stall = "model-2.safetensors"
+        with Loader(hub, home) as loader:
+            cancelled = loader.load(cancel=("download", small + constants.DOWNLOAD_CHUNK_SIZE))
+        assert cancelled["cancelled"] and not cancelled["replaced"]
+        assert stages(cancelled, "download")[-1][1] == sum(sizes.values())
+        assert {unit for stage, *_, unit in cancelled["progress"] if stage == "download"} == {"bytes"}
+        arrived = {file.name for file in home.glob("hub/*/snapshots/*/*")}
+        assert arrived and "model-2.safetensors" not in arrived
 
-    cancelled = load(hub, "download", str(small + constants.DOWNLOAD_CHUNK_SIZE))
-    assert cancelled["cancelled"] and not cancelled["replaced"]
-    assert stages(cancelled, "download")[-1][1] == sum(sizes.values())
-    assert {unit for stage, *_, unit in cancelled["progress"] if stage == "download"} == {"bytes"}
-    arrived = {file.name for file in hub.folder.parent.glob("home/hub/*/snapshots/*/*")}
-    assert arrived and "model-2.safetensors" not in arrived
-
-    hub.stall = None
-    again = load(hub, "download", "999999999")
-    missing = sizes.keys() - arrived  # the last of the small files may not have got its name yet
-    assert stages(again, "download")[-1][1] == sum(sizes[name] for name in missing)
-    fetched = [
-        request.rsplit("/", 1)[1] for request in hub.requests if request.startswith("GET") and "resolve" in request
-    ]
-    assert sorted(fetched) == sorted(missing)
+        hub.stall = None
+        with Loader(hub, home) as loader:
+            again = loader.load()
+        missing = sizes.keys() - arrived  # the last of the small files may not have got its name yet
+        assert stages(again, "download")[-1][1] == sum(sizes[name] for name in missing)
+        fetched = [
+            request.rsplit("/", 1)[1] for request in hub.requests if request.startswith("GET") and "resolve" in request
+        ]
+        assert sorted(fetched) == sorted(missing)
 
 
-def test_a_cancel_is_not_held_back_by_a_hub_that_stands_still(hub: Hub) -> None:
+def test_a_cancel_is_not_held_back_by_a_hub_that_stands_still(hub: Hub, home: Path) -> None:
     hub.stall = "model.safetensors"
-    assert load(hub, "download", "1")["cancelled"]
+    with Loader(hub, home) as loader:
+        assert loader.load(cancel=("download", 1))["cancelled"]
 
 
-def test_a_snapshot_that_lacks_a_file_is_completed(hub: Hub) -> None:
-    folder = Path(load(hub)["model"])
+def test_a_snapshot_that_lacks_a_file_is_completed(loader: Loader) -> None:
+    folder = Path(loader.load()["model"])
     (folder / "model.safetensors").unlink()
-    assert load(hub)["model"] == str(folder)
+    assert loader.load()["model"] == str(folder)
     assert (folder / "model.safetensors").exists()
 
 
@@ -106,28 +163,29 @@ def test_a_snapshot_that_lacks_a_file_is_completed(hub: Hub) -> None:
     ("refusal", "retryable"),
     [((401, "Invalid credentials"), False), ((403, "Access is gated"), False), ((500, "Try later"), True)],
 )
-def test_a_refusing_hub_is_quoted(hub: Hub, refusal: tuple[int, str], retryable: bool) -> None:
+def test_a_refusing_hub_is_quoted(hub: Hub, loader: Loader, refusal: tuple[int, str], retryable: bool) -> None:
     hub.refusal = refusal
-    told = load(hub)
+    told = loader.load()
     assert (told["code"], told["retryable"]) == ("model_not_found", retryable)
-    assert "owner/model" in told["message"] and str(refusal[0]) in told["message"]
+    assert hub.name in told["message"] and str(refusal[0]) in told["message"]
     assert not told["replaced"]
 
 
-def test_an_unknown_id_is_not_found(hub: Hub) -> None:
-    told = load(hub, path="owner/other")
+def test_an_unknown_id_is_not_found(loader: Loader) -> None:
+    told = loader.load("owner/other")
     assert (told["code"], told["retryable"]) == ("model_not_found", False)
     assert "owner/other" in told["message"]
 
 
-def test_a_network_that_fails_is_worth_another_try(hub: Hub) -> None:
-    told = load(hub, HF_ENDPOINT="http://127.0.0.1:9")
+def test_a_network_that_fails_is_worth_another_try(hub: Hub, cut_off: Loader) -> None:
+    told = cut_off.load()
     assert (told["code"], told["retryable"]) == ("model_not_found", True)
     assert "network" in told["message"]
 
 
-def test_offline_mode_is_named(hub: Hub) -> None:
-    told = load(hub, HF_HUB_OFFLINE="1")
+def test_offline_mode_is_named(hub: Hub, home: Path) -> None:
+    with Loader(hub, home, HF_HUB_OFFLINE="1") as loader:
+        told = loader.load()
     assert (told["code"], told["retryable"]) == ("model_not_found", False)
     assert "HF_HUB_OFFLINE" in told["message"]
     assert hub.requests == []
