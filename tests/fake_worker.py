@@ -120,6 +120,13 @@ class ServesAll(Good):
         send({"event": "done", "id": id, "count": len(words)})
 
 
+class ServesWhatItIsTold(ServesAll):
+    """Lists the features that are its arguments."""
+
+    def hello(self, request: Request) -> None:
+        send(greeting(request["id"], "older", self.arguments))
+
+
 class PlaysItsPrompt(ServesAll):
     """Sends the events that the prompt holds as JSON."""
 

@@ -248,6 +248,8 @@ class Tokenize(Command, frozen=True):
     """As in `chat`."""
     prefix: str = ""
     """As in `chat`."""
+    reasoning: Literal["auto", "on", "off"] = "auto"
+    """As in `chat`."""
     count_only: bool = False
     """Send no token events."""
 
@@ -256,7 +258,7 @@ class Tokenize(Command, frozen=True):
             raise ValueError("prompt: give exactly one of `prompt` and `messages`")
         if self.prompt is not None:
             plain = Tokenize(messages=[])
-            for field in ("tools", "chat_template", "template_args", "add_generation_prompt", "prefix"):
+            for field in ("tools", "chat_template", "template_args", "add_generation_prompt", "prefix", "reasoning"):
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
 

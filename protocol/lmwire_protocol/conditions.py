@@ -42,6 +42,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
                     "template_args": {"maxProperties": 0},
                     "add_generation_prompt": {"const": True},
                     "prefix": {"maxLength": 0},
+                    "reasoning": {"const": "auto"},
                 }
             },
         ),

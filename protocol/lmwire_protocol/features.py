@@ -50,6 +50,7 @@ FEATURES: Final = (
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
     *(f"chat.{field}" for field in _CHAT),
+    "tokenize.reasoning",
 )
-"""Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. What only a
-command that is listed has is not listed by itself."""
+"""Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. What a command that
+is listed has had from its beginning is not listed by itself."""

@@ -89,13 +89,13 @@ TEMPLATE: TemplateOptions = {
     "template_args": {"today": None},
     "add_generation_prompt": False,
     "prefix": "Well,",
+    "reasoning": "on",
 }
 CHAT: ChatOptions = {
     **OPTIONS,
     **TEMPLATE,
     "tool_choice": {"name": "weather"},
     "parallel_tool_calls": False,
-    "reasoning": "on",
     "reasoning_budget": 100,
     "strict_media": True,
 }
@@ -181,6 +181,17 @@ async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
         assert await worker.generate("one", n=1, temperature=1).text() == "one"
 
 
+@on_both_faces
+async def test_a_worker_that_counts_no_thoughts_still_counts_the_rest(face: Make) -> None:
+    asked: list[plain.MessageDict] = [{"role": "user", "content": "one two"}]
+    async with face(fake("ServesWhatItIsTold", "tokenize")) as worker:
+        assert await worker.count_tokens(asked, prefix="x", reasoning="auto") == 2
+        for count in (worker.count_tokens, worker.tokenize):
+            with pytest.raises(NotServed) as failure:
+                await count(asked, reasoning="on")
+            assert failure.value.features == ["tokenize.reasoning"]
+
+
 @pytest.mark.parametrize(
     ("command", "features"),
     [
@@ -190,6 +201,7 @@ async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
         (Generate(prompt="x", temperature=1.0, stop=["."]), set()),
         (Chat(messages=[Message("system", "x"), Message("user", [TextPart("x")])]), set()),
         (Tokenize(messages=[Message("developer", "x")], prefix="x"), {"tokenize"}),
+        (Tokenize(messages=[Message("user", "x")], reasoning="off"), {"tokenize", "tokenize.reasoning"}),
         (Chat(messages=[Message("developer", "x")]), {"chat.messages.role.developer"}),
         (Chat(messages=[Message("user", [ImagePart(Media(path="x"))])]), {"chat.messages.content.image"}),
     ],
@@ -205,7 +217,7 @@ def test_all_features_are_found_in_use() -> None:
         Cache(action="clear"),
         plain.generate_command("x", OPTIONS),
         plain.chat_command([*MESSAGES, sound], CHAT),
-        plain.tokenize_command("x", {}, count_only=True),
+        plain.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
         plain.embed_command(["x"], {}),
         plain.transcribe_command({"data": ""}, {}),
     ]

@@ -146,6 +146,9 @@ def test_all_of_generation_at_once_on_the_built_in_model(face: Make) -> None:
             ids, text = await worker.tokenize([SUM])
             assert "What is 17 + 25?" in text
             assert await worker.count_tokens([SUM]) == len(ids) == chosen.result.usage.prompt_tokens
+            ids, text = await worker.tokenize([SUM], reasoning="on")
+            assert (text.endswith("<think>\n"), len(ids)) == (True, thinking.result.usage.prompt_tokens)
+            assert await worker.count_tokens([SUM], reasoning="off") == direct.result.usage.prompt_tokens
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 

@@ -45,6 +45,13 @@ def test_words_are_tokens() -> None:
     assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([0, 1, 2], "not to be")
 
 
+@pytest.mark.parametrize("wish", ["auto", "on", "off"])
+def test_thinking_or_not_the_prompt_has_the_same_words(wish: str) -> None:
+    request = chat("to be or", reasoning=wish)
+    tokens, text = lane().tokenize(Tokenize(messages=request.messages, reasoning=request.reasoning))
+    assert (len(tokens), text) == (lane().add(KEY, request, 1).prompt_tokens, "to be or")
+
+
 # What there is not.
 
 UNSERVED = {

@@ -58,11 +58,11 @@ TEMPLATE = {
     "template_args": {},
     "add_generation_prompt": True,
     "prefix": "",
+    "reasoning": "auto",
 }
 CHAT = {
     **TEMPLATE,
     "parallel_tool_calls": True,
-    "reasoning": "auto",
     "reasoning_budget": 0,
     "strict_media": False,
 }

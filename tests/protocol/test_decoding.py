@@ -57,6 +57,7 @@ def refusal(line: str) -> RequestError:
             '`tool_choice`: must be "auto", "none", "required" or an object, not "maybe"',
         ),
         ('{"cmd":"tokenize","prompt":"a","prefix":"b"}', "`prefix`: goes with `messages`, not with `prompt`"),
+        ('{"cmd":"tokenize","prompt":"a","reasoning":"on"}', "`reasoning`: goes with `messages`, not with `prompt`"),
         ('{"cmd":"cancel","all":false}', "`all`: must be true, not false"),
         ('{"cmd":"cancel"}', "`target`: give exactly one of `target` and `all`"),
         ('{"cmd":"hello","protocol":[2,1]}', "`protocol`: the first version must not be above the second"),

@@ -8,7 +8,7 @@ import pytest
 from chat_templates import DEEPSEEK_R1, GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from lmwire_protocol import RequestError
 from lmwire_worker.text.answers import Syntax
-from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, user
+from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, tokenized, user
 
 FLAG = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>"
 DEEPSEEK_V3 = FLAG + "{{ '<think>' if thinking else '</think>' }}{% endif %}"
@@ -108,6 +108,29 @@ def test_reasoning_and_the_templates_switch_cannot_both_be_given() -> None:
         prompt(QWEN3, user("Hi"), reasoning="on", template_args={"enable_thinking": True})
     assert (caught.value.code, caught.value.field) == ("invalid_request", "template_args.enable_thinking")
     assert "<think>" in prompt(QWEN3, user("Hi"), template_args={"enable_thinking": False}).text
+
+
+@pytest.mark.parametrize("template", [None, QWEN3, GLM, DEEPSEEK_V3, DEEPSEEK_R1, PHI4_REASONING, EFFORT])
+def test_tokenize_begins_and_closes_thoughts_as_chat_does(template: str | None) -> None:
+    wishes = ("auto", "on", "off")
+    found = [tokenized(template, messages=[user("Hi")], reasoning=wish) for wish in wishes]
+    assert found == [prompt(template, user("Hi"), reasoning=wish) for wish in wishes]
+    assert tokenized(template, messages=[user("Hi")]) == found[0]
+    assert found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "field"),
+    [(LLAMA31, {}, "reasoning"), (QWEN3, {"enable_thinking": True}, "template_args.enable_thinking")],
+    ids=["the template has no thoughts", "its switch is given too"],
+)
+def test_tokenize_refuses_the_reasoning_that_chat_refuses(template: str, arguments: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestError) as of_chat:
+        prompt(template, user("Hi"), reasoning="on", template_args=arguments)
+    with pytest.raises(RequestError) as caught:
+        tokenized(template, messages=[user("Hi")], reasoning="on", template_args=arguments)
+    assert caught.value.field == field
+    assert (caught.value.code, caught.value.message) == (of_chat.value.code, of_chat.value.message)
 
 
 def test_what_an_assistant_thought_goes_to_templates_that_write_it() -> None:

@@ -151,3 +151,12 @@ def tells_what_was_only_to_be_counted() -> None:
         return tokenize(self, request, msgspec.structs.replace(command, count_only=False))
 
     wrap(Scheduler, "_tokenize", tell)
+
+
+@mutant("#tokenize", "tokenize-reasoning")
+def counts_a_thought_that_is_not_in_the_prompt() -> None:
+    def count(tokenize: Any, self: Any, request: Any, command: Any) -> Any:
+        done = tokenize(self, request, command)
+        return msgspec.structs.replace(done, count=done.count + 2) if command.reasoning == "off" else done
+
+    wrap(Scheduler, "_tokenize", count)

@@ -177,6 +177,7 @@ class TemplateOptions(TypedDict, total=False):
     template_args: dict[str, Any]
     add_generation_prompt: bool
     prefix: str
+    reasoning: Literal["auto", "on", "off"]
 
 
 class ChatOptions(Options, TemplateOptions, total=False):
@@ -184,7 +185,6 @@ class ChatOptions(Options, TemplateOptions, total=False):
 
     tool_choice: Literal["auto", "none", "required"] | NamedTool | NamedToolDict
     parallel_tool_calls: bool
-    reasoning: Literal["auto", "on", "off"]
     reasoning_budget: int
     strict_media: bool
 

@@ -102,8 +102,7 @@ class _Conversation:
         self._tools: Sequence[Tool] = request.tools if callable_tools else ()
         self._template = find_template(tokenizer, request.chat_template, tools=bool(self._tools))
         self._traits = find_traits(self._template)
-        wish = request.reasoning if isinstance(request, Chat) else "auto"
-        self._reasoning = Reasoning(wish, self._template, self._traits.shape, syntax)
+        self._reasoning = Reasoning(request.reasoning, self._template, self._traits.shape, syntax)
 
     def render(self) -> tuple[str, str]:
         """The prompt's text, and the part of it that is the assistant's turn."""

@@ -112,7 +112,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "strict_media": True,
         "format": {"type": "json_schema", "schema": _SCHEMA},
     },
-    "tokenize": {"cmd": "tokenize", "messages": _CALLS, "tools": [_TOOL], "count_only": True},
+    "tokenize": {"cmd": "tokenize", "messages": _CALLS, "tools": [_TOOL], "reasoning": "off", "count_only": True},
     "cache": {"cmd": "cache", "action": "clear"},
     "load": {
         "cmd": "load",
