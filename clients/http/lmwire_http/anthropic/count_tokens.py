@@ -1,7 +1,6 @@
-"""POST /v1/messages/count_tokens: what a conversation comes to in tokens, without an answer.
+"""POST /v1/messages/count_tokens: what /v1/messages reads of a conversation, in tokens, without an answer.
 
-It is what /v1/messages reads, but for the mark or two that `thinking` puts behind the prompt where it is enabled or
-disabled: those are not counted.
+The marks that `thinking` puts behind the prompt are counted, and a model that cannot think refuses to be made to.
 """
 
 from typing import Final

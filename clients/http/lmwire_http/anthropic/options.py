@@ -35,7 +35,7 @@ _SAME: Final = (
 
 def prompt_options(body: Prompt) -> dict[str, Any]:
     """What changes the prompt besides its messages, as `lmwire.TemplateOptions`."""
-    options = _given(body, _TEMPLATE)
+    options = _given(body, _TEMPLATE) | _thinking(body)
     if body.tools and not isinstance(body.tool_choice, ChooseNone):
         options["tools"] = [_tool(tool) for tool in body.tools]
     return options
@@ -43,9 +43,11 @@ def prompt_options(body: Prompt) -> dict[str, Any]:
 
 def chat_options(body: Messages) -> dict[str, Any]:
     """Everything but the messages, as `lmwire.ChatOptions`."""
-    options = prompt_options(body) | _given(body, _SAME) | _calling(body) | _thinking(body)
+    options = prompt_options(body) | _given(body, _SAME) | _calling(body)
     options["temperature"] = _TEMPERATURE if body.temperature is None else body.temperature
     options["strict_media"] = body.strict_media is not False
+    if isinstance(body.thinking, ThinkingEnabled):
+        options["reasoning_budget"] = body.thinking.budget_tokens
     if body.stop_sequences:
         options["stop"] = body.stop_sequences
     if body.output_config and body.output_config.format:
@@ -74,13 +76,10 @@ def _calling(body: Messages) -> dict[str, Any]:
     return options
 
 
-def _thinking(body: Messages) -> dict[str, Any]:
-    thinking = body.thinking
-    if thinking is None or isinstance(thinking, ThinkingAdaptive):
+def _thinking(body: Prompt) -> dict[str, Any]:
+    if body.thinking is None or isinstance(body.thinking, ThinkingAdaptive):
         return {}
-    if isinstance(thinking, ThinkingEnabled):
-        return {"reasoning": "on", "reasoning_budget": thinking.budget_tokens}
-    return {"reasoning": "off"}
+    return {"reasoning": "on" if isinstance(body.thinking, ThinkingEnabled) else "off"}
 
 
 def _tool(tool: Tool) -> ToolDict:
