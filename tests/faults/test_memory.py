@@ -10,10 +10,10 @@ import pytest
 from random_model import write_model
 from worker_process import Event, WorkerProcess
 
-CYCLES = 50
-SETTLED = 10
+CYCLES = 24
+SETTLED = 8
 """Cycles after which everything that is needed once is there."""
-REQUESTS = int(os.environ.get("LMWIRE_SOAK_REQUESTS", "240"))
+REQUESTS = int(os.environ.get("LMWIRE_SOAK_REQUESTS", "160"))
 """Of the short version; the whole one has 2000."""
 SETTLED_REQUESTS = REQUESTS // 10
 TOGETHER = 16
@@ -57,7 +57,7 @@ def mixed_request(number: int, chance: random.Random) -> Event:
 
 
 def test_mixed_requests_leave_no_memory_behind_and_each_is_answered_once(tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "wide", hidden_size=256, intermediate_size=1024, num_hidden_layers=4)
+    folder = write_model(tmp_path / "wide", hidden_size=128, intermediate_size=512)
     chance = random.Random(6)
     with WorkerProcess() as worker:
         worker.load(folder)

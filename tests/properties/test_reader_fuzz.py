@@ -12,15 +12,15 @@ from worker_process import TERMINALS, WorkerProcess
 
 FUZZ = Path(__file__).parents[1] / "reader_fuzz.py"
 SEEDS = (20240, 20241)
-LINES_OF_EACH = 500_000
+LINES_OF_EACH = 60_000
 LONGEST_S = 600
-"""A quiet machine needs 10; one whose cores many others use as well has taken three minutes."""
+"""A quiet machine needs 3; one whose cores many others use as well may take twenty times as long."""
 
 SEED_OVER_PIPES = 20242
-LINES_OVER_PIPES = 50_000
+LINES_OVER_PIPES = 20_000
 
 
-def test_a_million_mutated_lines_are_answered_once_each() -> None:
+def test_mutated_lines_are_answered_once_each() -> None:
     runs = [
         subprocess.Popen([sys.executable, str(FUZZ), str(seed), str(LINES_OF_EACH)], stderr=subprocess.PIPE, text=True)
         for seed in SEEDS
@@ -34,7 +34,7 @@ def ends_the_worker(command: Command | RequestError) -> bool:
     return isinstance(command, Quit) or (isinstance(command, Hello) and command.protocol[0] > 1)
 
 
-def test_as_many_as_fifty_thousand_reach_a_real_worker_and_none_is_lost_on_the_way() -> None:
+def test_as_many_as_twenty_thousand_reach_a_real_worker_and_none_is_lost_on_the_way() -> None:
     mutator, expected, sent = Mutator(SEED_OVER_PIPES), Counter[str | None](), [b'{"id":"h","cmd":"hello"}']
     for line in (mutator.line() for _ in range(LINES_OVER_PIPES)):
         if line.strip(b" \t\r"):
