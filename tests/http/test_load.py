@@ -8,10 +8,11 @@ import pytest
 from openai import AsyncOpenAI
 
 from http_server import MOCK, Server, served
+from worker_process import SECONDS
 
 STREAMS = 200
-ROUNDS = 6
-TOKENS = 40
+ROUNDS = 5
+TOKENS = 12
 GROWTH_BYTES = 4 * 2**20
 """What a round may add to a server whose rounds before have shown it what there is; its pages come and go."""
 
@@ -45,7 +46,7 @@ async def streamed(client: AsyncOpenAI, model: str, prompt: str, tokens: int) ->
 
 
 async def all_streamed(server: Server, model: str, prompts: list[str], tokens: int) -> list[tuple[str, str | None]]:
-    async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+    async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=SECONDS) as client:
         return await asyncio.gather(*(streamed(client, model, prompt, tokens) for prompt in prompts))
 
 
@@ -64,7 +65,7 @@ def test_200_streams_at_once_have_their_own_words_and_leave_nothing_behind(serve
 
 def test_32_streams_of_a_model_are_what_each_is_alone(tiny_server: Server) -> None:
     prompts = [f"What is {stream} + {stream % 7}?" for stream in range(32)]
-    alone = [asyncio.run(all_streamed(tiny_server, "builtin:tiny", [prompt], 64))[0] for prompt in prompts[::8]]
-    together = asyncio.run(all_streamed(tiny_server, "builtin:tiny", prompts, 64))
+    alone = [asyncio.run(all_streamed(tiny_server, "builtin:tiny", [prompt], 48))[0] for prompt in prompts[::8]]
+    together = asyncio.run(all_streamed(tiny_server, "builtin:tiny", prompts, 48))
     assert together[::8] == alone
     assert all(text for text, _ in together)

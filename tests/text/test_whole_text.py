@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
 from lmwire_worker.text.lane import TextLane
-from text_lanes import Answer, Driver, LaneOf, chat, open_lane, stock
+from text_lanes import Answer, LaneOf, ask, chat, open_lane, stock
 
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
-SEEDS = st.integers(0, 10**6)
+SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
 
 
@@ -20,21 +21,20 @@ def built_in() -> TextLane:
     return open_lane(Path("builtin:tiny"))
 
 
-def answered(lane: TextLane, request: Generate | Chat, seed: int) -> Answer:
-    driver = Driver(lane)
-    driver.add(0, request, seed)
-    return driver.finish()[0]
+def answered(lane: TextLane, request: Generate | Chat, *seeds: int) -> list[Answer]:
+    """To the same request with each seed, given together."""
+    return ask(lane, *[request] * len(seeds), seeds=seeds)
 
 
-@settings(max_examples=25)
-@given(seed=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
+@settings(max_examples=5)
+@given(seeds=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
 def test_thought_and_content_are_the_whole_answer(
-    built_in: TextLane, seed: int, temperature: float, reasoning: str
+    built_in: TextLane, seeds: list[int], temperature: float, reasoning: str
 ) -> None:
     request = chat("Hi", max_tokens=60, temperature=temperature, reasoning=reasoning)
-    answer = answered(built_in, request, seed)
-    whole = unmarked(stock(TINY)[1].decode(answer.token_ids))
-    assert unmarked("".join(answer.parts)) == whole.removeprefix(" ")  # an answer's first space is its tokenizer's
+    for answer in answered(built_in, request, *seeds):
+        whole = unmarked(stock(TINY)[1].decode(answer.token_ids))
+        assert unmarked("".join(answer.parts)) == whole.removeprefix(" ")  # the first space is the tokenizer's
 
 
 def unmarked(text: str) -> str:
@@ -42,19 +42,20 @@ def unmarked(text: str) -> str:
     return text.replace("<think>", "").replace("</think>", "")
 
 
-@settings(max_examples=25)
-@given(seed=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
+@settings(max_examples=5)
+@given(seeds=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
 def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
-    lane_of: LaneOf, seed: int, stops: list[str], include: bool
+    lane_of: LaneOf, seeds: list[int], stops: list[str], include: bool
 ) -> None:
-    free = Generate(prompt="ka", max_tokens=120, temperature=3.0, ignore_eos=True)
-    text = answered(lane_of("qwen3"), free, seed).text
-    ends = [(text.index(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
-    held = Generate(prompt="ka", max_tokens=120, temperature=3.0, ignore_eos=True, stop=stops, include_stop=include)
-    answer = answered(lane_of("qwen3"), held, seed)
-    if not ends:
-        assert (answer.text, answer.finish_reason) == (text, "length")
-        return
-    end, _, stop = min(ends)
-    assert (answer.finish_reason, answer.stop) == ("stop", stop)
-    assert answer.text == text[: end if include else end - len(stop)]
+    free = Generate(prompt="ka", max_tokens=60, temperature=3.0, ignore_eos=True)
+    texts = [answer.text for answer in answered(lane_of("qwen3"), free, *seeds)]
+    stops = [*stops, texts[0][9:11]]
+    held = replace(free, stop=stops, include_stop=include)
+    for text, answer in zip(texts, answered(lane_of("qwen3"), held, *seeds), strict=True):
+        ends = [(text.index(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
+        if not ends:
+            assert (answer.text, answer.finish_reason) == (text, "length")
+            continue
+        end, _, stop = min(ends)
+        assert (answer.finish_reason, answer.stop) == ("stop", stop)
+        assert answer.text == text[: end if include else end - len(stop)]

@@ -71,8 +71,7 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["off", "on"])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("mode", "turned"), [("off", False), ("on", True)])
 def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str, turned: bool) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))

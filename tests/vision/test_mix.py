@@ -23,7 +23,7 @@ from talking_vision import TIME, TOOLS, WEATHER
 from text_lanes import Answer, chat
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
-SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 40}
+SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 20}
 LONG: dict[str, Any] = SAMPLED | {"max_tokens": 80}
 CALLING: dict[str, Any] = LONG | {"reasoning": "off", "tools": TOOLS}
 DATE = {
