@@ -14,10 +14,10 @@ from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, chat, expected, 
 
 
 def varied(number: int) -> Generate | Chat:
-    """The nth of many requests: prompts of 1 to some 250 tokens, answers of 1 to 60."""
+    """The nth of many requests: prompts of 1 to some 250 tokens, answers of 1 to 30."""
     chance = random.Random(number)
     text = "".join(chance.choice("abcdefgh \n") for _ in range(chance.choice([1, 5, 40, 120, 250])))
-    limit = chance.randint(1, 60)
+    limit = chance.randint(1, 30)
     return chat(text, max_tokens=limit) if number % 3 else Generate(prompt=text, max_tokens=limit)
 
 
@@ -114,7 +114,7 @@ def test_removing_a_request_in_any_state_leaves_the_others_as_they_were(
     family: str, lane_of: LaneOf, folder_of: FolderOf
 ) -> None:
     """Queued, in the middle of its prompt, in the middle of its answer, and so that one or none remain."""
-    request = chat("a neighbour", max_tokens=40)
+    request = chat("a neighbour", max_tokens=25)
     alone = expected(folder_of(family), request)
     for steps in (0, 1, 2, 3, 6, 15):
         driver = Driver(lane_of(family))

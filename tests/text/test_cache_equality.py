@@ -14,7 +14,7 @@ from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.stream import Stream
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
-from text_lanes import FAMILIES, Answer, Driver, LaneOf, ask, chat, choices, open_lane
+from text_lanes import Answer, Driver, LaneOf, ask, chat, choices, open_lane
 
 END = 511
 """The families' end-of-turn token."""
@@ -52,7 +52,14 @@ def warm(lane: TextLane, request: Generate | Chat, seed: int = 0) -> int:
     return hit
 
 
-@pytest.fixture(params=FAMILIES)
+KINDS = ("qwen3", "gemma3_text", "mamba", "qwen3_next")
+"""A family of each kind of cache: keys and values, a window of them, states, and both."""
+whatever_the_cache = pytest.mark.parametrize("lane", ["qwen3"], indirect=True)
+"""For what is decided before any cache is looked at."""
+with_or_without_states = pytest.mark.parametrize("lane", ["qwen3", "mamba"], indirect=True)
+
+
+@pytest.fixture(params=KINDS)
 def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> TextLane:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(request.param)
@@ -121,6 +128,7 @@ def test_after_a_cancel_wherever_it_came(steps: int, lane: TextLane) -> None:
     warm(lane, request)
 
 
+@with_or_without_states
 def test_after_a_stop_string(lane: TextLane) -> None:
     request = Generate(prompt=tokens(50), max_tokens=60, stop=["a"], ignore_eos=True, temperature=1.0)
     (answer,) = ask(lane, request)
@@ -137,7 +145,7 @@ def test_after_evictions_in_any_order(lane: TextLane, monkeypatch: pytest.Monkey
     budget = 3 * cache.bytes
     monkeypatch.setattr(cache, "budget", budget)
     before = cache.stats()
-    for _ in range(12):
+    for _ in range(8):
         prompt = [*chance.choice(bases), *tokens(20, seed=chance.randrange(3)), *chance.sample([7, 8, 9], 3)]
         warm(lane, Generate(prompt=prompt, max_tokens=4))
         assert cache.bytes <= budget
@@ -157,6 +165,7 @@ def test_every_choice_of_a_known_prompt(lane: TextLane) -> None:
         same(one, other)
 
 
+@with_or_without_states
 @pytest.mark.parametrize(
     "fields",
     [
@@ -190,6 +199,7 @@ def test_the_same_prompt_twice_at_once_is_processed_once(lane: TextLane) -> None
             same(one, other)
 
 
+@with_or_without_states
 def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane) -> None:
     request = Generate(prompt=tokens(200), max_tokens=8)
     driver = Driver(lane)
@@ -199,6 +209,7 @@ def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane)
     same(driver.finish()[1], ask(lane, replace(request, cache="off"))[0])
 
 
+@whatever_the_cache
 def test_a_request_with_the_cache_off_waits_for_none(lane: TextLane) -> None:
     request = Generate(prompt=tokens(200), max_tokens=8)
     before, driver = cached(lane), Driver(lane)
@@ -234,12 +245,14 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
         assert warm(lane, Generate(prompt=prompt, max_tokens=4)) == len(prompt) - 1
 
 
+@whatever_the_cache
 def test_a_request_with_the_cache_off_leaves_no_trace(lane: TextLane) -> None:
     request = Generate(prompt=tokens(50), max_tokens=5, cache="off")
     ask(lane, request)
     assert warm(lane, replace(request, cache="on")) == 0
 
 
+@with_or_without_states
 def test_clearing_gives_the_bytes_back_and_forgets(lane: TextLane) -> None:
     request = Generate(prompt=tokens(50), max_tokens=5, cache="pin")
     warm(lane, request)
@@ -261,6 +274,7 @@ def test_prompts_known_to_different_lengths_are_processed_together(lane: TextLan
         same(answer, ask(lane, replace(request, cache="off"))[0])
 
 
+@whatever_the_cache
 def test_progress_counts_what_was_cached(lane: TextLane) -> None:
     ask(lane, Generate(prompt=tokens(64), max_tokens=1))
     (answer,) = ask(lane, Generate(prompt=[*tokens(64), *tokens(36, seed=1)], max_tokens=1))

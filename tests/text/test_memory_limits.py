@@ -104,9 +104,9 @@ def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(lane_for: Ca
 
 
 def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[int], TextLane]) -> None:
-    (answer,) = ask(lane_for(1024), Generate(prompt=prompt(100), max_tokens=2000))
+    (answer,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=2000))
     assert answer.finish_reason == "capacity"
-    assert answer.generated == 1024 - 100
+    assert answer.generated == 512 - 100
 
 
 def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[int], TextLane]) -> None:
