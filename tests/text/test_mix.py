@@ -24,7 +24,7 @@ from lmwire_protocol import (
 from lmwire_worker.text.lane import TextLane
 from text_lanes import FAMILIES, LaneOf, chat, open_lane
 
-SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 40}
+SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -49,14 +49,14 @@ ANYWHERE: list[Generate | Chat] = [
     Generate(prompt="two two", **SAMPLED, n=3, xtc_probability=0.5, xtc_threshold=0.01),
     Generate(prompt="three", **SAMPLED, repetition_penalty=1.3, presence_penalty=0.4, frequency_penalty=-0.3),
     Generate(prompt="four", **SAMPLED, logit_bias={65: 5.0, 66: -100.0}, penalty_window=0, frequency_penalty=0.5),
-    Generate(prompt="five", **SAMPLED, min_tokens=30, stop=["a", "\n"], include_stop=True),
+    Generate(prompt="five", **SAMPLED, min_tokens=18, stop=["a", "\n"], include_stop=True),
     Generate(prompt="six", **SAMPLED, ignore_eos=True, top_k=20, min_p=0.01),
-    Generate(prompt="seven", **SAMPLED, format=RegexFormat(pattern="[a-f]{4,8}(-[0-9]{3}){2}")),
+    Generate(prompt="seven", **SAMPLED, format=RegexFormat(pattern="[a-f]{4,8}(-[0-9]{2}){2}")),
     Generate(prompt="eight", **SAMPLED, format=JsonSchemaFormat(schema=SCHEMA), n=2),
-    Generate(prompt="nine", max_tokens=40, format=ChoiceFormat(choices=["yes", "no", "no idea"]), logprobs=True),
+    Generate(prompt="nine", max_tokens=24, format=ChoiceFormat(choices=["yes", "no", "no idea"]), logprobs=True),
     Generate(prompt="ten", **SAMPLED, format=LarkFormat(grammar='start: "(" WORD ")"\nWORD: /[a-z]{2,9}/')),
     chat("eleven", **SAMPLED, format=JsonObjectFormat()),
-    chat("twelve", max_tokens=40),
+    chat("twelve", max_tokens=24),
     chat("thirteen", **SAMPLED, prefix="Well,", n=2),
     Generate(prompt=[65, 66, 67], max_tokens=25, logprobs=True, top_logprobs=20),
     Generate(prompt="x" * 200, **SAMPLED),

@@ -174,7 +174,7 @@ def test_a_malformed_call_leaves_the_one_behind_it(name: str) -> None:
 
 
 @every_format
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_text_at_all_is_read_without_raising_and_alike_in_any_pieces(name: str, data: st.DataObject) -> None:
     sample = WRITERS[name]([WEATHER, WORLD]) + MALFORMED[name]
@@ -192,14 +192,14 @@ Json = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["json_tools", "kimi_k2", "mistral", "harmony", "llama3_json"])
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(arguments=st.dictionaries(st.text(max_size=5), Json, max_size=4))
 def test_any_json_object_is_read_as_it_is(name: str, arguments: dict[str, Any]) -> None:
     assert read(name, WRITERS[name]([("add", arguments)])).whole == [("add", arguments)]
 
 
 @pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(value=Json)
 def test_any_python_literal_is_read_as_it_is(name: str, value: Any) -> None:
     assert read(name, WRITERS[name]([("add", {"tags": value})])).whole == [("add", {"tags": value})]

@@ -1,6 +1,5 @@
 """Prompts that the context does not hold: refused, or cut to the token."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_protocol import Generate, RequestError
-from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.truncation import fit
-from text_lanes import ask_alone
+from text_lanes import FolderOf, ask_alone, open_lane
 
 BOS = 1
 LONG = [BOS, *range(100, 120)]
@@ -90,9 +88,9 @@ def test_a_cut_is_exact_and_what_is_kept_is_a_beginning_and_an_end(
 
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
-def test_an_answer_is_the_one_to_the_prompt_that_is_left(lane_of: Callable[[str], TextLane], truncate: Any) -> None:
-    lane = lane_of("llama")
-    context = lane.model.context_len
+def test_an_answer_is_the_one_to_the_prompt_that_is_left(folder_of: FolderOf, truncate: Any) -> None:
+    context = 400
+    lane = open_lane(folder_of("llama"), context_len=context)
     long = [7 + place % 90 for place in range(context + 50)]
     left = Generate(prompt=fit(Generate(prompt=long, truncate=truncate, max_tokens=6), long, context), max_tokens=6)
     cut, alone = ask_alone(lane, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
