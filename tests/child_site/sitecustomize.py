@@ -1,26 +1,76 @@
-"""What every Python program that the tests start runs first: transformers remembers what it read at earlier starts.
+"""What every Python program that the tests start runs first: it spares them most of the import of a model library.
 
-It is only a hook, and imports nothing itself, since most of those programs do not import transformers.
+transformers reads its 1,600 source files, twice, in each process that imports it, to learn which names they have. These
+are the same every time, so the first process keeps what it learned, and the others read that.
+
+Most of those programs do not import transformers: nothing is imported here until one does. And it is one file, since
+programs of `multiprocessing` get another path to import from once they run.
 """
 
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+KEPT = os.path.join(os.path.dirname(__file__), "..", "..", ".cache", "transformers")
 
 
 class Finder:
-    """Finds the one module that reads much."""
+    """Finds the one module that reads them as Python would, and changes it when it has run."""
 
     def find_spec(self, name: str, path: "Sequence[str] | None" = None, target: object = None) -> "ModuleSpec | None":
-        """What Python itself would find, changed."""
+        """Where the module comes from; None leaves it to others."""
         if name != "transformers.utils.import_utils":
             return None
-        from remembered_names import spec_that_remembers
+        from importlib.machinery import PathFinder
 
-        return spec_that_remembers(name, path)
+        spec = PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return None
+        run = spec.loader.exec_module
+
+        def run_and_change(module: "ModuleType") -> None:
+            run(module)
+            setattr(module, "define_import_structure", remembering(module.define_import_structure))  # noqa: B010
+
+        setattr(spec.loader, "exec_module", run_and_change)  # noqa: B010
+        return spec
+
+
+def remembering(read: "Callable[..., Any]") -> "Callable[..., Any]":
+    """What reads the names of a folder, with a memory for the one that has all models."""
+    import contextlib
+    import marshal
+    from pathlib import Path
+
+    version = sys.modules["transformers"].__version__
+
+    def read_or_recall(module_path: str, prefix: str | None = None) -> "Any":
+        file = Path(module_path)
+        if (file.parent if file.suffix else file).name != "models":
+            return read(module_path, prefix)
+        kept = Path(KEPT, f"{version}-{prefix}.marshal")
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            return marshal.loads(kept.read_bytes())
+        names = read(module_path, prefix)
+        with contextlib.suppress(OSError):
+            keep(kept, marshal.dumps(names))
+        return names
+
+    return read_or_recall
+
+
+def keep(file: "Any", data: bytes) -> None:
+    """Writes a file that others may read at any time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(data)
+    unfinished.replace(file)
 
 
 sys.meta_path.insert(0, Finder())
