@@ -5,7 +5,7 @@ from pathlib import Path
 
 from worker_process import Event, WorkerProcess
 
-CYCLES = 6
+CYCLES = 5
 SETTLED = 2
 """Cycles after which everything that is needed once is there."""
 

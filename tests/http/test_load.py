@@ -11,7 +11,7 @@ from http_server import MOCK, Server, served
 from worker_process import SECONDS
 
 STREAMS = 200
-ROUNDS = 5
+ROUNDS = 4
 TOKENS = 12
 GROWTH_BYTES = 4 * 2**20
 """What a round may add to a server whose rounds before have shown it what there is; its pages come and go."""

@@ -84,6 +84,7 @@ def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str,
     assert len(alone[4].logprobs) == len(alone[4].token_ids)
 
 
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
 def test_requests_may_come_while_others_are_answered(lane: TextLane) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS]
     alone = ask_alone(lane, *requests)
