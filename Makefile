@@ -29,10 +29,17 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 		$(BIN)/lmwire chat -p "Who are you?" </dev/null; \
 	fi
 
-test: lint ## check format, lint, types and schema, then run all tests
+test: $(STAMP) ## check format, lint, types and schema, then run all tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
 	$(BIN)/python -m lmwire_protocol.schema --check
-# Two cores run two files at once: most tests wait for a process that they have started.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# Types are checked while the tests run, and what is wrong with them is told after the tests; either fails.
+# Two cores run two files at once: most tests wait for a process that they have started. The files come in their order,
+# since those with few tests, which xdist would leave for the end, have the longest ones.
+	@types=$$(mktemp); $(BIN)/pyright >$$types 2>&1 & pyright=$$!; \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tested=$$?; \
+	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
+	cat $$types; rm $$types; exit $$((tested ? tested : typed))
 
 lint: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check
