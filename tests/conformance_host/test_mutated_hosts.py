@@ -8,7 +8,7 @@ from lmwire_conformance.host import check_host
 from lmwire_conformance.report import Case
 from mutant_host import MUTANTS, command
 
-SECONDS = 20.0
+SECONDS = 10.0
 """What a busy machine may need; those that are caught by what they do not do take as long."""
 
 Played = dict[str, Future[Case]]
