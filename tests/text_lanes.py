@@ -52,7 +52,8 @@ class Answer:
     finish_reason: str | None = None
     stop: str | None = None
     error: RequestError | None = None
-    prefilled: list[tuple[int, int]] = field(default_factory=list)
+    prefilled: list[tuple[int, int]] = field(default_factory=list, compare=False)
+    """How far its prompt had come, slice by slice: how many there are depends on how busy the machine is."""
 
 
 class Driver:

@@ -176,6 +176,26 @@ def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
     driver.finish()
 
 
+def test_of_two_long_prompts_one_is_done_before_much_of_the_other(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    driver.add(0, long())
+    driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    done, total = driver.answers[1].prefilled[-1]
+    assert done < 2 * total / 3
+    driver.finish()
+
+
+def test_short_prompts_are_done_together(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    for number in range(MANY):
+        driver.add(number, short(number))
+    driver.step()
+    assert all(answer.prefilled for answer in driver.answers.values())
+    driver.finish()
+
+
 def test_choices_of_a_long_prompt_share_it_beside_short_rows(lane_of: LaneOf) -> None:
     lane = lane_of("qwen3")
     driver = Driver(lane)
@@ -209,7 +229,7 @@ def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
     for row in rows:
         batch.add(row, row.prompt)
     most = 0
-    while batch.running or batch.prompts_in_work:
+    while batch.running or batch.has_prompts:
         batch.advance()
         most = max(most, batch.running)
     batch.close()

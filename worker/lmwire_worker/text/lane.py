@@ -226,7 +226,8 @@ class TextLane:
             done, total = (count + stream.begun for count in response.progress)
             longest = max(longest, done - stream.prefilled)
             outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
-        self._pace.learn(seconds, running, len(progress), longest, at)
+        sliced = sum(not response.end_of_prompt for response in progress)
+        self._pace.learn(seconds, running, sliced, longest, at)
         return outcomes + self._end_overrun()
 
     def _prefilled(self) -> int:

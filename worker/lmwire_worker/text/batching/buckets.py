@@ -95,6 +95,11 @@ class Buckets:
         return sum(generator.running for generator in self._generators.values())
 
     @property
+    def has_prompts(self) -> bool:
+        """Whether the prompt of any row is not done."""
+        return self._turn() is not None
+
+    @property
     def prompts_in_work(self) -> int:
         """Prompts that the next step processes a slice of."""
         turn = self._turn()
@@ -116,7 +121,7 @@ class Buckets:
 
     def _turn(self) -> Generator | None:
         """Whose prompts are processed next."""
-        return next((generator for generator in self._turns if generator.prompts_in_work), None)
+        return next((generator for generator in self._turns if generator.has_prompts), None)
 
     # Which rows run together.
 

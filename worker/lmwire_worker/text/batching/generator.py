@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
@@ -12,6 +12,10 @@ from mlx_lm.models.cache import make_prompt_cache
 from .caches import LONGEST_SLICE, merge_rows, row_of
 from .rows import PromptRows, Row, RunningRows, Table, offer
 
+ENOUGH: Final = 512
+"""Tokens that the prompts in work have left, which keep most devices busy. One more would be done no sooner than if it
+came after them, and they would be done later."""
+
 
 class Generator(BatchGenerator):
     """A batch of rows. Each `advance()` is one token for every running row and one slice for every prompt in work.
@@ -19,7 +23,7 @@ class Generator(BatchGenerator):
     Args:
         model: What mlx-lm loaded.
         rows: Decoded together, at most.
-        prompts: Processed together, at most.
+        prompts: Processed together, at most, as long as all of them have few tokens left.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
         first_uid: The uid of the first row.
@@ -43,6 +47,9 @@ class Generator(BatchGenerator):
             prefill_batch_size=prompts,
             prefill_step_size=LONGEST_SLICE,
         )
+        self._most_prompts = prompts
+        self._begun: list[PromptProcessingBatch.Response] = []
+        """Prompts that came to their end in this step, before others began."""
         self._uid_count = first_uid
         self._rows = table.rows
         self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
@@ -104,11 +111,30 @@ class Generator(BatchGenerator):
 
     def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
         """One step: how far prompts came, and the rows that got a token."""
+        self._begun.clear()
+        self.prefill_batch_size = self.prompts_in_work + len(self._done())
         progress, rows = self.next()
         for prompt in progress:
             if prompt.end_of_segment and not prompt.end_of_prompt:
                 offer(self._rows[prompt.uid], self._prompt_batch, self._prompt_batch.uids.index(prompt.uid))
-        return progress, rows
+        return self._begun + progress, rows
+
+    def _make_batch(self, n: int) -> PromptProcessingBatch:
+        """The next prompts. Those that are done leave before: mlx-lm would part them by copies of all their caches."""
+        if done := self._done():
+            prompts = [self._currently_processing[index] for index in done]
+            self._currently_processing = [
+                prompt for index, prompt in enumerate(self._currently_processing) if index not in done
+            ]
+            batch = self._prompt_batch.split(done)
+            for uid, (_, _, total) in zip(batch.uids, prompts, strict=True):
+                self._begun.append(PromptProcessingBatch.Response(uid, (total, total), True, True))
+            self._generation_batch.extend(batch.generate([segments[0] for segments, _, _ in prompts]))
+        return super()._make_batch(n)
+
+    def _done(self) -> list[int]:
+        """Which of the prompts in work miss their last token only."""
+        return [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
 
     def holds(self, uid: int) -> bool:
         """Whether a row is here, wherever it stands."""
@@ -133,6 +159,22 @@ class Generator(BatchGenerator):
         return len(self._generation_batch)
 
     @property
+    def has_prompts(self) -> bool:
+        """Whether the prompt of any row is not done."""
+        return bool(self._currently_processing or self._unprocessed_sequences)
+
+    @property
     def prompts_in_work(self) -> int:
         """Prompts that the next step processes a slice of."""
-        return min(self.prefill_batch_size, len(self._currently_processing) + len(self._unprocessed_sequences))
+        tokens = [left for segments, _, _ in self._currently_processing if (left := _left(segments)) > 1]
+        for _, segments, *_ in self._unprocessed_sequences:
+            left = _left(segments)
+            if len(tokens) >= self._most_prompts or (sum(tokens) >= ENOUGH and left > 1):
+                break
+            tokens.append(left)
+        return len(tokens)
+
+
+def _left(segments: list[list[int]]) -> int:
+    """Tokens of a prompt that are not processed."""
+    return sum(map(len, segments))
