@@ -29,6 +29,8 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 		$(BIN)/lmwire chat -p "Who are you?" </dev/null; \
 	fi
 
+# Each of the many programs that the tests start would compile lmwire's modules again where this is set.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check format, lint, types and schema, then run all tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
