@@ -23,10 +23,14 @@ FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
 REPOSITORY = Path(__file__).parent.parent
 
 _CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
-# A session's leader gets its terminal only by asking for it.
-_ON_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
+# A session's leader gets its terminal only by asking for it. Ctrl-C is heard as under a shell, even where the tests were
+# started in the background of one, which makes them and all that they start deaf to it.
+_ON_TERMINAL = """
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -94,7 +98,8 @@ class Terminal:
 
     def wait(self) -> int:
         """The exit code, when the command has left."""
-        while select.select([self._master], [], [], SECONDS)[0] and self._read():
+        deadline = time.monotonic() + SECONDS
+        while select.select([self._master], [], [], max(0, deadline - time.monotonic()))[0] and self._read():
             pass
         return self._process.wait(SECONDS)
 
