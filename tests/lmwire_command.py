@@ -23,8 +23,8 @@ FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
 REPOSITORY = Path(__file__).parent.parent
 
 _CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
-# A session's leader gets its terminal only by asking for it. Ctrl-C is heard as under a shell, even where the tests were
-# started in the background of one, which makes them and all that they start deaf to it.
+# A session's leader gets its terminal only by asking for it. Ctrl-C is heard as under a shell, even where the tests
+# were started in the background of one, which makes them and all that they start deaf to it.
 _ON_TERMINAL = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGINT, signal.SIG_DFL)
