@@ -10,8 +10,8 @@ import pytest
 from random_model import write_model
 from worker_process import Event, WorkerProcess
 
-CYCLES = 24
-SETTLED = 8
+CYCLES = 50
+SETTLED = 10
 """Cycles after which everything that is needed once is there."""
 REQUESTS = int(os.environ.get("LMWIRE_SOAK_REQUESTS", "160"))
 """Of the short version; the whole one has 2000."""
