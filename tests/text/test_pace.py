@@ -121,12 +121,12 @@ def test_prompts_that_are_processed_together_share_the_time() -> None:
     assert settled(Pace(), device, prompts=4) <= settled(Pace(), device) / 4
 
 
-@pytest.mark.parametrize("waiting", [4, 8, 16])
-def test_where_more_prompts_wait_than_answers_run_a_gap_is_longer_in_proportion(waiting: int) -> None:
+@pytest.mark.parametrize("waiting", [1, 3, 5, 9, 17])
+def test_each_further_prompt_that_waits_makes_a_gap_longer_in_proportion_to_the_answers(waiting: int) -> None:
     pace, device = Pace(), Device(token_s=0.0002)
     settled(pace, device)
     size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    assert size == max(step for step in LADDER if step * 0.0002 <= min(waiting / 4 * GAP * 0.010, LONGEST_S) - 0.010)
+    assert size == max(step for step in LADDER if step * 0.0002 <= min((1 + (waiting - 1) / 4) * GAP * 0.010, LONGEST_S) - 0.010)
 
 
 def test_a_slow_device_gets_the_smallest_slice() -> None:

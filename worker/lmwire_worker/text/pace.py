@@ -4,8 +4,8 @@ A step cannot be interrupted, and running answers wait for it. Two aims pull at 
 
 - The gap between two tokens of a running answer is to be a few times what it is without prompts (`GAP`), or so short
   that nobody notices (`UNNOTICED_S`): streams of a very fast model would gain nothing by more, and lose much, since
-  short slices waste the machine for all. Where more prompts wait than answers run, as in a burst of requests, a slice
-  holds up fewer than it brings forward, and the gap may be longer in that proportion.
+  short slices waste the machine for all. In a burst of requests a slice brings forward not one prompt but all that
+  wait, and each further one counts as much as an answer that is held up: the gap is longer in that proportion.
 - The prompt is to come forward. A step costs something before the first of its prompt's tokens is processed: the
   answers' tokens, and what a slice costs however short it is.
 
@@ -59,7 +59,8 @@ class Pace:
         """
         if prompts == 0 or not self._cost.known:
             return self._slice
-        seconds = self._slice_s(self._step_s(running), waiting / running if running else 0.0)
+        crowd = 1 + max(0, waiting - 1) / running if running else 1.0
+        seconds = self._slice_s(self._step_s(running), crowd)
         fitting = sum(self._cost(prompts * size, at + size / 2) <= seconds for size in LADDER[1:])
         self._chosen += 1
         if self._chosen % PROBED == 0:
@@ -89,7 +90,7 @@ class Pace:
         return median(self._steps_s) if running and self._steps_s else 0.0
 
     def _slice_s(self, step_s: float, crowd: float) -> float:
-        """How long a slice may take beside a step's answers, each of which so many prompts wait behind."""
+        """How long a slice may take beside a step's answers, where a gap may be so many times the usual one."""
         gap_s = max(GAP * step_s, UNNOTICED_S)
         fitting_s = max(gap_s, min(crowd * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
