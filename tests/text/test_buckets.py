@@ -10,7 +10,7 @@ from lmwire_worker.text.batching import Buckets, RowCache
 from lmwire_worker.text.batching.buckets import LEAST_PADDING, SHORTEST, bucket, homes
 from lmwire_worker.text.constraints import Constraint
 from lmwire_worker.text.lane import TextLane
-from lmwire_worker.text.pace import Pace
+from lmwire_worker.text.pace import ENOUGH, Pace
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
 
 LONG = 1300
@@ -19,8 +19,9 @@ MANY = 8
 
 @pytest.fixture(autouse=True)
 def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which rows run together must not depend on how busy this machine is."""
+    """Which rows and prompts are together must not depend on how busy this machine is."""
     monkeypatch.setattr(Pace, "slice", lambda *_: 256)
+    monkeypatch.setattr(Pace, "together", lambda *_: ENOUGH)
 
 
 def prompt(number: int, length: int) -> list[int]:
@@ -187,6 +188,32 @@ def test_of_two_long_prompts_one_is_done_before_much_of_the_other(lane_of: LaneO
     driver.finish()
 
 
+def test_a_first_token_is_told_before_the_next_prompt_is_processed(
+    lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "together", lambda *_: 1)
+    driver = Driver(lane_of("qwen3"))
+    driver.add(0, short(0))
+    driver.add(1, short(1))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    assert not driver.answers[1].prefilled
+    driver.finish()
+
+
+def test_a_prompt_that_is_cached_does_not_wait_for_those_that_are_not(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    cached = Generate(prompt=prompt(60, 40), max_tokens=3, ignore_eos=True)
+    ask(driver.lane, cached)
+    driver.add(0, long())
+    driver.add(1, cached)
+    while not driver.answers[1].token_ids:
+        driver.step()
+    done, total = driver.answers[0].prefilled[-1]
+    assert done < total
+    driver.finish()
+
+
 def test_short_prompts_are_done_together(lane_of: LaneOf) -> None:
     driver = Driver(lane_of("qwen3"))
     for number in range(MANY):
@@ -229,9 +256,12 @@ def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
     for row in rows:
         batch.add(row, row.prompt)
     most = 0
-    while batch.running or batch.has_prompts:
-        batch.advance()
+    while any(len(row.tokens) < 5 for row in rows):
+        if batch.take_up(256):
+            batch.prefill(256)
+        batch.begin()
         most = max(most, batch.running)
+        batch.decode()
     batch.close()
     assert most == 2
     assert all(len(row.tokens) == 5 for row in rows)

@@ -83,7 +83,7 @@ def test_a_model_whose_rows_cannot_run_together_gives_its_choices_in_turn(tmp_pa
 
 def test_what_remains_of_a_request_says_which_choice_it_is_of(lane_of: LaneOf) -> None:
     lane = lane_of("qwen3")
-    lane.add(0, Generate(prompt=[9] * 4, n=3, max_tokens=50, cache="off"), 0)
+    lane.add(0, Generate(prompt=[9] * 4, n=3, max_tokens=50, ignore_eos=True, cache="off"), 0)
     for _ in range(6):
         lane.step()
     left = lane.remove(0)

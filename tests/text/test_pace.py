@@ -6,7 +6,7 @@ from statistics import mode
 
 import pytest
 
-from lmwire_worker.text.pace import FIRST, GAP, LADDER, LONGEST_S, PROBED, STEPS, UNNOTICED_S, Pace
+from lmwire_worker.text.pace import ENOUGH, FIRST, GAP, LADDER, LONGEST_S, PROBED, STEPS, TOGETHER_S, UNNOTICED_S, Pace
 
 FAR = 1_000_000
 """Where a slice more or less does not change how far a token looks back."""
@@ -126,7 +126,9 @@ def test_each_further_prompt_that_waits_makes_a_gap_longer_in_proportion_to_the_
     pace, device = Pace(), Device(token_s=0.0002)
     settled(pace, device)
     size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    assert size == max(step for step in LADDER if step * 0.0002 <= min((1 + (waiting - 1) / 4) * GAP * 0.010, LONGEST_S) - 0.010)
+    assert size == max(
+        step for step in LADDER if step * 0.0002 <= min((1 + (waiting - 1) / 4) * GAP * 0.010, LONGEST_S) - 0.010
+    )
 
 
 def test_a_slow_device_gets_the_smallest_slice() -> None:
@@ -173,6 +175,31 @@ def test_once_a_busy_machine_is_free_again_all_is_as_before(device: Device, busy
     after, before = process(pace, device), process(undisturbed, device)
     assert first_token_s(after) < 1.05 * first_token_s(before)
     assert max(slice.gap_s for slice in after) < 1.5 * max(slice.gap_s for slice in before)
+
+
+# How many prompts are processed together.
+
+
+def test_until_something_is_known_prompts_are_together_that_keep_most_devices_busy() -> None:
+    assert Pace().together(running=0, waiting=8) == ENOUGH
+
+
+def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_for_others() -> None:
+    pace, device = Pace(), Device(token_s=1e-5)
+    settled(pace, device, running=0)
+    assert pace.together(running=0, waiting=8) == pytest.approx(TOGETHER_S / device.token_s, rel=0.01)
+
+
+def test_beside_running_answers_no_more_prompts_are_together_than_a_slice_may_take() -> None:
+    pace, device = Pace(), Device(token_s=1e-5)
+    settled(pace, device, running=4)
+    assert pace.together(running=4, waiting=1) == pytest.approx((GAP - 1) * device.step_s / device.token_s, rel=0.01)
+
+
+def test_a_slow_device_is_kept_busy_too() -> None:
+    pace, device = Pace(), Device(fixed_s=0.3, token_s=1e-4)
+    settled(pace, device, running=0)
+    assert pace.together(running=0, waiting=8) == ENOUGH
 
 
 # How slices change.

@@ -155,8 +155,9 @@ def test_a_request_may_end_while_its_images_are_processed(lane: TextLane, monkey
     assert not lane._unseen
 
 
+@pytest.mark.parametrize("step", ["prefill", "decode"])
 def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
-    lane: TextLane, monkeypatch: pytest.MonkeyPatch
+    lane: TextLane, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     requests: list[Chat | Generate] = [replace(request, cache="off") for request in REQUESTS[:5]]
     alone = ask_alone(lane, *requests)
@@ -164,16 +165,19 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
     for key, request in enumerate(requests):
         driver.add(key, request)
     driver.steps(12)
+    driver.add(5, shown("A late question, without an image.", cache="off"))
     generator, fails = lane._batch(), iter([True])
-    advance = generator.advance
+    does = getattr(generator, step)
 
-    def fail_once() -> object:
+    def fail_once(*args: object) -> object:
         if next(fails, False):
             raise RuntimeError("the device is gone for a moment")
-        return advance()
+        return does(*args)
 
-    monkeypatch.setattr(generator, "advance", fail_once)
-    assert told(*driver.finish().values()) == told(*alone)
+    monkeypatch.setattr(generator, step, fail_once)
+    *answers, _ = driver.finish().values()
+    assert next(fails, "none left") == "none left"
+    assert told(*answers) == told(*alone)
 
 
 def test_an_encoder_that_fails_ends_its_own_request(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:

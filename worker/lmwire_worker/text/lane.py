@@ -17,7 +17,7 @@ from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, P
 from ..memory import freed_by, ran_out, usage
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
-from .batching import Buckets, Drafted, Pair, RowCache, batches, prefill, takes_padding
+from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..vision.sight import Sight
 
 ROWS: Final = 32
-PROMPTS_TOGETHER: Final = 8
+PROMPTS_TOGETHER: Final = 16
 
 
 class TextLane:
@@ -72,6 +72,10 @@ class TextLane:
         self._restarted: set[Stream] = set()
         """Those that were, since the last step that went well."""
         self._generator: Buckets | Drafted | None = None
+        self._prefills_next = True
+        """Whether the next step is one of prompts, if there are any."""
+        self._decoded_s = 0.0
+        """What the last step of answers took."""
         self._sight = sight
         self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
         """The streams whose prompt has images that are yet to be processed, with that work."""
@@ -100,11 +104,13 @@ class TextLane:
         if self._broken:
             return self._restart(self._broken.popleft())
         outcomes = self._begin_arrivals()
-        if self._unseen:
-            outcomes += self._see()
-        elif not self._by_uid:
+        if not self._by_uid and not self._unseen:
             self._arrivals.wait()
-        return outcomes + self._advance() if self._by_uid else outcomes
+        elif self._prefills_next and (self._unseen or self._batch().has_prompts):
+            outcomes += self._prefill()
+        else:
+            outcomes += self._decode()
+        return outcomes
 
     def remove(self, key: int) -> Sequence[Outcome]:
         streams = self._requests[key]
@@ -179,12 +185,61 @@ class TextLane:
             borders = self._kept.borders(stream)
             self._enter(stream, self._batch().add(stream, stream.prompt, cache, first.begun, borders))
 
-    def _see(self) -> list[Outcome]:
-        """A piece of the work that is to be done for images, those of the oldest request first."""
-        stream, work = self._unseen[0]
+    def _unsee(self, key: int) -> None:
+        self._unseen = deque((stream, work) for stream, work in self._unseen if stream.key != key)
+
+    # A step: a slice of the prompts in work, or a token for each running answer, in turns.
+
+    def _prefill(self) -> list[Outcome]:
+        self._prefills_next = False
         generator = self._batch()
         running = generator.running
-        size = self._pace.slice(running, 1 + generator.prompts_in_work, work.done, self._unbegun(running))
+        waiting = self._unbegun(running)
+        prompts = generator.take_up(self._pace.together(running, waiting))
+        outcomes = self._see(prompts, running, waiting) if self._unseen else []
+        if not prompts:
+            return outcomes
+        at = self._prefilled()
+        size = self._pace.slice(running, prompts, at, waiting)
+        started = time.perf_counter()
+        try:
+            progress = generator.prefill(size)
+        except Exception as error:
+            return outcomes + self._break(error)
+        seconds = time.perf_counter() - started
+        longest = 0
+        for prompt in progress:
+            stream = self._by_uid[prompt.uid]
+            before = stream.prefilled
+            outcomes += self._advance_prompt(stream, prompt)
+            longest = max(longest, stream.prefilled - before)
+        if sliced := sum(not prompt.end_of_prompt for prompt in progress):
+            self._pace.learn(seconds + (self._decoded_s if running else 0.0), running, sliced, longest, at)
+        return outcomes + self._end_overrun()
+
+    def _decode(self) -> list[Outcome]:
+        generator = self._batch()
+        outcomes: list[Outcome] = []
+        started = time.perf_counter()
+        try:
+            for prompt in generator.begin():
+                if stream := self._by_uid.get(prompt.uid):  # else its request has just ended with another choice
+                    outcomes += self._advance_prompt(stream, prompt)
+            running = generator.running
+            rows = generator.decode()
+        except Exception as error:
+            return outcomes + self._break(error)
+        self._restarted.clear()
+        self._decoded_s = time.perf_counter() - started
+        if self._prefills_next:  # after a slice it is short: what was started before was done meanwhile
+            self._pace.learn(self._decoded_s, running, 0, 0, 0)
+        self._prefills_next = True
+        return outcomes + self._collect(rows) + self._end_overrun()
+
+    def _see(self, prompts: int, running: int, waiting: int) -> list[Outcome]:
+        """A piece of the work that is to be done for images, those of the oldest request first, beside that."""
+        stream, work = self._unseen[0]
+        size = self._pace.slice(running, 1 + prompts, work.done, waiting)
         started = time.perf_counter()
         try:
             tokens = work.advance(size)
@@ -199,36 +254,6 @@ class TextLane:
             stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
             self._enter_batch(self._requests[stream.key], work.cache)
         return [Prefilled(stream.key, work.done, len(stream.prompt))]
-
-    def _unsee(self, key: int) -> None:
-        self._unseen = deque((stream, work) for stream, work in self._unseen if stream.key != key)
-
-    # A step.
-
-    def _advance(self) -> list[Outcome]:
-        generator = self._batch()
-        prompts = generator.prompts_in_work
-        running = generator.running
-        at = self._prefilled() if prompts else 0
-        generator.prefill_step_size = self._pace.slice(running, prompts, at, self._unbegun(running))
-        started = time.perf_counter()
-        try:
-            progress, rows = generator.advance()
-        except Exception as error:
-            return self._break(error)
-        self._restarted.clear()
-        seconds = time.perf_counter() - started
-        outcomes = self._collect(rows)
-        longest = 0
-        for response in progress:
-            if (stream := self._by_uid.get(response.uid)) is None:
-                continue  # its request failed in this very step
-            done, total = (count + stream.begun for count in response.progress)
-            longest = max(longest, done - stream.prefilled)
-            outcomes += self._advance_prompt(stream, done, total, whole=response.end_of_prompt)
-        sliced = sum(not response.end_of_prompt for response in progress)
-        self._pace.learn(seconds, running, sliced, longest, at)
-        return outcomes + self._end_overrun()
 
     def _prefilled(self) -> int:
         """How far the longest prompt has come that is not done."""
@@ -252,11 +277,12 @@ class TextLane:
                     self._drop(row.key)
         return outcomes
 
-    def _advance_prompt(self, stream: Stream, done: int, total: int, *, whole: bool) -> list[Outcome]:
+    def _advance_prompt(self, stream: Stream, prompt: Progress) -> list[Outcome]:
         """A prompt came further: up to its last token, from where the choices go their own ways, or to its end."""
+        done, total = (count + stream.begun for count in prompt.progress)
         stream.prefilled = done
         outcomes: list[Outcome] = [Prefilled(stream.key, done, total)] if total == len(stream.prompt) else []
-        if whole and stream.only_prefills:
+        if prompt.end_of_prompt and stream.only_prefills:
             choices = self._requests[stream.key]
             self._drop(stream.key)
             outcomes += [Piece(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]

@@ -34,6 +34,13 @@ UNNOTICED_S: Final = 0.02
 """A token gap that need not be shorter: 50 tokens a second are more than anyone reads."""
 LONGEST_S: Final = 0.25
 """A slice's time at most while no answer runs."""
+TOGETHER_S: Final = 0.1
+"""Prompts that together take no longer are processed together: most devices do that sooner than one after another, and
+none of them has its first token later than that."""
+ENOUGH: Final = 512
+"""Tokens that keep most devices busy: prompts are processed together in any case until they have as many left."""
+SPEEDS: Final = 5
+"""The median of so many slices tells what can be done together."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 
@@ -44,6 +51,8 @@ class Pace:
     def __init__(self) -> None:
         self._steps_s: deque[float] = deque(maxlen=STEPS)
         self._cost = SliceCost()
+        self._speeds: deque[float] = deque(maxlen=SPEEDS)
+        """Tokens of prompts in a second, all together."""
         self._slice = FIRST
         self._chosen = 0
         """Slices so far."""
@@ -59,14 +68,18 @@ class Pace:
         """
         if prompts == 0 or not self._cost.known:
             return self._slice
-        crowd = 1 + max(0, waiting - 1) / running if running else 1.0
-        seconds = self._slice_s(self._step_s(running), crowd)
+        seconds = self._slice_s(running, waiting)
         fitting = sum(self._cost(prompts * size, at + size / 2) <= seconds for size in LADDER[1:])
         self._chosen += 1
         if self._chosen % PROBED == 0:
             fitting = fitting - 1 if fitting else 1
         self._slice = min(LADDER[fitting], 2 * self._slice)  # what holds for a short slice may not for a long one
         return self._slice
+
+    def together(self, running: int, waiting: int) -> int:
+        """Tokens: no further prompt is to join those in work that have so many left. See `slice`."""
+        speed = median(self._speeds) if self._speeds else 0.0
+        return max(ENOUGH, int(speed * min(self._slice_s(running, waiting), TOGETHER_S)))
 
     def learn(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
         """Takes in a step's time.
@@ -81,16 +94,20 @@ class Pace:
         if tokens == 0:
             if running:
                 self._steps_s.append(seconds)
-        elif tokens >= self._slice:  # less is the rest of a prompt, and has costs of its own
-            slice_s = max(seconds - self._step_s(running), seconds / 10)
+            return
+        slice_s = max(seconds - self._step_s(running), seconds / 10)
+        self._speeds.append(prompts * tokens / slice_s)
+        if tokens >= self._slice:  # less is the rest of a prompt, and has costs of its own
             self._cost.learn(prompts * tokens, at + tokens / 2, slice_s)
 
     def _step_s(self, running: int) -> float:
         """A step without prompts; 0 while no answer waits for it, or none is known."""
         return median(self._steps_s) if running and self._steps_s else 0.0
 
-    def _slice_s(self, step_s: float, crowd: float) -> float:
-        """How long a slice may take beside a step's answers, where a gap may be so many times the usual one."""
+    def _slice_s(self, running: int, waiting: int) -> float:
+        """How long a slice may take."""
+        step_s = self._step_s(running)
+        crowd = 1 + max(0, waiting - 1) / running if running else 1.0
         gap_s = max(GAP * step_s, UNNOTICED_S)
         fitting_s = max(gap_s, min(crowd * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together

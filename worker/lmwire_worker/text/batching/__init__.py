@@ -9,7 +9,7 @@ and its one-step-ahead evaluation are used as they are.
 from .buckets import Buckets, homes, padding_worth
 from .caches import batches, other_kinds, prefill
 from .drafted import Drafted
-from .generator import Generator
+from .generator import Generator, Progress
 from .padding import takes_padding
 from .pair import Pair
 from .row_cache import RowCache
@@ -20,6 +20,7 @@ __all__ = [
     "Drafted",
     "Generator",
     "Pair",
+    "Progress",
     "Row",
     "RowCache",
     "batches",

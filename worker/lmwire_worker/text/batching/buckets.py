@@ -6,10 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from mlx import nn
-from mlx_lm.generate import PromptProcessingBatch
 
-from .caches import LONGEST_SLICE
-from .generator import Generator
+from .generator import Generator, Progress
 from .rows import Row
 
 SHORTEST: Final = 512
@@ -38,12 +36,12 @@ class Buckets:
     def __init__(
         self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int], padding: float
     ) -> None:
-        self.prefill_step_size = LONGEST_SLICE
         self._limit = rows
         self._padding = padding
-        self._settings = (model, rows, prompts, ends, structural)
+        self._settings = (model, prompts, ends, structural)
         self._generators: dict[int, Generator] = {}
-        self._turns: deque[Generator] = deque()
+        self._generators_in_turn: deque[Generator] = deque()
+        self._turn: Generator | None = None
         self._grouped: list[list[int]] = []
 
     def add(
@@ -69,25 +67,31 @@ class Buckets:
         """See `Generator.drop`."""
         self._holder(uid).drop(uid)
 
-    def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
-        """A token for every running row, and a slice for every prompt in work of the bucket whose turn it is."""
+    def begin(self) -> list[Progress]:
+        """See `Generator.begin`."""
+        begun: list[Progress] = []
+        for generator in self._generators.values():
+            begun += generator.begin(self._room)
+        return begun
+
+    def decode(self) -> list[Any]:
+        """See `Generator.decode`."""
         self._regroup()
-        generators = [*self._generators.values()]
-        room = self._limit - self.running
-        turn = self._turn()
-        progress: list[PromptProcessingBatch.Response] = []
-        rows: list[Any] = []
-        for generator in generators:
-            # A generator that is full leaves its prompts alone.
-            generator.completion_batch_size = generator.running + room if generator is turn else 0
-            generator.prefill_step_size = self.prefill_step_size
-            came, got = generator.advance()
-            progress += came
-            rows += got
-        if turn is not None:
-            self._turns.remove(turn)
-            self._turns.append(turn)
-        return progress, rows
+        return [row for generator in self._generators.values() for row in generator.decode()]
+
+    def take_up(self, enough: int) -> int:
+        """See `Generator.take_up`. It is for the prompts of the bucket whose turn it is."""
+        for generator in self._generators_in_turn:
+            if generator.has_prompts:
+                self._turn = generator
+                self._generators_in_turn.remove(generator)
+                self._generators_in_turn.append(generator)
+                return generator.take_up(enough, self._room)
+        return 0
+
+    def prefill(self, size: int) -> list[Progress]:
+        """See `Generator.prefill`. It is for the prompts that were taken up last."""
+        return self._turn.prefill(size) if self._turn else []
 
     @property
     def running(self) -> int:
@@ -96,14 +100,8 @@ class Buckets:
 
     @property
     def has_prompts(self) -> bool:
-        """Whether the prompt of any row is not done."""
-        return self._turn() is not None
-
-    @property
-    def prompts_in_work(self) -> int:
-        """Prompts that the next step processes a slice of."""
-        turn = self._turn()
-        return turn.prompts_in_work if turn is not None else 0
+        """See `Generator.has_prompts`."""
+        return any(generator.has_prompts for generator in self._generators.values())
 
     def close(self) -> None:
         """Gives back what the model library reserved."""
@@ -113,15 +111,16 @@ class Buckets:
     def _generator(self, bucket: int) -> Generator:
         if bucket not in self._generators:
             self._generators[bucket] = generator = Generator(*self._settings, first_uid=bucket * UIDS)
-            self._turns.append(generator)
+            self._generators_in_turn.append(generator)
         return self._generators[bucket]
 
     def _holder(self, uid: int) -> Generator:
         return next(generator for generator in self._generators.values() if generator.holds(uid))
 
-    def _turn(self) -> Generator | None:
-        """Whose prompts are processed next."""
-        return next((generator for generator in self._turns if generator.has_prompts), None)
+    @property
+    def _room(self) -> int:
+        """Rows that may still be at work."""
+        return self._limit - sum(generator.at_work for generator in self._generators.values())
 
     # Which rows run together.
 

@@ -10,19 +10,16 @@ from collections.abc import Collection
 from typing import Any, Final, Protocol
 
 import mlx.core as mx
-from mlx_lm.generate import PromptProcessingBatch
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from ..logprobs import Handle
-from .caches import LONGEST_SLICE
+from .generator import Progress
 from .pair import Pair
 from .row_cache import RowCache
 from .rows import NextTokens, Row
 
 PROPOSALS: Final = 4
 """Tokens proposed in one step, at most."""
-
-Progress = PromptProcessingBatch.Response
 
 
 class DraftedRow(Row, Protocol):
@@ -48,7 +45,6 @@ class Drafted:
     """
 
     def __init__(self, pair: Pair, ends: set[int], structural: set[int]) -> None:
-        self.prefill_step_size = LONGEST_SLICE
         self._pair = pair
         self._ends = ends
         self._structural = structural
@@ -85,17 +81,41 @@ class Drafted:
         row.offer()
         self._rows.remove(row)
 
-    def advance(self) -> tuple[list[Progress], list[Any]]:
-        """See `Generator.advance`. A step gives a running row one token or more."""
-        if not self._rows:
-            return [], []
+    def begin(self) -> list[Progress]:
+        """See `Generator.begin`. A prompt's last token is looked at with what the draft proposes behind it."""
+        return []
+
+    def decode(self) -> list[Any]:
+        """See `Generator.decode`. A step gives the running row one token or more."""
+        if not self.running:
+            return []
         current = self._rows[0]
-        if not current.whole:
-            return self._prefill(current), []
         if not self._decode(current):
             current.offer()
             self._rows.popleft()
-        return [], [current.row]
+        return [current.row]
+
+    def take_up(self, enough: int) -> int:
+        """See `Generator.take_up`. One prompt is in work."""
+        return int(self.has_prompts)
+
+    def prefill(self, size: int) -> list[Progress]:
+        """See `Generator.prefill`. The last token's logits are the first step's, and the slices end before it."""
+        row = self._rows[0]
+        progress: list[Progress] = []
+        start, last = row.held, len(row.tokens) - 1
+        if start < last:
+            stop = min(start + size, row.stops[bisect_right(row.stops, start)])
+            self._pair(mx.array([row.tokens[start:stop]]), row.cache)
+            mx.eval([layer.state for layer in row.cache])
+            if stop in row.stops:
+                row.offer()
+            progress.append(row.progress(stop))
+        if row.held == last:
+            row.whole = True
+            row.plan(self._ends, self._structural)
+            progress.append(row.progress(last + 1))
+        return progress
 
     @property
     def running(self) -> int:
@@ -103,9 +123,9 @@ class Drafted:
         return int(bool(self._rows) and self._rows[0].whole)
 
     @property
-    def prompts_in_work(self) -> int:
-        """Prompts that the next step processes a slice of."""
-        return int(bool(self._rows) and not self._rows[0].whole)
+    def has_prompts(self) -> bool:
+        """Whether the prompt of the row at work is not done."""
+        return bool(self._rows) and not self._rows[0].whole
 
     def close(self) -> None:
         """Forgets all rows."""
@@ -117,23 +137,6 @@ class Drafted:
 
     def _find(self, uid: int) -> "_Drafting":
         return next(row for row in self._rows if row.uid == uid)
-
-    def _prefill(self, row: "_Drafting") -> list[Progress]:
-        """Processes a slice of a prompt, up to its last token: that one's logits are the first step's."""
-        progress: list[Progress] = []
-        start, last = row.held, len(row.tokens) - 1
-        if start < last:
-            stop = min(start + self.prefill_step_size, row.stops[bisect_right(row.stops, start)])
-            self._pair(mx.array([row.tokens[start:stop]]), row.cache)
-            mx.eval([layer.state for layer in row.cache])
-            if stop in row.stops:
-                row.offer()
-            progress.append(row.progress(stop))
-        if row.held == last:
-            row.whole = True
-            row.plan(self._ends, self._structural)
-            progress.append(row.progress(last + 1))
-        return progress
 
     def _decode(self, row: "_Drafting") -> bool:
         """Gives a row its next tokens. False: the last of them ended it."""

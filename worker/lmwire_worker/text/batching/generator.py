@@ -1,6 +1,7 @@
 """The batch as a whole: its queue of prompts, and the rows that run."""
 
 import itertools
+from collections import deque
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -12,18 +13,20 @@ from mlx_lm.models.cache import make_prompt_cache
 from .caches import LONGEST_SLICE, merge_rows, row_of
 from .rows import PromptRows, Row, RunningRows, Table, offer
 
-ENOUGH: Final = 512
-"""Tokens that the prompts in work have left, which keep most devices busy. One more would be done no sooner than if it
-came after them, and they would be done later."""
+CLEARED: Final = 512
+"""Every so many steps what MLX keeps of freed memory is given back, as mlx-lm does it."""
+
+Progress = PromptProcessingBatch.Response
 
 
 class Generator(BatchGenerator):
-    """A batch of rows. Each `advance()` is one token for every running row and one slice for every prompt in work.
+    """A batch of rows: `decode()` gives each running row a token, `prefill()` processes a slice of each prompt in work.
+
+    Prompts are in work from `take_up()` on, and their rows run from `begin()` on.
 
     Args:
         model: What mlx-lm loaded.
-        rows: Decoded together, at most.
-        prompts: Processed together, at most, as long as all of them have few tokens left.
+        prompts: Processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
         first_uid: The uid of the first row.
@@ -32,7 +35,6 @@ class Generator(BatchGenerator):
     def __init__(
         self,
         model: nn.Module,
-        rows: int,
         prompts: int,
         ends: set[int],
         structural: set[int],
@@ -40,19 +42,13 @@ class Generator(BatchGenerator):
         first_uid: int = 0,
     ) -> None:
         table = Table(ends, structural)
-        super().__init__(
-            model,
-            sampler=table,
-            completion_batch_size=rows,
-            prefill_batch_size=prompts,
-            prefill_step_size=LONGEST_SLICE,
-        )
+        super().__init__(model, sampler=table)
         self._most_prompts = prompts
-        self._begun: list[PromptProcessingBatch.Response] = []
-        """Prompts that came to their end in this step, before others began."""
+        self._decoded = 0
+        """Steps."""
         self._uid_count = first_uid
         self._rows = table.rows
-        self._prompt_batch = PromptRows.empty(model, table, prefill_step_size=LONGEST_SLICE)
+        self._prompt_batch = self._no_prompts()
         self._generation_batch: RunningRows = RunningRows.empty(model, table)
 
     def add(
@@ -109,32 +105,91 @@ class Generator(BatchGenerator):
         self.remove([uid])
         del self._rows[uid]
 
-    def advance(self) -> tuple[list[PromptProcessingBatch.Response], list[Any]]:
-        """One step: how far prompts came, and the rows that got a token."""
-        self._begun.clear()
-        self.prefill_batch_size = self.prompts_in_work + len(self._done())
-        progress, rows = self.next()
-        for prompt in progress:
-            if prompt.end_of_segment and not prompt.end_of_prompt:
-                offer(self._rows[prompt.uid], self._prompt_batch, self._prompt_batch.uids.index(prompt.uid))
-        return self._begun + progress, rows
+    def begin(self, room: int) -> list[Progress]:
+        """Makes running rows of the prompts that miss their last token only, and tells of them.
 
-    def _make_batch(self, n: int) -> PromptProcessingBatch:
-        """The next prompts. Those that are done leave before: mlx-lm would part them by copies of all their caches."""
-        if done := self._done():
-            prompts = [self._currently_processing[index] for index in done]
-            self._currently_processing = [
-                prompt for index, prompt in enumerate(self._currently_processing) if index not in done
-            ]
-            batch = self._prompt_batch.split(done)
-            for uid, (_, _, total) in zip(batch.uids, prompts, strict=True):
-                self._begun.append(PromptProcessingBatch.Response(uid, (total, total), True, True))
-            self._generation_batch.extend(batch.generate([segments[0] for segments, _, _ in prompts]))
-        return super()._make_batch(n)
+        Args:
+            room: Of the prompts that are not in work, so many at most.
+        """
+        with mx.stream(self._stream):
+            done = [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
+            batch, prompts = self._part(done) if done else (self._no_prompts(), [])
+            if known := [sequence for sequence in self._unprocessed_sequences if _left(sequence[1]) == 1][:room]:
+                batch.extend(self._take(known))
+                prompts += self._currently_processing[-len(known) :]
+                del self._currently_processing[-len(known) :]
+            if not prompts:
+                return []
+            running = batch.generate([segments[0] for segments, _, _ in prompts])
+            self._generation_batch.extend(running)
+        uids = running.uids
+        return [Progress(uid, (total, total), True, True) for uid, (_, _, total) in zip(uids, prompts, strict=True)]
 
-    def _done(self) -> list[int]:
-        """Which of the prompts in work miss their last token only."""
-        return [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
+    def decode(self) -> list[Any]:
+        """One token for every running row: the rows."""
+        self._decoded += 1
+        if self._decoded % CLEARED == 0:
+            mx.clear_cache()
+        with mx.stream(self._stream):
+            return self._generation_batch.next()
+
+    def take_up(self, enough: int, room: int) -> int:
+        """Begins with prompts as long as those in work have fewer than `enough` tokens left; how many are in work.
+
+        Args:
+            enough: Tokens.
+            room: So many prompts begin, at most.
+        """
+        in_work = len(self._currently_processing)
+        tokens = sum(_left(segments) for segments, _, _ in self._currently_processing)
+        begun: list[Any] = []
+        for sequence in self._unprocessed_sequences:
+            if len(begun) == min(self._most_prompts - in_work, room) or tokens >= enough:
+                break
+            if (left := _left(sequence[1])) > 1:
+                begun.append(sequence)
+                tokens += left
+        if begun:
+            with mx.stream(self._stream):
+                self._prompt_batch.extend(self._take(begun))
+        return in_work + len(begun)
+
+    def prefill(self, size: int) -> list[Progress]:
+        """A slice of every prompt in work, none longer than `size` tokens; how far each came."""
+        slices, progress = [], []
+        for uid, prompt in zip(self._prompt_batch.uids, self._currently_processing, strict=True):
+            segments, done, total = prompt
+            tokens, segments[0] = segments[0][:size], segments[0][size:]
+            at_border = not segments[0]
+            if at_border:
+                del segments[0]
+            prompt[1] = done + len(tokens)
+            slices.append(tokens)
+            progress.append(Progress(uid, (prompt[1], total), at_border, False))
+        with mx.stream(self._stream):
+            self._prompt_batch.prompt(slices)
+        for index, prompt in enumerate(progress):
+            if prompt.end_of_segment:
+                offer(self._rows[prompt.uid], self._prompt_batch, index)
+        return progress
+
+    def _part(self, indices: list[int]) -> tuple[PromptRows, list[Any]]:
+        """Parts with some of the prompts in work."""
+        prompts = [self._currently_processing[index] for index in indices]
+        self._currently_processing = [
+            prompt for index, prompt in enumerate(self._currently_processing) if index not in indices
+        ]
+        return self._prompt_batch.split(indices), prompts
+
+    def _take(self, sequences: list[Any]) -> PromptProcessingBatch:
+        """Takes prompts out of the queue."""
+        uids = {sequence[0] for sequence in sequences}
+        others = [sequence for sequence in self._unprocessed_sequences if sequence[0] not in uids]
+        self._unprocessed_sequences = deque([*sequences, *others])
+        return self._make_batch(len(sequences))
+
+    def _no_prompts(self) -> PromptRows:
+        return PromptRows.empty(self.model, self.sampler, prefill_step_size=LONGEST_SLICE)
 
     def holds(self, uid: int) -> bool:
         """Whether a row is here, wherever it stands."""
@@ -159,20 +214,16 @@ class Generator(BatchGenerator):
         return len(self._generation_batch)
 
     @property
-    def has_prompts(self) -> bool:
-        """Whether the prompt of any row is not done."""
-        return bool(self._currently_processing or self._unprocessed_sequences)
+    def at_work(self) -> int:
+        """Rows that run or whose prompt is in work."""
+        return self.running + len(self._currently_processing)
 
     @property
-    def prompts_in_work(self) -> int:
-        """Prompts that the next step processes a slice of."""
-        tokens = [left for segments, _, _ in self._currently_processing if (left := _left(segments)) > 1]
-        for _, segments, *_ in self._unprocessed_sequences:
-            left = _left(segments)
-            if len(tokens) >= self._most_prompts or (sum(tokens) >= ENOUGH and left > 1):
-                break
-            tokens.append(left)
-        return len(tokens)
+    def has_prompts(self) -> bool:
+        """Whether there are prompts that miss more than their last token."""
+        waiting = (sequence[1] for sequence in self._unprocessed_sequences)
+        work = (segments for segments, _, _ in self._currently_processing)
+        return any(_left(segments) > 1 for segments in itertools.chain(work, waiting))
 
 
 def _left(segments: list[list[int]]) -> int:

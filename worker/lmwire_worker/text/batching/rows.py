@@ -105,7 +105,7 @@ class _Batch:
     uids: list[int]
     prompt_cache: list[Any]
 
-    def extend(self, batch: "_Batch") -> None:
+    def extend(self, batch: Any) -> None:
         for part in (self, batch) if self.uids else ():
             part.prompt_cache = [joinable(cache) for cache in part.prompt_cache]
         super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]: mlx-lm's class is the next base
