@@ -45,8 +45,12 @@ FIGURES = {
         *(
             f"{what}, against {peer}"
             for peer in PEERS
-            for many in STREAMS.values()
-            for what in (many, f"first token of {many}, median")
+            for streams, many in STREAMS.items()
+            for what in (
+                many,
+                f"first token of {many}, median",
+                *([f"last first token of {many}"] if streams > 1 else []),
+            )
         ),
     ],
     "vision": [

@@ -177,14 +177,13 @@ def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
     driver.finish()
 
 
-def test_of_two_long_prompts_one_is_done_before_much_of_the_other(lane_of: LaneOf) -> None:
+def test_of_two_long_prompts_one_is_done_before_the_other_is_begun(lane_of: LaneOf) -> None:
     driver = Driver(lane_of("qwen3"))
     driver.add(0, long())
     driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
     while not driver.answers[0].token_ids:
         driver.step()
-    done, total = driver.answers[1].prefilled[-1]
-    assert done < 2 * total / 3
+    assert not driver.answers[1].prefilled
     driver.finish()
 
 

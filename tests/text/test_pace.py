@@ -121,14 +121,23 @@ def test_prompts_that_are_processed_together_share_the_time() -> None:
     assert settled(Pace(), device, prompts=4) <= settled(Pace(), device) / 4
 
 
+def test_a_prompt_that_fits_is_not_cut_for_the_sake_of_the_ladder() -> None:
+    pace, device = Pace(), Device(token_s=0.0001)
+    size = settled(pace, device)
+    fits = int((GAP - 1) * device.step_s / device.token_s) - 5
+    assert size < fits < LADDER[LADDER.index(size) + 1]
+    lefts = [pace.slice(1, 1, FAR, 1, left=fits) for _ in range(PROBED - 1)]
+    assert mode(lefts) == fits
+    assert pace.slice(1, 1, FAR, 1, left=2 * fits) in LADDER
+
+
 @pytest.mark.parametrize("waiting", [1, 3, 5, 9, 17])
-def test_each_further_prompt_that_waits_makes_a_gap_longer_in_proportion_to_the_answers(waiting: int) -> None:
+def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> None:
     pace, device = Pace(), Device(token_s=0.0002)
     settled(pace, device)
     size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    assert size == max(
-        step for step in LADDER if step * 0.0002 <= min((1 + (waiting - 1) / 4) * GAP * 0.010, LONGEST_S) - 0.010
-    )
+    gap_s = min(waiting * GAP * 0.010, LONGEST_S)
+    assert size == max(step for step in LADDER if step * 0.0002 <= gap_s - 0.010)
 
 
 def test_a_slow_device_gets_the_smallest_slice() -> None:

@@ -111,10 +111,10 @@ class Kept:
         )
 
     def borders(self, stream: Stream) -> list[int]:
-        """Where in its prompt a stream is to offer what was computed, besides its end."""
+        """Where in its prompt a stream is to offer what was computed, besides its end. Each costs a slice."""
         if stream.check is not None:
             return [stream.check.length]
-        return self._message_ends(stream.prompt[:-1]) if stream.keeper else []
+        return self._message_ends(stream.prompt[:-1]) if stream.keeper and self.whole else []
 
     @property
     def whole(self) -> bool:

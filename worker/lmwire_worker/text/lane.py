@@ -200,7 +200,7 @@ class TextLane:
         if not prompts:
             return outcomes
         at = self._prefilled()
-        size = self._pace.slice(running, prompts, at, waiting)
+        size = self._pace.slice(running, prompts, at, waiting, generator.longest_left)
         started = time.perf_counter()
         try:
             progress = generator.prefill(size)

@@ -4,8 +4,8 @@ A step cannot be interrupted, and running answers wait for it. Two aims pull at 
 
 - The gap between two tokens of a running answer is to be a few times what it is without prompts (`GAP`), or so short
   that nobody notices (`UNNOTICED_S`): streams of a very fast model would gain nothing by more, and lose much, since
-  short slices waste the machine for all. In a burst of requests a slice brings forward not one prompt but all that
-  wait, and each further one counts as much as an answer that is held up: the gap is longer in that proportion.
+  short slices waste the machine for all. In a burst of requests it may be as many times that as prompts wait: answers
+  stop for as long in few long gaps as in many short ones, and all are done sooner the more of them run together.
 - The prompt is to come forward. A step costs something before the first of its prompt's tokens is processed: the
   answers' tokens, and what a slice costs however short it is.
 
@@ -57,7 +57,7 @@ class Pace:
         self._chosen = 0
         """Slices so far."""
 
-    def slice(self, running: int, prompts: int, at: int, waiting: int = 0) -> int:
+    def slice(self, running: int, prompts: int, at: int, waiting: int = 0, left: int = 0) -> int:
         """The tokens of each prompt to process in the next step.
 
         Args:
@@ -65,6 +65,7 @@ class Pace:
             prompts: Prompts that the step processes together.
             at: How far the longest of them has come.
             waiting: Prompts that are not done, those included that the step does not process.
+            left: Tokens that the longest of them misses.
         """
         if prompts == 0 or not self._cost.known:
             return self._slice
@@ -73,11 +74,14 @@ class Pace:
         self._chosen += 1
         if self._chosen % PROBED == 0:
             fitting = fitting - 1 if fitting else 1
-        self._slice = min(LADDER[fitting], 2 * self._slice)  # what holds for a short slice may not for a long one
+        most = 2 * self._slice  # what holds for a short slice may not for a long one
+        self._slice = min(LADDER[fitting], most)
+        if self._slice < left <= most and self._cost(prompts * left, at + left / 2) <= seconds:
+            return left  # the rest would be a slice by itself
         return self._slice
 
     def together(self, running: int, waiting: int) -> int:
-        """Tokens: no further prompt is to join those in work that have so many left. See `slice`."""
+        """Tokens that the prompts in work may have left, all together, unless one alone has more. See `slice`."""
         speed = median(self._speeds) if self._speeds else 0.0
         return max(ENOUGH, int(speed * min(self._slice_s(running, waiting), TOGETHER_S)))
 
@@ -107,8 +111,7 @@ class Pace:
     def _slice_s(self, running: int, waiting: int) -> float:
         """How long a slice may take."""
         step_s = self._step_s(running)
-        crowd = 1 + max(0, waiting - 1) / running if running else 1.0
         gap_s = max(GAP * step_s, UNNOTICED_S)
-        fitting_s = max(gap_s, min(crowd * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
+        fitting_s = max(gap_s, min(waiting * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
         return max(fitting_s, half_s)

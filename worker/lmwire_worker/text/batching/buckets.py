@@ -99,6 +99,11 @@ class Buckets:
         return sum(generator.running for generator in self._generators.values())
 
     @property
+    def longest_left(self) -> int:
+        """See `Generator.longest_left`. It is of the prompts that were taken up last."""
+        return self._turn.longest_left if self._turn else 0
+
+    @property
     def has_prompts(self) -> bool:
         """See `Generator.has_prompts`."""
         return any(generator.has_prompts for generator in self._generators.values())

@@ -123,6 +123,11 @@ class Drafted:
         return int(bool(self._rows) and self._rows[0].whole)
 
     @property
+    def longest_left(self) -> int:
+        """See `Generator.longest_left`."""
+        return len(self._rows[0].tokens) - 1 - self._rows[0].held
+
+    @property
     def has_prompts(self) -> bool:
         """Whether the prompt of the row at work is not done."""
         return bool(self._rows) and not self._rows[0].whole

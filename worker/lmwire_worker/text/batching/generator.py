@@ -134,21 +134,23 @@ class Generator(BatchGenerator):
             return self._generation_batch.next()
 
     def take_up(self, enough: int, room: int) -> int:
-        """Begins with prompts as long as those in work have fewer than `enough` tokens left; how many are in work.
+        """Begins with prompts, and returns how many are in work.
 
         Args:
-            enough: Tokens.
+            enough: Tokens that those in work may have left, all together. One prompt may have more.
             room: So many prompts begin, at most.
         """
         in_work = len(self._currently_processing)
         tokens = sum(_left(segments) for segments, _, _ in self._currently_processing)
         begun: list[Any] = []
         for sequence in self._unprocessed_sequences:
-            if len(begun) == min(self._most_prompts - in_work, room) or tokens >= enough:
+            if (left := _left(sequence[1])) == 1:
+                continue
+            full = len(begun) == min(self._most_prompts - in_work, room)
+            if full or (tokens and tokens + left > enough):
                 break
-            if (left := _left(sequence[1])) > 1:
-                begun.append(sequence)
-                tokens += left
+            begun.append(sequence)
+            tokens += left
         if begun:
             with mx.stream(self._stream):
                 self._prompt_batch.extend(self._take(begun))
@@ -217,6 +219,11 @@ class Generator(BatchGenerator):
     def at_work(self) -> int:
         """Rows that run or whose prompt is in work."""
         return self.running + len(self._currently_processing)
+
+    @property
+    def longest_left(self) -> int:
+        """Tokens that the longest of the prompts in work misses, but for its last one."""
+        return max((_left(segments) - 1 for segments, _, _ in self._currently_processing), default=0)
 
     @property
     def has_prompts(self) -> bool:

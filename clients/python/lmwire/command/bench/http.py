@@ -48,8 +48,13 @@ def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[
             made = streams * tokens
             rates = [(made / theirs.seconds, made / ours.seconds) for theirs, ours in turns]
             yield ratio(f"{many}, against {name}", rates, 1.0, "tok/s")
-            first = [(1 / median(theirs.first_token_s), 1 / median(ours.first_token_s)) for theirs, ours in turns]
-            yield sooner(f"first token of {many}, median, against {name}", first, 1.0)
+            yield _first_token(f"first token of {many}, median, against {name}", turns, median)
+            if streams > 1:
+                yield _first_token(f"last first token of {many}, against {name}", turns, max)
+
+
+def _first_token(name: str, turns: list[tuple[Run, Run]], of: Callable[[list[float]], float]) -> Figure:
+    return sooner(name, [(1 / of(theirs.first_token_s), 1 / of(ours.first_token_s)) for theirs, ours in turns], 1.0)
 
 
 def _asking(server: Server, tokens: int) -> Callable[[list[str]], Run]:
