@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from ..failures import OK, USAGE, Failure
 from . import cache, draft, generation, http, mixed, pipe, vision
-from .figures import as_json, machine, table
+from .figures import as_json, line, machine, table
 
 _BENCHMARKS = {
     "pipe": pipe.measure,
@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     figures = []
     for figure in _BENCHMARKS[arguments.benchmark](arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
-        print(f"measured: {figure.name}", file=sys.stderr)
+        print(f"measured: {line(figure)}", file=sys.stderr)
     where = machine()
     if arguments.json:
         print(json.dumps({"machine": where, "model": str(arguments.model), "figures": as_json(figures)}, indent=2))

@@ -27,6 +27,11 @@ class Figure(NamedTuple):
         return self.value >= self.target if self.unit == "x" else self.value <= self.target
 
 
+def line(figure: Figure) -> str:
+    """A figure by itself, while others are still being measured."""
+    return f"{figure.name}: {_numbers(figure)[0]}, {figure.detail}"
+
+
 def table(figures: Sequence[Figure]) -> str:
     """The figures as lines of columns."""
     rows = [("figure", "value", "target", "", "")]
