@@ -36,9 +36,9 @@ LONGEST_S: Final = 0.25
 """A slice's time at most while no answer runs."""
 TOGETHER_S: Final = 0.1
 """Prompts that together take no longer are processed together: most devices do that sooner than one after another, and
-none of them has its first token later than that."""
+none waits longer than that for the others."""
 ENOUGH: Final = 512
-"""Tokens that keep most devices busy: prompts are processed together in any case until they have as many left."""
+"""Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
 SPEEDS: Final = 5
 """The median of so many slices tells what can be done together."""
 STEPS: Final = 15

@@ -2,8 +2,8 @@
 
 mlx-lm (0.32) samples row by row when rows have different samplers, and computes, splits and evaluates full
 log-probabilities for every row of every step. The subclasses here sample all rows in one pass and compute nothing
-that nobody asked for, which makes them faster than the generator that they build on. Its prompt queue, its caches
-and its one-step-ahead evaluation are used as they are.
+that nobody asked for, which makes them faster than the generator that they build on. Its caches and its one-step-ahead
+evaluation are used as they are. When prompts and answers take their turns is the caller's affair.
 """
 
 from .buckets import Buckets, homes, padding_worth

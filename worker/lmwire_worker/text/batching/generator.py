@@ -111,15 +111,16 @@ class Generator(BatchGenerator):
         Args:
             room: Of the prompts that are not in work, so many at most.
         """
+        done = [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
+        known = [sequence for sequence in self._unprocessed_sequences if _left(sequence[1]) == 1][:room]
+        if not done and not known:
+            return []
         with mx.stream(self._stream):
-            done = [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
             batch, prompts = self._part(done) if done else (self._no_prompts(), [])
-            if known := [sequence for sequence in self._unprocessed_sequences if _left(sequence[1]) == 1][:room]:
-                batch.extend(self._take(known))
+            if known:
+                batch.extend(self._dequeue(known))
                 prompts += self._currently_processing[-len(known) :]
                 del self._currently_processing[-len(known) :]
-            if not prompts:
-                return []
             running = batch.generate([segments[0] for segments, _, _ in prompts])
             self._generation_batch.extend(running)
         uids = running.uids
@@ -146,14 +147,14 @@ class Generator(BatchGenerator):
         for sequence in self._unprocessed_sequences:
             if (left := _left(sequence[1])) == 1:
                 continue
-            full = len(begun) == min(self._most_prompts - in_work, room)
+            full = len(begun) >= min(self._most_prompts - in_work, room)
             if full or (tokens and tokens + left > enough):
                 break
             begun.append(sequence)
             tokens += left
         if begun:
             with mx.stream(self._stream):
-                self._prompt_batch.extend(self._take(begun))
+                self._prompt_batch.extend(self._dequeue(begun))
         return in_work + len(begun)
 
     def prefill(self, size: int) -> list[Progress]:
@@ -183,7 +184,7 @@ class Generator(BatchGenerator):
         ]
         return self._prompt_batch.split(indices), prompts
 
-    def _take(self, sequences: list[Any]) -> PromptProcessingBatch:
+    def _dequeue(self, sequences: list[Any]) -> PromptProcessingBatch:
         """Takes prompts out of the queue."""
         uids = {sequence[0] for sequence in sequences}
         others = [sequence for sequence in self._unprocessed_sequences if sequence[0] not in uids]
