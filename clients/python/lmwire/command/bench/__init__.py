@@ -3,27 +3,18 @@
 import json
 import sys
 from argparse import Namespace
+from importlib import import_module
 
 from ..failures import OK, USAGE, Failure
-from . import cache, draft, generation, http, mixed, pipe, vision
 from .figures import as_json, line, machine, table
-
-_BENCHMARKS = {
-    "pipe": pipe.measure,
-    "generation": generation.measure,
-    "mixed": mixed.measure,
-    "cache": cache.measure,
-    "draft": draft.measure,
-    "vision": vision.measure,
-    "http": http.measure,
-}
 
 
 def run(arguments: Namespace) -> int:
     if not (arguments.model / "config.json").is_file():
         raise Failure(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
+    benchmark = import_module(f".{arguments.benchmark}", __name__)  # one needs more than the others: uvloop
     figures = []
-    for figure in _BENCHMARKS[arguments.benchmark](arguments.model, arguments.tokens, arguments.rounds):
+    for figure in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
         print(f"measured: {line(figure)}", file=sys.stderr)
     where = machine()

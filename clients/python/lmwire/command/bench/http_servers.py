@@ -16,6 +16,8 @@ from time import monotonic, perf_counter, sleep
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import uvloop
+
 from ..failures import Failure
 
 PEERS: Final = {
@@ -74,7 +76,7 @@ class Server:
         """Asks all at once, greedily, and reads the streams to their ends."""
         requests = [self._request(prompt, tokens) for prompt in prompts]
         started = perf_counter()
-        first_token_s = asyncio.run(self._read_all(requests, tokens))
+        first_token_s = uvloop.run(self._read_all(requests, tokens))
         return Run(perf_counter() - started, first_token_s)
 
     def _request(self, prompt: str, tokens: int) -> bytes:
@@ -98,21 +100,43 @@ class Server:
 
     async def _read(self, request: bytes, tokens: int) -> float:
         """Reads one stream to its end, and returns the seconds to its first token."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        started, first = perf_counter(), 0.0
-        writer.write(request)
-        tail = b""
-        while data := await reader.read(1 << 16):
-            tail = tail[-_TAIL:] + data
-            if not first and _TEXT.search(tail):
-                first = perf_counter() - started
-            if _DONE in tail:
-                break
-        writer.close()
-        made = _MADE.search(tail)
+        loop = asyncio.get_running_loop()
+        transport, stream = await loop.create_connection(_Stream, "127.0.0.1", self._port)
+        started = perf_counter()
+        transport.write(request)
+        ended = await stream.ended
+        transport.close()
+        made = _MADE.search(stream.tail)
         if made is None or int(made[1]) != tokens:
-            raise Failure(f"a server did not make {tokens} tokens: {tail.decode(errors='replace')[-300:]}")
-        return first or perf_counter() - started  # tokens without a text, as of half a character
+            raise Failure(f"a server did not make {tokens} tokens: {stream.tail.decode(errors='replace')[-300:]}")
+        return (stream.first or ended) - started  # tokens without a text, as of half a character
+
+
+class _Stream(asyncio.Protocol):
+    """One answer's bytes, of which only the end is kept."""
+
+    def __init__(self) -> None:
+        self.tail = b""
+        self.first: float | None = None
+        """When the first text came, by `perf_counter`."""
+        self.ended: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        """When the last event had come, or the connection was closed."""
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self.tail = self.tail[-_TAIL:] + data
+        if self.first is None and _TEXT.search(self.tail):
+            self.first = perf_counter()
+        if _DONE in self.tail:
+            self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._end()
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(perf_counter())
 
 
 def installed_peers() -> list[str]:
