@@ -2,7 +2,7 @@
 
 import base64
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,19 @@ def worker(folders: dict[str, Path]) -> Iterator[WorkerProcess]:
         yield worker
 
 
+@pytest.fixture(scope="module")
+def load(worker: WorkerProcess, folders: dict[str, Path]) -> Callable[[str], Event]:
+    """Has a kind of model loaded, unless it is the one that was loaded last; returns what the worker says of it."""
+    loads: list[tuple[str, Event]] = []
+
+    def load(kind: str) -> Event:
+        if not loads or loads[-1][0] != kind:
+            loads.append((kind, worker.load(folders[kind], id=f"load {len(loads)}")))
+        return loads[-1][1]
+
+    return load
+
+
 def audio(seconds: float, rate: int = 8000) -> dict[str, str]:
     return {"data": base64.b64encode(recording(seconds, rate=rate)).decode()}
 
@@ -40,8 +53,8 @@ def test_hello_lists_what_this_installation_has(worker: WorkerProcess) -> None:
     assert {"mlx_lm", "mlx_vlm", "mlx_audio"} <= {*hello["engines"]}
 
 
-def test_vectors_come_one_an_event_and_then_the_account(worker: WorkerProcess, folders: dict[str, Path]) -> None:
-    loaded = worker.load(folders["vectors"], id="load vectors")
+def test_vectors_come_one_an_event_and_then_the_account(worker: WorkerProcess, load: Callable[[str], Event]) -> None:
+    loaded = load("vectors")
     assert loaded["capabilities"] == ["embed", "tokenize"]
     done = worker.call({"id": "e", "cmd": "embed", "input": ["the sea", "the hill"], "encoding": "float"})
     binary = worker.call({"id": "b", "cmd": "embed", "input": ["the hill"]})
@@ -61,9 +74,9 @@ def test_vectors_come_one_an_event_and_then_the_account(worker: WorkerProcess, f
 
 
 def test_many_requests_for_vectors_go_together_and_a_cancelled_one_ends_with_an_error(
-    worker: WorkerProcess, folders: dict[str, Path]
+    worker: WorkerProcess, load: Callable[[str], Event]
 ) -> None:
-    worker.load(folders["vectors"], id="load many")
+    load("vectors")
     long = {"id": "long", "cmd": "embed", "input": ["the sea is wide " * 10] * 2048}
     worker.send(long, *({"id": f"s{at}", "cmd": "embed", "input": [f"hill {at}"]} for at in range(20)))
     assert all(worker.terminal(f"s{at}")["count"] == 1 for at in range(20))
@@ -72,9 +85,9 @@ def test_many_requests_for_vectors_go_together_and_a_cancelled_one_ends_with_an_
 
 
 def test_a_transcript_comes_with_progress_and_ends_with_the_length(
-    worker: WorkerProcess, folders: dict[str, Path]
+    worker: WorkerProcess, load: Callable[[str], Event]
 ) -> None:
-    assert worker.load(folders["speech"], id="load speech")["capabilities"] == ["transcribe"]
+    assert load("speech")["capabilities"] == ["transcribe"]
     done = worker.call({"id": "t", "cmd": "transcribe", "audio": audio(4, 16_000), "words": True})
     segments = [event for event in worker.of("t") if event["event"] == "segment"]
     assert [event["index"] for event in segments] == list(range(len(segments)))
@@ -84,9 +97,9 @@ def test_a_transcript_comes_with_progress_and_ends_with_the_length(
 
 
 def test_a_cancel_lands_within_a_window_and_what_was_heard_stays(
-    worker: WorkerProcess, folders: dict[str, Path]
+    worker: WorkerProcess, load: Callable[[str], Event]
 ) -> None:
-    worker.load(folders["speech"], id="load cancel")
+    load("speech")
     worker.send({"id": "hours", "cmd": "transcribe", "audio": audio(600)})
     worker.wait_for(lambda event: event.get("id") == "hours" and event["event"] == "segment")
     worker.call({"id": "cancel hours", "cmd": "cancel", "target": "hours"})
@@ -94,14 +107,16 @@ def test_a_cancel_lands_within_a_window_and_what_was_heard_stays(
     assert (done["event"], done["finish_reason"], done["duration_s"]) == ("done", "cancelled", 600)
 
 
-def test_a_transcription_ends_with_its_time(worker: WorkerProcess, folders: dict[str, Path]) -> None:
-    worker.load(folders["speech"], id="load timeout")
+def test_a_transcription_ends_with_its_time(worker: WorkerProcess, load: Callable[[str], Event]) -> None:
+    load("speech")
     done = worker.call({"id": "slow", "cmd": "transcribe", "audio": audio(600), "timeout_ms": 300})
     assert (done["event"], done["finish_reason"]) == ("done", "timeout")
 
 
-def test_a_recording_is_read_from_where_the_host_allowed(worker: WorkerProcess, folders: dict[str, Path]) -> None:
-    worker.load(folders["speech"], id="load file")
+def test_a_recording_is_read_from_where_the_host_allowed(
+    worker: WorkerProcess, folders: dict[str, Path], load: Callable[[str], Event]
+) -> None:
+    load("speech")
     inside = folders["text"].parent / "note.wav"
     inside.write_bytes(recording(1))
     done = worker.call({"id": "inside", "cmd": "transcribe", "audio": {"path": str(inside)}})
@@ -130,10 +145,15 @@ CHAT: Event = {"cmd": "chat", "messages": [{"role": "user", "content": "Hi"}]}
     ],
 )
 def test_a_command_that_a_model_cannot_serve_is_refused_with_what_it_can(
-    worker: WorkerProcess, folders: dict[str, Path], kind: str, command: dict[str, Any], able: str
+    worker: WorkerProcess,
+    folders: dict[str, Path],
+    load: Callable[[str], Event],
+    kind: str,
+    command: dict[str, Any],
+    able: str,
 ) -> None:
     name = f"{kind} {command['cmd']}"
-    worker.load(folders[kind], id=f"load {name}")
+    load(kind)
     refused = worker.call({"id": name, **command})
     assert refused["code"] == "unsupported"
     assert str(folders[kind]) in refused["error"]
