@@ -30,7 +30,9 @@ def active_bytes(worker: WorkerProcess, id: str) -> int:
 
 def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:
     # Most of it are experts that no token asks for: it is large, and quick.
-    folder = write_model(tmp_path / "experts", "qwen3_next", num_experts=256)
+    folder = write_model(
+        tmp_path / "experts", "qwen3_next", num_experts=512, num_hidden_layers=2, full_attention_interval=2
+    )
     with WorkerProcess() as worker:
         sizes, weights = [], 0
         for cycle in range(CYCLES):
