@@ -11,12 +11,19 @@ from hypothesis import HealthCheck, settings
 
 AT_A_TIME = 8
 """Programs that are started beside each other."""
+FIRST = ("worker/test_generation.py", "worker/test_errands.py")
+"""Files that take long and would come last: one core would wait for the other."""
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, os.environ.get("PYTHONPATH"))))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with some files; all others keep their order."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
 
 
 def pytest_collection_finish() -> None:
