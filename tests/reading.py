@@ -1,5 +1,6 @@
 """Lines as the two ends of a version 1 session read them, and as the schema judges them."""
 
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -57,10 +58,15 @@ def read_event(line: bytes, command: str | None = None) -> events.Event | None:
 
 def schema_accepts(kind: str, value: Any) -> bool:
     """Whether schema.json has `value` for a `kind`, a name in its `$defs`."""
-    judge = jsonschema.Draft202012Validator({**_SCHEMA, "anyOf": [{"$ref": f"#/$defs/{kind}"}]})
-    return judge.is_valid(value)
+    return _judge(kind).is_valid(value)
 
 
 def event_kind(event: str, command: str | None) -> str:
     """The schema's name for a `done` of a command, or for any other event."""
     return COMMANDS[command].done.__name__ if event == "done" and command else "Event"
+
+
+@cache
+def _judge(kind: str) -> jsonschema.Draft202012Validator:
+    """It goes through the whole schema where it is first asked."""
+    return jsonschema.Draft202012Validator({**_SCHEMA, "anyOf": [{"$ref": f"#/$defs/{kind}"}]})
