@@ -1,6 +1,7 @@
 """Every vector is read as it says, and there is one at each side of every bound."""
 
 import json
+from collections import defaultdict
 from typing import Any
 
 import msgspec
@@ -108,12 +109,7 @@ def bounded_fields() -> list[tuple[str, Path, Any]]:
     return found
 
 
-def values_at(path: Path, items: list[Vector], command: str) -> list[Any]:
-    """What vectors of a command hold at a path; those that are no JSON objects hold nothing."""
-    readable = [vector.object for vector in items if vector.entry.get("code") not in UNREADABLE]
-    return [held for fields in readable if fields.get("cmd") == command for _, held in places(fields, path)]
-
-
+BOUNDED = bounded_fields()
 SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
@@ -124,10 +120,36 @@ def sizes(values: list[Any], kind: Any) -> list[float]:
     return [len(value) for value in values if isinstance(value, SIZED[type(kind)])]
 
 
-@pytest.mark.parametrize(("command", "path", "kind"), bounded_fields(), ids=lambda value: str(value)[:40])
-def test_every_bound_has_a_vector_at_it_and_one_just_beyond(command: str, path: Path, kind: Any) -> None:
-    inside = sizes(values_at(path, VALID_COMMANDS, command), kind)
-    outside = sizes(values_at(path, INVALID_COMMANDS, command), kind)
+Sizes = dict[tuple[str, Path, type], list[float]]
+"""By command, path and kind."""
+
+
+def measured(items: list[Vector]) -> Sizes:
+    """What vectors hold in each field with a bound; those that are no JSON objects hold nothing."""
+    found: Sizes = defaultdict(list)
+    for fields in (vector.object for vector in items if vector.entry.get("code") not in UNREADABLE):
+        for command, path, kind in BOUNDED:
+            if fields.get("cmd") == command:
+                found[command, path, type(kind)] += sizes([held for _, held in places(fields, path)], kind)
+    return found
+
+
+@pytest.fixture(scope="module")
+def held_inside() -> Sizes:
+    return measured(VALID_COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def held_outside() -> Sizes:
+    return measured(INVALID_COMMANDS)
+
+
+@pytest.mark.parametrize(("command", "path", "kind"), BOUNDED, ids=lambda value: str(value)[:40])
+def test_every_bound_has_a_vector_at_it_and_one_just_beyond(
+    held_inside: Sizes, held_outside: Sizes, command: str, path: Path, kind: Any
+) -> None:
+    field = command, path, type(kind)
+    inside, outside = held_inside[field], held_outside[field]
     step = 1e-6 if isinstance(kind, inspect.FloatType) else 1
     for bound, beyond in (("ge", -1), ("min_length", -1), ("le", 1), ("max_length", 1)):
         if (limit := getattr(kind, bound, None)) is not None:
