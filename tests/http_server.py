@@ -61,12 +61,6 @@ def wait_until(condition: Callable[[], bool], problem: str) -> None:
         time.sleep(0.005)
 
 
-def children(pid: int) -> list[int]:
-    """The processes that this one has started and that are there."""
-    shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    return [int(child) for child, parent in map(str.split, shown.splitlines()) if int(parent) == pid]
-
-
 @contextmanager
 def served(*options: str) -> Iterator[Server]:
     """A server with these options of `lmwire serve`; ended at the block's end, in order."""

@@ -1,12 +1,13 @@
 """How the server ends: requests in order, clients with an answer, workers too, and the exit code says so."""
 
 import os
+import subprocess
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from http_server import MOCK, Server, children, served, wait_until
+from http_server import MOCK, Server, served, wait_until
 from raw_http import CHAT, RawClient, asked, request
 from worker_process import SECONDS
 
@@ -17,6 +18,11 @@ WORKER = f"{MOCK} --scenario {SCRIPT}"
 def ended(server: Server, signal: Signals = SIGTERM) -> int:
     server.process.send_signal(signal)
     return server.process.wait(SECONDS)
+
+
+def children(pid: int) -> list[int]:
+    shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    return [int(child) for child, parent in map(str.split, shown.splitlines()) if int(parent) == pid]
 
 
 def is_there(pid: int) -> bool:

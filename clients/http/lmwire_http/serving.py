@@ -3,11 +3,8 @@
 import asyncio
 import logging
 import math
-import os
 import signal
 import socket
-import sys
-from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any, Final, cast
@@ -37,21 +34,9 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotListen: there is nothing to serve on.
     """
-    _give_way()
     with listening(settings) as found, logging_to_stderr(settings.log_format):
         failure = _serve(settings, found)
     return UNAVAILABLE if failure else OK
-
-
-def _give_way() -> None:
-    """Lets the model's threads go on when a token wakes this one, where there is no core for both (Linux).
-
-    A thread that the system takes for a batch job is as free to run as others, but interrupts none of them. Threads
-    and processes that are started from here on, the workers too, are ordinary ones.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError):  # a sandbox may forbid it
-            os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))
 
 
 def _serve(settings: Settings, found: Listening) -> BaseException | None:
