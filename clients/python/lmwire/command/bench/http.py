@@ -17,6 +17,8 @@ from .turns import ratio, sooner
 Base = TypeVar("Base")
 
 STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
+ALONE: Final = 4
+"""Times as many rounds with one stream: they are short, so a machine that is busy for a moment spoils a whole one."""
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
@@ -69,7 +71,7 @@ def _in_turns(
     No prompt was asked before: none is cached. A first turn only warms up.
     """
     turns = []
-    for turn in range(1 + rounds):
+    for turn in range(1 + rounds * (ALONE if streams == 1 else 1)):
         prompts = [workload.prose(f"{turn}/{streams}/{stream}") for stream in range(streams)]
         turns.append((base(prompts), measured(prompts)))
     return turns[1:]
