@@ -1,17 +1,21 @@
 """`lmwire bench`, with counts too small to mean anything: that it works, not what it finds."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 import random_model
 import random_vision
+from lmwire.command import bench
+from lmwire.command.arguments import parse
 from lmwire.command.bench.figures import Figure, table
 from lmwire.command.bench.http import STREAMS
 from lmwire.command.bench.http_servers import PEERS
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
 from lmwire.command.bench.workload import SCHEMAS, greedy, long, mixed, plain, structured, with_logprobs, without_end
+from lmwire.command.failures import Failure
 from lmwire_command import lmwire
 
 FIGURES = {
@@ -94,6 +98,15 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     result = lmwire("bench", "pipe", "--model", str(tmp_path))
     assert result.returncode == 64
     assert "no config.json" in result.stderr
+
+
+def test_servers_are_measured_where_what_serves_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    for module in ("http", "http_servers"):
+        monkeypatch.delitem(sys.modules, f"lmwire.command.bench.{module}")
+    model = random_model.write_model(tmp_path)
+    with pytest.raises(Failure, match=r"^uvloop is not installed: pip install 'lmwire\[http\]'$"):
+        bench.run(parse(["bench", "http", "--model", str(model)]))
 
 
 def test_the_table_says_what_passed() -> None:

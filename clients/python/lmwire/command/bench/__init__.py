@@ -12,7 +12,12 @@ from .figures import as_json, line, machine, table
 def run(arguments: Namespace) -> int:
     if not (arguments.model / "config.json").is_file():
         raise Failure(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
-    benchmark = import_module(f".{arguments.benchmark}", __name__)  # one needs more than the others: uvloop
+    try:
+        benchmark = import_module(f".{arguments.benchmark}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != "uvloop":  # with which servers are asked
+            raise
+        raise Failure("uvloop is not installed: pip install 'lmwire[http]'") from error
     figures = []
     for figure in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
