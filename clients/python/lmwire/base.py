@@ -225,6 +225,6 @@ class Exchange(Generic[Result]):
     def _leave(self, why: Exception) -> None:
         """Ends the caller's part: the request is cancelled, and its id stays taken until its terminal."""
         if not self._ended:
-            self._connection.abandon(self.id)  # first, so that nothing comes of the cancel
+            self._connection.abandon(self.id)  # first: nobody reads how the cancel ends it
             self.cancel()
             self._failure = why

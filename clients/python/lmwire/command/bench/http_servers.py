@@ -132,6 +132,8 @@ class _Stream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
+        if exc and not self.ended.done():
+            self.ended.set_exception(exc)
         self._end()
 
     def _end(self) -> None:
