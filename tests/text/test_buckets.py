@@ -250,7 +250,7 @@ def test_a_cancel_ends_a_row_of_any_batch(steps: int, lane_of: LaneOf) -> None:
 def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
     network = lane_of("qwen3")._network
     assert network is not None
-    batch = Buckets(network, 2, 1, ends=set(), structural=set(), padding=LEAST_PADDING)
+    batch = Buckets(network, 2, 1, ends=set(), structural=set(), positions=1 << 20, padding=LEAST_PADDING)
     rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
     for row in rows:
         batch.add(row, row.prompt)

@@ -6,7 +6,19 @@ from statistics import mode
 
 import pytest
 
-from lmwire_worker.text.pace import ENOUGH, FIRST, GAP, LADDER, LONGEST_S, PROBED, STEPS, TOGETHER_S, UNNOTICED_S, Pace
+from lmwire_worker.text.pace import (
+    ENOUGH,
+    FIRST,
+    FIRST_PREPARED,
+    GAP,
+    LADDER,
+    LONGEST_S,
+    PROBED,
+    STEPS,
+    TOGETHER_S,
+    UNNOTICED_S,
+    Pace,
+)
 
 FAR = 1_000_000
 """Where a slice more or less does not change how far a token looks back."""
@@ -260,3 +272,22 @@ def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
     before = settled(pace, Device(token_s=0.0002))
     pace.learn(0.015, 1, 1, 3, FAR)
     assert usual(pace) == before
+
+
+# Devices that prepare their kernels for each shape.
+
+
+def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared() -> None:
+    pace, device = Pace(prepares=True), Device(token_s=0.0002)
+    before = settled(pace, device)
+    pace.learn(1.0, 1, 3, before, FAR)
+    assert usual(pace) == before
+    pace.learn(1.0, 1, 3, before, FAR)
+    assert usual(pace) < before
+
+
+def test_there_a_prompt_is_not_begun_in_many_short_slices() -> None:
+    pace = Pace(prepares=True)
+    assert pace.slice(0, 1, 0) == FIRST_PREPARED
+    pace.learn(1.0, 0, 1, FIRST_PREPARED, 0)
+    assert pace.slice(0, 1, 0) == FIRST_PREPARED

@@ -9,6 +9,7 @@ import pytest
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 
 from lmwire_worker.text.prefix_cache import Layout, PrefixCache, Start
+from lmwire_worker.text.prefix_cache.store import SCRAP
 from lmwire_worker.text.prefix_cache.tree import Slices
 
 TOKEN_BYTES = 2 * 2 * 4
@@ -108,6 +109,25 @@ def test_the_last_token_of_a_prompt_is_left_to_process() -> None:
     start = plain.cache.fetch([1, 2, 3])
     assert start is not None
     assert start.length == 2
+
+
+def test_a_scrap_of_a_long_prompt_is_left() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP))
+    assert plain.known(*range(1, SCRAP), *range(100, 100 + 8 * SCRAP)) == 0
+    assert plain.cache.stats().misses == 1
+
+
+def test_what_is_short_and_yet_much_of_a_prompt_is_taken() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP))
+    assert plain.known(*range(1, SCRAP), *range(100, 100 + 6 * SCRAP)) == SCRAP - 1
+
+
+def test_what_is_no_scrap_is_taken_of_a_prompt_of_any_length() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP + 1))
+    assert plain.known(*range(1, SCRAP + 1), *range(100, 100 + 100 * SCRAP)) == SCRAP
 
 
 def test_a_common_prefix_is_kept_once() -> None:

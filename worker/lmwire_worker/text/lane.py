@@ -17,7 +17,17 @@ from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, P
 from ..memory import freed_by, ran_out, usage
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
-from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
+from .batching import (
+    Buckets,
+    Drafted,
+    Pair,
+    Progress,
+    RowCache,
+    batches,
+    prefill,
+    prepares_each_shape,
+    takes_padding,
+)
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
@@ -62,7 +72,7 @@ class TextLane:
         self._kept = Kept(network, room, self._intake.ends, disk, sight.shelf if sight else None)
         self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
-        self._pace = Pace()
+        self._pace = Pace(prepares_each_shape())
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
         self._by_uid: dict[int, Stream] = {}
@@ -355,7 +365,15 @@ class TextLane:
             if isinstance(network, Pair):
                 self._generator = Drafted(network, ends, structural)
             else:
-                self._generator = Buckets(network, self.rows, self._prompts_together, ends, structural, self._padding)
+                self._generator = Buckets(
+                    network,
+                    self.rows,
+                    self._prompts_together,
+                    ends,
+                    structural,
+                    positions=self.model.context_len,
+                    padding=self._padding,
+                )
         return self._generator
 
     def _reset(self) -> None:

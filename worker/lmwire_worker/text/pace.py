@@ -20,6 +20,8 @@ from collections import deque
 from statistics import median
 from typing import Final
 
+from .batching import recurring
+from .group_cost import GroupCost
 from .slice_cost import SliceCost
 
 LADDER: Final = (*(size << octave for octave in range(9) for size in (4, 6)), 2048)
@@ -28,6 +30,8 @@ PROBED: Final = 8
 """Every so many slices one is a rung shorter: only slices of different lengths tell what is the same for all."""
 FIRST: Final = 32
 """The first slice of all, when nothing is known."""
+FIRST_PREPARED: Final = 512
+"""The same on a device that prepares its kernels for each shape: a fast one, on which many lengths take long."""
 GAP: Final = 5.5
 """The token gap with a prompt in work, in steps without: so far below 6 that hardly one is longer."""
 UNNOTICED_S: Final = 0.02
@@ -39,21 +43,24 @@ TOGETHER_S: Final = 0.1
 none waits longer than that for the others."""
 ENOUGH: Final = 512
 """Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
-SPEEDS: Final = 5
-"""The median of so many slices tells what can be done together."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 
 
 class Pace:
-    """Learns the speed of decoding and of prompt processing, and chooses slices by it."""
+    """Learns the speed of decoding and of prompt processing, and chooses slices by it.
 
-    def __init__(self) -> None:
+    Args:
+        prepares: Whether the device prepares its kernels for each shape. The first slice of a shape then tells nothing.
+    """
+
+    def __init__(self, prepares: bool = False) -> None:
+        self._prepares = prepares
+        self._prepared: set[tuple[int, int]] = set()
         self._steps_s: deque[float] = deque(maxlen=STEPS)
         self._cost = SliceCost()
-        self._speeds: deque[float] = deque(maxlen=SPEEDS)
-        """Tokens of prompts in a second, all together."""
-        self._slice = FIRST
+        self._groups = GroupCost()
+        self._slice = FIRST_PREPARED if prepares else FIRST
         self._chosen = 0
         """Slices so far."""
 
@@ -82,8 +89,7 @@ class Pace:
 
     def together(self, running: int, waiting: int) -> int:
         """Tokens that the prompts in work may have left, all together, unless one alone has more. See `slice`."""
-        speed = median(self._speeds) if self._speeds else 0.0
-        return max(ENOUGH, int(speed * min(self._slice_s(running, waiting), TOGETHER_S)))
+        return max(ENOUGH, int(self._groups.tokens_in(min(self._slice_s(running, waiting), TOGETHER_S))))
 
     def learn(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
         """Takes in a step's time.
@@ -99,8 +105,11 @@ class Pace:
             if running:
                 self._steps_s.append(seconds)
             return
+        if self._prepares and (shape := recurring(prompts, tokens)) not in self._prepared:
+            self._prepared.add(shape)
+            return
         slice_s = max(seconds - self._step_s(running), seconds / 10)
-        self._speeds.append(prompts * tokens / slice_s)
+        self._groups.learn(prompts * tokens, slice_s)
         if tokens >= self._slice:  # less is the rest of a prompt, and has costs of its own
             self._cost.learn(prompts * tokens, at + tokens / 2, slice_s)
 

@@ -12,6 +12,7 @@ from .drafted import Drafted
 from .generator import Generator, Progress
 from .padding import takes_padding
 from .pair import Pair
+from .recurring import prepares_each_shape, recurring
 from .row_cache import RowCache
 from .rows import Row
 
@@ -28,5 +29,7 @@ __all__ = [
     "other_kinds",
     "padding_worth",
     "prefill",
+    "prepares_each_shape",
+    "recurring",
     "takes_padding",
 ]

@@ -30,15 +30,23 @@ class Buckets:
         prompts: Of one bucket, processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
+        positions: Of tokens that the model knows.
         padding: Tokens of padding that a batch of its own is worth; see `padding_worth`.
     """
 
     def __init__(
-        self, model: nn.Module, rows: int, prompts: int, ends: set[int], structural: set[int], padding: float
+        self,
+        model: nn.Module,
+        rows: int,
+        prompts: int,
+        ends: set[int],
+        structural: set[int],
+        positions: int,
+        padding: float,
     ) -> None:
         self._limit = rows
         self._padding = padding
-        self._settings = (model, prompts, ends, structural)
+        self._settings = (model, prompts, ends, structural, positions)
         self._generators: dict[int, Generator] = {}
         self._generators_in_turn: deque[Generator] = deque()
         self._turn: Generator | None = None

@@ -52,6 +52,19 @@ def joinable(cache: Any) -> Any:
     return cache if hasattr(cache, "extend") else type(cache).merge([cache])
 
 
+def with_rows(cache: BatchKVCache, rows: int) -> BatchKVCache:
+    """The cache with so many empty rows behind its own."""
+    cache.extend(BatchKVCache([0] * rows))
+    return cache
+
+
+def keep_rows(cache: BatchKVCache, rows: int) -> None:
+    """Drops what is behind so many rows; unlike `filter` it neither copies nor waits."""
+    assert cache.keys is not None and cache.values is not None
+    cache.keys, cache.values = cache.keys[:rows], cache.values[:rows]
+    cache.offset, cache.left_padding = cache.offset[:rows], cache.left_padding[:rows]
+
+
 def row_of(cache: Any, index: int) -> Any:
     """A copy of one row's part."""
     if isinstance(cache, CacheList):

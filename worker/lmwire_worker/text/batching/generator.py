@@ -11,6 +11,7 @@ from mlx_lm.generate import BatchGenerator, PromptProcessingBatch
 from mlx_lm.models.cache import make_prompt_cache
 
 from .caches import LONGEST_SLICE, merge_rows, row_of
+from .recurring import prepares_each_shape, recurring
 from .rows import PromptRows, Row, RunningRows, Table, offer
 
 CLEARED: Final = 512
@@ -29,6 +30,7 @@ class Generator(BatchGenerator):
         prompts: Processed together, at most.
         ends: The model's end-of-turn tokens.
         structural: Tokens that XTC leaves alone.
+        positions: Of tokens that the model knows. Padding has none beyond them.
         first_uid: The uid of the first row.
     """
 
@@ -38,12 +40,15 @@ class Generator(BatchGenerator):
         prompts: int,
         ends: set[int],
         structural: set[int],
+        positions: int,
         *,
         first_uid: int = 0,
     ) -> None:
         table = Table(ends, structural)
         super().__init__(model, sampler=table)
         self._most_prompts = prompts
+        self._positions = positions
+        self._few_shapes = prompts > 1 and prepares_each_shape()
         self._decoded = 0
         """Steps."""
         self._uid_count = first_uid
@@ -170,11 +175,20 @@ class Generator(BatchGenerator):
             slices.append(tokens)
             progress.append(Progress(uid, (prompt[1], total), at_border, False))
         with mx.stream(self._stream):
-            self._prompt_batch.prompt(slices)
+            self._process(slices)
         for index, prompt in enumerate(progress):
             if prompt.end_of_segment:
                 offer(self._rows[prompt.uid], self._prompt_batch, index)
         return progress
+
+    def _process(self, slices: list[list[int]]) -> None:
+        """Processes a slice of every prompt in work, in a shape that recurs where that saves time."""
+        rows, length = recurring(len(slices), max(map(len, slices)))
+        furthest = max(map(len, self._prompt_batch.tokens)) + length
+        if self._few_shapes and furthest <= self._positions:
+            self._prompt_batch.prompt_padded(slices, rows, length)
+        else:
+            self._prompt_batch.prompt(slices)
 
     def _part(self, indices: list[int]) -> tuple[PromptRows, list[Any]]:
         """Parts with some of the prompts in work."""

@@ -13,7 +13,7 @@ from ..constraints import Constraint, Masks
 from ..logprobs import Handle, Logprobs
 from ..penalties import EndBan, Penalties
 from ..sampling import BatchSampler
-from .caches import joinable, single
+from .caches import joinable, keep_rows, single, with_rows
 from .row_cache import RowCache
 
 
@@ -191,6 +191,36 @@ class PromptRows(_Batch, PromptProcessingBatch):
         leaving = copy.copy(self)
         self.__dict__.update(self.empty(self.model, self.fallback_sampler, self.prefill_step_size).__dict__)
         return leaving
+
+    def prompt_padded(self, tokens: list[list[int]], rows: int, length: int) -> None:
+        """Does what `prompt` does, in a given shape. For plain KV caches.
+
+        It leaves MLX the memory that it worked in, for the next slice, which takes a fifth less time with it.
+
+        Args:
+            tokens: A slice of each prompt.
+            rows: Processed together, with some that are no prompt's and are dropped again.
+            length: Tokens of each row. What follows a slice is not seen by its tokens, and is cut off again.
+        """
+        lengths = [len(part) for part in tokens]
+        spare = rows - len(tokens)
+        uneven = [max(lengths) - own for own in lengths] + [0] * spare
+        if spare:
+            self.prompt_cache = [with_rows(joinable(cache), spare) for cache in self.prompt_cache]
+        if any(uneven):
+            for cache in self.prompt_cache:
+                cache.prepare(right_padding=uneven)
+        padded = [part + [0] * (length - len(part)) for part in tokens] + [[0] * length] * spare
+        self.model(mx.array(padded), cache=self.prompt_cache)
+        for cache in self.prompt_cache:
+            cache.trim(length - max(lengths))
+            if any(uneven):
+                cache.finalize()
+            if spare:
+                keep_rows(cache, len(tokens))
+        mx.eval([cache.state for cache in self.prompt_cache])
+        for history, part in zip(self.tokens, tokens, strict=True):
+            history.extend(part)
 
     def generate(self, tokens: list[list[int]]) -> RunningRows:
         """Makes running rows of prompts that miss their last token only."""

@@ -17,6 +17,9 @@ from .tree import Node, bytes_of
 
 CHECK_EVERY: Final = 100
 """One hit of so many is checked."""
+SCRAP: Final = 16
+"""Tokens: fewer, where they are no `SHARE` of a prompt, are processed again sooner than put in place."""
+SHARE: Final = 1 / 8
 CHECKED_TOKENS: Final = 2048
 """The longest hit that is checked: the request waits while it is computed anew."""
 
@@ -62,7 +65,7 @@ class PrefixCache:
         return self._disk and self._disk.read(prompt[:-1], self._known(prompt[:-1])[1], self._layout.restore)
 
     def fetch(self, prompt: list[int], read: Read | None = None) -> Start | None:
-        """The longest known beginning of a prompt that leaves its last token to be processed.
+        """The longest known beginning of a prompt that leaves its last token to be processed; None when it is a scrap.
 
         Args:
             prompt: Its tokens.
@@ -71,7 +74,7 @@ class PrefixCache:
         if self._disk and read and self._disk.holds(read) and self._root.match(prompt).length >= read.start:
             self.store(prompt[: read.length], read)
         node, length = self._known(prompt[:-1])
-        if not length:
+        if length < min(SCRAP, SHARE * len(prompt)) or not length:
             self._misses += 1
             return None
         self._touch(node)

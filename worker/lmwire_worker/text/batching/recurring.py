@@ -1,0 +1,29 @@
+"""Shapes that recur, for a device that prepares its kernels anew for each shape of a prompt's slice."""
+
+from typing import Final
+
+import mlx.core as mx
+
+ROWS_IN_OCTAVE: Final = 2
+LENGTHS_IN_OCTAVE: Final = 4
+LEAST_STEP: Final = 16
+"""Tokens between two lengths, at least."""
+WORTH: Final = 4096
+"""Tokens of all rows together, at most: with more, those that are added take as long as to prepare for a new shape."""
+
+
+def prepares_each_shape() -> bool:
+    """Whether this process's device does that: on CUDA, cuDNN and cuBLAS make a plan for each, in tens of ms."""
+    return mx.default_device() == mx.gpu and mx.cuda.is_available()
+
+
+def recurring(rows: int, length: int) -> tuple[int, int]:
+    """The shape, rows and tokens of each, that a slice of so many is to be padded to."""
+    shape = _rung(rows, ROWS_IN_OCTAVE, 1), _rung(length, LENGTHS_IN_OCTAVE, LEAST_STEP)
+    return shape if shape[0] * shape[1] <= WORTH else (rows, length)
+
+
+def _rung(count: int, in_octave: int, least: int) -> int:
+    """The count, or the next on a ladder with so many rungs in an octave, `least` apart at least."""
+    step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
+    return -(-count // step) * step
