@@ -94,8 +94,15 @@ def test_little_is_added_to_a_long_slice() -> None:
 
 def test_so_much_that_preparing_takes_no_longer_is_processed_as_it_is() -> None:
     assert recurring(9, 300) == (12, 320)
-    assert recurring(9, 321) == (9, 321)
+    assert recurring(9, 321) == (9, 384), "twelve of them would be too many"
+    assert recurring(9, 450) == (9, 450)
     assert recurring(1, WORTH + 1) == (1, WORTH + 1)
+
+
+def test_no_rows_are_added_to_such_as_hold_much() -> None:
+    assert recurring(5, 40, held=600) == (6, 48)
+    assert recurring(5, 40, held=700) == (5, 48)
+    assert recurring(1, 40, held=1 << 20) == (1, 48), "none are added anyway"
 
 
 # What comes of it.

@@ -183,9 +183,9 @@ class Generator(BatchGenerator):
 
     def _process(self, slices: list[list[int]]) -> None:
         """Processes a slice of every prompt in work, in a shape that recurs where that saves time."""
-        rows, length = recurring(len(slices), max(map(len, slices)))
-        furthest = max(map(len, self._prompt_batch.tokens)) + length
-        if self._few_shapes and furthest <= self._positions:
+        held = max(map(len, self._prompt_batch.tokens))
+        rows, length = recurring(len(slices), max(map(len, slices)), held)
+        if self._few_shapes and held + length <= self._positions:
             self._prompt_batch.prompt_padded(slices, rows, length)
         else:
             self._prompt_batch.prompt(slices)

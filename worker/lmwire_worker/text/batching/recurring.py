@@ -17,10 +17,18 @@ def prepares_each_shape() -> bool:
     return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
-def recurring(rows: int, length: int) -> tuple[int, int]:
-    """The shape, rows and tokens of each, that a slice of so many is to be padded to."""
-    shape = _rung(rows, ROWS_IN_OCTAVE, 1), _rung(length, LENGTHS_IN_OCTAVE, LEAST_STEP)
-    return shape if shape[0] * shape[1] <= WORTH else (rows, length)
+def recurring(rows: int, length: int, held: int = 0) -> tuple[int, int]:
+    """The shape, rows and tokens of each, that a slice of so many is to be padded to.
+
+    Args:
+        rows: Of the slice.
+        length: Tokens of the longest row.
+        held: Tokens that the rows' caches hold before it, at most. Rows that are added take as much memory meanwhile.
+    """
+    more_rows, longer = _rung(rows, ROWS_IN_OCTAVE, 1), _rung(length, LENGTHS_IN_OCTAVE, LEAST_STEP)
+    if more_rows * (held + longer) <= WORTH:
+        return more_rows, longer
+    return (rows, longer) if rows * longer <= WORTH else (rows, length)
 
 
 def _rung(count: int, in_octave: int, least: int) -> int:
