@@ -134,6 +134,15 @@ class PlaysItsPrompt(ServesAll):
         send(*({"id": request["id"], **event} for event in json.loads(request["prompt"])))
 
 
+class InChorus(ServesAll):
+    """Waits for as many requests as its argument says, and then says a word for each of them at once."""
+
+    def generate(self, request: Request) -> None:
+        self.waiting.append(request["id"])
+        if len(self.waiting) == int(self.arguments[0]):
+            send(*(token(id, "la") for id in self.waiting))
+
+
 class RecitesTheConversation(ServesAll):
     """Answers `chat` with all that it was told; told "refuse", "think" or "call", it does that."""
 

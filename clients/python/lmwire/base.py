@@ -43,6 +43,9 @@ class Embeddings(NamedTuple):
 class BaseWorker:
     """A worker's start and its facts.
 
+    While four or more requests get tokens, these come at most a hundred times a second, several at a time: to wake for
+    each would take a small machine's time from the model.
+
     Args:
         command: the program that is, or leads to, the worker: `["ssh", "-T", "host", "lmwire", "worker"]`,
             `["docker", "exec", "-i", "name", "lmwire", "worker"]`. Without it, this installation's own.
