@@ -17,9 +17,12 @@ from .session import Event, Session
 _log = logging.getLogger("lmwire")
 _KILLED_S = 5.0
 _MANY = 4
-"""Requests with a token in one read. Their next ones are read together with those that follow them within 10 ms: nobody
-sees more than a hundred changes a second, and to wake for each costs more than what comes, in this process and in those
-that it hands the tokens on to."""
+"""Requests with a token in one read. Their next ones are read together with those that follow them soon: to wake for
+each costs more than what comes, in this process and in those that it hands the tokens on to."""
+_REST_S = 0.00125
+"""For each of them."""
+_LONGEST_REST_S = 0.02
+"""50 tokens a second are more than anyone reads."""
 
 Delivery: TypeAlias = list[Event] | LmwireError
 """What a read brought for one request, or the reason why nothing more will come."""
@@ -132,8 +135,8 @@ class Connection:
         self._process.signal(SIGKILL)
         self._process.wait(_KILLED_S)
 
-    def _receive(self, data: bytes) -> bool:
-        """Hands on what was read, and returns whether what comes next may wait."""
+    def _receive(self, data: bytes) -> float:
+        """Hands on what was read, and returns for how many seconds what comes next may wait."""
         with self._lock:
             arrivals = self._session.receive(data)
             deliveries: list[tuple[Mailbox, Delivery]] = [
@@ -151,7 +154,8 @@ class Connection:
             _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
         if self._session.violation:
             self._process.signal(SIGKILL)
-        return sum(isinstance(arrived[-1], events.Token) for _, arrived in arrivals) >= _MANY
+        tokens = sum(isinstance(arrived[-1], events.Token) for _, arrived in arrivals)
+        return min(tokens * _REST_S, _LONGEST_REST_S) if tokens >= _MANY else 0.0
 
     def _end(self, returncode: int) -> None:
         with self._lock:

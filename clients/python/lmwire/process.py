@@ -19,7 +19,6 @@ from lmwire_protocol import Line, LineSplitter
 _READ_BYTES = 64 * 1024
 _MUCH_BYTES = 16 * 1024
 """A read of more was of a pipe that may soon be full, and is not rested after."""
-_REST_S = 0.01
 _LEFTOVER_READS = 16
 """Reads after the end: 1 MiB, the most that a pipe holds."""
 _EXIT_AFTER_EOF_S = 5.0
@@ -32,7 +31,7 @@ class Process:
 
     Args:
         command: the program, which is looked for on PATH, and its arguments.
-        on_output: called with what came from stdout; returns whether to read no more for 10 ms.
+        on_output: called with what came from stdout; returns for how many seconds nothing more need be read.
         on_exit: called once, last, with the exit code or minus the signal's number. All that the process wrote has
             been handed over by then.
         on_stderr: called with each line of stderr.
@@ -47,7 +46,7 @@ class Process:
         self,
         command: Sequence[str],
         *,
-        on_output: Callable[[bytes], bool],
+        on_output: Callable[[bytes], float],
         on_exit: Callable[[int], None],
         on_stderr: Callable[[str], None] | None = None,
     ) -> None:
@@ -82,7 +81,7 @@ class Process:
         self._stderr_splitter = LineSplitter(_STDERR_LINE_BYTES)
         self._stderr_tail: deque[str] = deque(maxlen=_STDERR_LINES)
         self._kill_at: float | None = None
-        self._rests = False
+        self._rest_s = 0.0
         self._reaper = threading.Thread(target=self._reap, name=f"lmwire-reaper-{self.pid}", daemon=True)
         self._pump = threading.Thread(target=self._run, name=f"lmwire-pump-{self.pid}", daemon=True)
         self._reaper.start()
@@ -154,9 +153,9 @@ class Process:
 
     def _turn(self) -> None:
         """Waits until something happens, and deals with it."""
-        if self._rests:
-            self._rests = False
-            sleep(_REST_S)
+        if self._rest_s:
+            sleep(self._rest_s)
+            self._rest_s = 0.0
         patience = None if self._kill_at is None else max(0.0, self._kill_at - monotonic())
         for key, _ in self._selector.select(patience):
             if key.data() == b"":
@@ -170,7 +169,8 @@ class Process:
     def _read_stdout(self) -> bytes | None:
         """What came: nothing at the end, None when there is nothing now."""
         if data := self._stdout.read(_READ_BYTES):
-            self._rests = self._on_output(data) and len(data) <= _MUCH_BYTES
+            rest_s = self._on_output(data)
+            self._rest_s = rest_s if len(data) <= _MUCH_BYTES else 0.0
         return data
 
     def _read_stderr(self) -> bytes | None:
