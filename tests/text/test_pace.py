@@ -277,8 +277,15 @@ def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
 # Devices that prepare their kernels for each shape.
 
 
+@pytest.fixture
+def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes this device for such a one."""
+    monkeypatch.setattr("lmwire_worker.text.pace.prepares_each_shape", lambda: True)
+
+
+@pytest.mark.usefixtures("prepares")
 def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared() -> None:
-    pace, device = Pace(prepares=True), Device(token_s=0.0002)
+    pace, device = Pace(), Device(token_s=0.0002)
     before = settled(pace, device)
     pace.learn(1.0, 1, 3, before, FAR)
     assert usual(pace) == before
@@ -286,8 +293,9 @@ def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared(
     assert usual(pace) < before
 
 
+@pytest.mark.usefixtures("prepares")
 def test_there_a_prompt_is_not_begun_in_many_short_slices() -> None:
-    pace = Pace(prepares=True)
+    pace = Pace()
     assert pace.slice(0, 1, 0) == FIRST_PREPARED
     pace.learn(1.0, 0, 1, FIRST_PREPARED, 0)
     assert pace.slice(0, 1, 0) == FIRST_PREPARED

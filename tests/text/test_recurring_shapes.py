@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Generate
-from lmwire_worker.text.batching import generator, recurring
+from lmwire_worker.text.batching import Buckets, generator, recurring
 from lmwire_worker.text.batching.recurring import WORTH
 from lmwire_worker.text.lane import TextLane
 from lmwire_worker.text.pace import Pace
@@ -120,7 +120,7 @@ def test_as_many_rows_as_a_shape_has_are_processed(lane: TextLane, shapes: list[
 
 
 @pytest.mark.parametrize("count", range(1, len(LENGTHS) + 1))
-def test_each_answer_is_what_it_is_otherwise(count: int, lane: TextLane, folder_of: FolderOf, lane_of: LaneOf) -> None:
+def test_each_answer_is_what_it_is_otherwise(count: int, lane: TextLane) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
     padded = ask(lane, *requests, seeds=range(count))
     lane._reset()
@@ -161,7 +161,9 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: TextLane) -> N
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
     driver.step()
-    (part,) = lane._batch()._generators.values()  # type: ignore[union-attr]
+    batch = lane._batch()
+    assert isinstance(batch, Buckets)
+    (part,) = batch._generators.values()
     assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}
     assert {cache.keys.shape[0] for cache in part._prompt_batch.prompt_cache} == {5}
     driver.finish()

@@ -17,17 +17,7 @@ from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, P
 from ..memory import freed_by, ran_out, usage
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
-from .batching import (
-    Buckets,
-    Drafted,
-    Pair,
-    Progress,
-    RowCache,
-    batches,
-    prefill,
-    prepares_each_shape,
-    takes_padding,
-)
+from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
@@ -72,7 +62,7 @@ class TextLane:
         self._kept = Kept(network, room, self._intake.ends, disk, sight.shelf if sight else None)
         self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
-        self._pace = Pace(prepares_each_shape())
+        self._pace = Pace()
         self._requests: dict[int, list[Stream]] = {}
         """The streams of each key that have not ended."""
         self._by_uid: dict[int, Stream] = {}

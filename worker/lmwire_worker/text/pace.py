@@ -20,7 +20,7 @@ from collections import deque
 from statistics import median
 from typing import Final
 
-from .batching import recurring
+from .batching import prepares_each_shape, recurring
 from .group_cost import GroupCost
 from .slice_cost import SliceCost
 
@@ -48,19 +48,16 @@ STEPS: Final = 15
 
 
 class Pace:
-    """Learns the speed of decoding and of prompt processing, and chooses slices by it.
+    """Learns the speed of decoding and of prompt processing, and chooses slices by it."""
 
-    Args:
-        prepares: Whether the device prepares its kernels for each shape. The first slice of a shape then tells nothing.
-    """
-
-    def __init__(self, prepares: bool = False) -> None:
-        self._prepares = prepares
+    def __init__(self) -> None:
+        self._prepares = prepares_each_shape()
         self._prepared: set[tuple[int, int]] = set()
+        """The shapes of which there was a slice. The first of each, for which kernels were prepared, tells nothing."""
         self._steps_s: deque[float] = deque(maxlen=STEPS)
         self._cost = SliceCost()
         self._groups = GroupCost()
-        self._slice = FIRST_PREPARED if prepares else FIRST
+        self._slice = FIRST_PREPARED if self._prepares else FIRST
         self._chosen = 0
         """Slices so far."""
 

@@ -195,7 +195,7 @@ class PromptRows(_Batch, PromptProcessingBatch):
     def prompt_padded(self, tokens: list[list[int]], rows: int, length: int) -> None:
         """Does what `prompt` does, in a given shape. For plain KV caches.
 
-        It leaves MLX the memory that it worked in, for the next slice, which takes a fifth less time with it.
+        It leaves MLX the memory that it worked in, for the next slice, until all of that is given back.
 
         Args:
             tokens: A slice of each prompt.

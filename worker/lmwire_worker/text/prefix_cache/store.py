@@ -74,7 +74,7 @@ class PrefixCache:
         if self._disk and read and self._disk.holds(read) and self._root.match(prompt).length >= read.start:
             self.store(prompt[: read.length], read)
         node, length = self._known(prompt[:-1])
-        if length < min(SCRAP, SHARE * len(prompt)) or not length:
+        if length < min(SCRAP, SHARE * len(prompt)):  # nothing is less too
             self._misses += 1
             return None
         self._touch(node)
