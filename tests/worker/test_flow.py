@@ -44,6 +44,7 @@ def test_a_paused_worker_still_reads_and_cancels() -> None:
         wait_for_pause(worker)
         worker.send(*({"id": f"p{i}", "cmd": "ping"} for i in range(3000)))  # more than a pipe holds
         worker.send({"id": "c", "cmd": "cancel", "target": "g"})
+        wait_for_pause(worker)  # until all of them are answered: with a reader the engine would go on before that
         worker.start_reading()
         assert worker.terminal("p0")["state"] == "paused"
         done = worker.terminal("g")
