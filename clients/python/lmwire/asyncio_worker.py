@@ -1,12 +1,10 @@
 """The asyncio face: a worker for tasks.
 
-The pipes are read on the connection's own thread, as for the other face, which hands each read to the event loop in
-one call. So there is one implementation of processes and pipes, and a busy loop never stops a pipe.
+Output is read in the tasks' own event loop; all else of the process is the other face's.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar, Unpack, cast
@@ -16,7 +14,8 @@ from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Sta
 from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
-from .connection import Connection, Delivery, Mailbox
+from .connection import Connection, Delivery
+from .event_loop import EventLoop
 from .options import (
     ChatOptions,
     EmbedOptions,
@@ -157,13 +156,8 @@ class AsyncWorker(BaseWorker):
         Raises:
             StartFailed: no worker came up.
         """
-        loop = asyncio.get_running_loop()
-
-        def deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_put, deliveries)
-
-        hello = self._spawn(deliver)
+        loop = EventLoop()
+        hello = self._spawn(loop.deliver, loop)
         with self._greeting():
             self.hello = cast(events.HelloDone, await self.request(hello, timeout=self._start_timeout))
         return self
@@ -301,8 +295,3 @@ class AsyncWorker(BaseWorker):
     ) -> AsyncStream:
         """Sends any command and returns its answer as it comes."""
         return AsyncStream(self._serving(command), command, timeout, on_progress)
-
-
-def _put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-    for mailbox, delivery in deliveries:
-        mailbox.put_nowait(delivery)

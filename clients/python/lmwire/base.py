@@ -16,6 +16,7 @@ from .embeddings import whole_vectors
 from .errors import LmwireError, NotServed, RequestFailed, RequestTimeout, StartFailed, WorkerLost
 from .features import features_used
 from .pieces import CallPiece, Piece
+from .process import Reader
 
 DEFAULT_COMMAND: Final = (sys.executable, "-m", "lmwire_worker")
 
@@ -111,12 +112,12 @@ class BaseWorker:
                 raise NotServed(self.hello.worker, sorted(missing))
         return connection
 
-    def _spawn(self, deliver: Callable[[list[tuple[Mailbox, Delivery]]], None]) -> Hello:
+    def _spawn(self, deliver: Callable[[list[tuple[Mailbox, Delivery]]], None], reader: Reader | None = None) -> Hello:
         """Spawns the worker and returns what to say to it first."""
         if self._started is not None:
             raise RuntimeError("a worker can be started once; make another")
         try:
-            self._started = Connection(self._command, deliver=deliver, on_stderr=self._on_stderr)
+            self._started = Connection(self._command, deliver=deliver, on_stderr=self._on_stderr, reader=reader)
         except OSError as error:
             raise StartFailed(f"cannot run {self._command[0]!r}: {error}") from error
         return Hello(client=f"lmwire-python/{__version__}", host_pid=os.getpid() if self._watch_host else None)

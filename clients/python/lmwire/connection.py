@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from lmwire_protocol import Command, Quit, events
 
 from .errors import LmwireError, WorkerExited, WorkerLost
-from .process import Process
+from .process import Process, Reader
 from .session import Event, Session
 
 _log = logging.getLogger("lmwire")
@@ -51,9 +51,10 @@ class Connection:
 
     Args:
         command: the program to spawn, and its arguments.
-        deliver: called on the connection's thread, once a read, with all that the read brought; it puts each delivery
+        deliver: called once a read, on the thread that reads, with all that the read brought; it puts each delivery
             into its mailbox.
         on_stderr: called on the connection's thread with each line of stderr.
+        reader: reads the worker's output in place of that thread.
 
     Raises:
         OSError: the command cannot be spawned.
@@ -65,6 +66,7 @@ class Connection:
         *,
         deliver: Callable[[list[tuple[Mailbox, Delivery]]], None],
         on_stderr: Callable[[str], None] | None,
+        reader: Reader | None = None,
     ) -> None:
         self._deliver = deliver
         self._session = Session()
@@ -72,7 +74,9 @@ class Connection:
         self._lost: WorkerLost | None = None
         self._lock = threading.Lock()
         with self._lock:  # holds the callbacks back until they find a process
-            self._process = Process(command, on_output=self._receive, on_exit=self._end, on_stderr=on_stderr)
+            self._process = Process(
+                command, on_output=self._receive, on_exit=self._end, on_stderr=on_stderr, reader=reader
+            )
 
     @property
     def pid(self) -> int:
@@ -112,7 +116,7 @@ class Connection:
     def close(self, patience: Patience) -> None:
         """Ends the worker and returns when it is gone. Does nothing when it is gone already.
 
-        "Drain all pipes, also during shutdown": the process' own thread does, whatever happens here.
+        "Drain all pipes, also during shutdown": the thread that reads does, which is never this one.
         """
         # "quit": requests end with their terminals, and the worker exits 0.
         with suppress(WorkerLost):

@@ -1,7 +1,7 @@
 """A worker's process: a group of its own, three pipes that are drained until it is gone, and a bounded end.
 
-Two threads serve it. The pump owns the pipes and waits for all of them at once; the reaper waits for the process.
-POSIX only.
+Two threads serve it. The pump owns the pipes and waits for all of them at once, but for an output that has a reader of
+its own; the reaper waits for the process. POSIX only.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from signal import SIGKILL, Signals
 from time import monotonic, sleep
+from typing import Protocol
 
 from lmwire_protocol import Line, LineSplitter
 
@@ -26,6 +27,19 @@ _STDERR_LINES = 64
 _STDERR_LINE_BYTES = 1024
 
 
+class Reader(Protocol):
+    """Reads a process' output in another thread than the pump's."""
+
+    def start(self, pipe: int, read: Callable[[], float | None], /) -> None:
+        """Calls `read` from now on when there is something in `pipe`; not before the seconds that it returned last.
+
+        It returns None when there is nothing more to read.
+        """
+
+    def stop(self) -> None:
+        """Calls it no more. From any thread, at once, whether or not the reader has the time."""
+
+
 class Process:
     """Spawns `command` and drains its pipes.
 
@@ -35,8 +49,9 @@ class Process:
         on_exit: called once, last, with the exit code or minus the signal's number. All that the process wrote has
             been handed over by then.
         on_stderr: called with each line of stderr.
+        reader: reads stdout in place of the pump, as long as the process lives.
 
-    The callbacks run on the pump's thread, so they must not wait for this process.
+    The callbacks run on the pump's thread, and `on_output` on the reader's, so they must not wait for this process.
 
     Raises:
         OSError: it cannot be spawned.
@@ -49,8 +64,10 @@ class Process:
         on_output: Callable[[bytes], float],
         on_exit: Callable[[int], None],
         on_stderr: Callable[[str], None] | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self._on_output, self._on_exit, self._on_stderr = on_output, on_exit, on_stderr
+        self._reader = reader
         # A session of its own: Ctrl-C in the host's terminal reaches the host alone, and signals to the group reach
         # what the command starts (a shell's or container client's children) and nobody else.
         self._popen = subprocess.Popen(
@@ -70,7 +87,8 @@ class Process:
 
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_reader, selectors.EVENT_READ, self._read_wake)
-        self._selector.register(self._stdout, selectors.EVENT_READ, self._read_stdout)
+        if reader is None:
+            self._selector.register(self._stdout, selectors.EVENT_READ, self._read_stdout)
         self._selector.register(self._stderr, selectors.EVENT_READ, self._read_stderr)
 
         self._lock = threading.Lock()  # for what the callers' threads share with the pump: the next four
@@ -78,12 +96,15 @@ class Process:
         self._stdin_wanted = True
         self._reaped = False
         self._pipes_open = True
+        self._reading = threading.Lock()  # what is read is handed over in its order
         self._stderr_splitter = LineSplitter(_STDERR_LINE_BYTES)
         self._stderr_tail: deque[str] = deque(maxlen=_STDERR_LINES)
         self._kill_at: float | None = None
         self._rest_s = 0.0
         self._reaper = threading.Thread(target=self._reap, name=f"lmwire-reaper-{self.pid}", daemon=True)
         self._pump = threading.Thread(target=self._run, name=f"lmwire-pump-{self.pid}", daemon=True)
+        if reader is not None:
+            reader.start(self._stdout.fileno(), self._read_for_reader)
         self._reaper.start()
         self._pump.start()
 
@@ -140,6 +161,8 @@ class Process:
                 self._turn()
             # All that the process wrote is in the pipes by now. Their end is not waited for: a grandchild that left
             # the group may hold them open for ever.
+            if self._reader is not None:
+                self._reader.stop()
             for read in (self._read_stdout, self._read_stderr):
                 for _ in range(_LEFTOVER_READS):
                     if not read():
@@ -160,18 +183,40 @@ class Process:
         for key, _ in self._selector.select(patience):
             if key.data() == b"":
                 self._selector.unregister(key.fileobj)
-                if key.fileobj is self._stdout:
-                    # The process is ending, or nothing will be heard from it again.
-                    self._kill_at = monotonic() + _EXIT_AFTER_EOF_S
         if self._kill_at is not None and monotonic() >= self._kill_at:
             self.signal(SIGKILL)
 
     def _read_stdout(self) -> bytes | None:
         """What came: nothing at the end, None when there is nothing now."""
-        if data := self._stdout.read(_READ_BYTES):
-            rest_s = self._on_output(data)
-            self._rest_s = rest_s if len(data) <= _MUCH_BYTES else 0.0
+        with self._reading:
+            data, self._rest_s = self._take_stdout()
         return data
+
+    def _read_for_reader(self) -> float | None:
+        try:
+            with self._reading:
+                if self._reaped:
+                    return None  # the pump reads what is left
+                data, rest_s = self._take_stdout()
+        except BaseException:
+            self.signal(SIGKILL)  # as when one of the pump's callbacks fails
+            raise
+        if data != b"":
+            return rest_s
+        with self._lock:
+            self._wake()  # the pump counts the seconds now
+        return None
+
+    def _take_stdout(self) -> tuple[bytes | None, float]:
+        """Hands on what there is to read. Returns it, and for how many seconds what comes next may wait."""
+        data = self._stdout.read(_READ_BYTES)
+        if data:
+            rest_s = self._on_output(data)
+            return data, rest_s if len(data) <= _MUCH_BYTES else 0.0
+        if data is not None:
+            # The process is ending, or nothing will be heard from it again.
+            self._kill_at = monotonic() + _EXIT_AFTER_EOF_S
+        return data, 0.0
 
     def _read_stderr(self) -> bytes | None:
         if data := self._stderr.read(_READ_BYTES):

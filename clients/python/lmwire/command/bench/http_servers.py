@@ -42,6 +42,14 @@ class Run(NamedTuple):
     """Of each, from the write of its request."""
 
 
+class _Times(NamedTuple):
+    """When something happened to a stream, by `perf_counter`."""
+
+    written: float
+    first: float
+    ended: float
+
+
 class Server:
     """A server that runs. Leaving it ends it."""
 
@@ -74,10 +82,9 @@ class Server:
 
     def answer(self, prompts: Sequence[str], tokens: int) -> Run:
         """Asks all at once, greedily, and reads the streams to their ends."""
-        requests = [self._request(prompt, tokens) for prompt in prompts]
-        started = perf_counter()
-        first_token_s = uvloop.run(self._read_all(requests, tokens))
-        return Run(perf_counter() - started, first_token_s)
+        times = uvloop.run(self._read_all([self._request(prompt, tokens) for prompt in prompts], tokens))
+        seconds = max(each.ended for each in times) - min(each.written for each in times)
+        return Run(seconds, [each.first - each.written for each in times])
 
     def _request(self, prompt: str, tokens: int) -> bytes:
         body = json.dumps(
@@ -95,21 +102,21 @@ class Server:
         )
         return head.encode() + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
-    async def _read_all(self, requests: Sequence[bytes], tokens: int) -> list[float]:
+    async def _read_all(self, requests: Sequence[bytes], tokens: int) -> list[_Times]:
         return await asyncio.gather(*(self._read(request, tokens) for request in requests))
 
-    async def _read(self, request: bytes, tokens: int) -> float:
-        """Reads one stream to its end, and returns the seconds to its first token."""
+    async def _read(self, request: bytes, tokens: int) -> _Times:
+        """Reads one stream to its end."""
         loop = asyncio.get_running_loop()
         transport, stream = await loop.create_connection(_Stream, "127.0.0.1", self._port)
-        started = perf_counter()
+        written = perf_counter()
         transport.write(request)
         ended = await stream.ended
         transport.close()
         made = _MADE.search(stream.tail)
         if made is None or int(made[1]) != tokens:
             raise Failure(f"a server did not make {tokens} tokens: {stream.tail.decode(errors='replace')[-300:]}")
-        return (stream.first or ended) - started  # tokens without a text, as of half a character
+        return _Times(written, stream.first or ended, ended)  # tokens without a text, as of half a character
 
 
 class _Stream(asyncio.Protocol):
