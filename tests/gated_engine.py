@@ -68,6 +68,11 @@ class GatedRegistry(Registry):
             self._gate.stop("idle")
         return super().collect(block=False)
 
+    def collect_within(self, seconds: float) -> Any:
+        if not self._inbox:
+            self._gate.stop("waiting for others")
+        return super().collect_within(0)
+
     def wait_unless(self, ready: Callable[[], bool]) -> None:
         self._gate.stop("paused")
 
@@ -118,6 +123,7 @@ class GatedLane:
     """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
 
     rows = ROWS
+    first_waits_s = 0.0
     model = Model("gated", "gated", 100, 0, 0, 100, 0, ["generate", "chat"])
 
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
@@ -250,17 +256,22 @@ class GatedWorker:
         )
         threading.Thread(target=self._run, daemon=True).start()
         self.engine = self._gate.wait()
-        """Where the engine stands: idle, step, load, paused; over when it has left."""
+        """Where the engine stands: idle, step, load, paused, waiting for others; over when it has left."""
 
     def order(self, order: str) -> None:
         """Lets the engine go on to where it stops next."""
         self.engine = self._gate.order(order)
 
     @property
-    def gatherings(self) -> dict[str, GatedGathering]:
-        """Of the lane that was opened last."""
+    def lane(self) -> GatedLane:
+        """The one that was opened last."""
         assert self._engine.lane
-        return self._engine.lane.gatherings
+        return self._engine.lane
+
+    @property
+    def gatherings(self) -> dict[str, GatedGathering]:
+        """Of that lane."""
+        return self.lane.gatherings
 
     def _run(self) -> None:
         try:

@@ -152,9 +152,14 @@ class Registry:
                 if not block:
                     break
                 self._news.wait()
-            arrived = list(self._inbox)
-            self._inbox.clear()
-            return arrived
+            return self._take_inbox()
+
+    def collect_within(self, seconds: float) -> list[Request]:
+        """What comes in within so many seconds; nothing when other news comes first."""
+        with self._lock:
+            if not self._inbox:
+                self._news.wait(seconds)
+            return self._take_inbox()
 
     def wait_unless(self, ready: Callable[[], bool]) -> None:
         """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads."""
@@ -288,6 +293,11 @@ class Registry:
             return self._active_and_queued()
 
     # With the lock held.
+
+    def _take_inbox(self) -> list[Request]:
+        arrived = list(self._inbox)
+        self._inbox.clear()
+        return arrived
 
     def _check_free(self, id: str) -> None:
         if id in self._live or id in self._quits:

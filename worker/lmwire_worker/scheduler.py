@@ -65,6 +65,9 @@ _PROGRESS_SECONDS = 0.1
 _READ_AHEAD = 16
 """Requests that wait with their images and sounds in memory."""
 
+_FIRST_WAITS = 5
+"""Times as long as for one other request a first one waits, at most."""
+
 
 class Scheduler:
     """Serves requests on one lane at a time.
@@ -97,8 +100,11 @@ class Scheduler:
         while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
             self._waiting.extend(arrived)
             self._apply_cancels()
+            was_empty = not self._active
             if self._waiting and (arrived or self._room_made or not self._registry.holds(self._waiting[0])):
                 self._start_waiting()
+                if was_empty and self._active:
+                    self._start_others()
             if not self._active:
                 self._activity = "idle"
                 if self._waiting:  # for images or sounds that are being read
@@ -167,6 +173,14 @@ class Scheduler:
                 held_back.append(request)
             ahead += request.gathering is not None
         self._waiting.extendleft(reversed(held_back))
+
+    def _start_others(self) -> None:
+        """Starts what comes just behind the first request, where the lane wants to begin with all of it at once."""
+        waits_s = self._require_lane().first_waits_s
+        until = time.monotonic() + _FIRST_WAITS * waits_s
+        while time.monotonic() < until and (arrived := self._registry.collect_within(waits_s)):
+            self._waiting.extend(arrived)
+            self._start_waiting()
 
     def _has_gathered(self, request: Request, *, may_read: bool) -> bool:
         """Whether the images and sounds that a request refers to are there. Starts to read them, if it may."""

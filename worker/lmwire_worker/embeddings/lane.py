@@ -56,6 +56,7 @@ class EmbeddingLane:
     """
 
     rows = ROWS
+    first_waits_s = 0.0
 
     def __init__(
         self, network: EmbeddingNetwork, inputs: TextInputs, model: Model, width: int, budget: int, reader: Reader

@@ -108,6 +108,7 @@ class MockLane:
     """
 
     rows = _ROWS
+    first_waits_s = 0.0
 
     def __init__(self, load: Load, step_seconds: float, script: Script) -> None:
         self.model = Model(

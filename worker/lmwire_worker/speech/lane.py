@@ -35,6 +35,7 @@ class SpeechLane:
     """
 
     rows = ROWS
+    first_waits_s = 0.0
 
     def __init__(self, listener: Listener, model: Model, reader: Reader) -> None:
         self.model = model

@@ -1,0 +1,48 @@
+"""Where a lane asks for it, a request that finds it empty waits for those just behind, to begin together with them."""
+
+import pytest
+
+from gated_turns import Turns
+
+
+@pytest.fixture
+def turns(turns: Turns) -> Turns:
+    turns.worker.lane.first_waits_s = 3600.0
+    return turns
+
+
+def test_the_first_begins_with_those_that_come_just_behind(turns: Turns) -> None:
+    turns.generate("a")
+    turns.step()
+    assert (turns.worker.engine, turns.started) == ("waiting for others", ["a"])
+    turns.generate("b")
+    turns.step()
+    assert (turns.worker.engine, turns.started) == ("waiting for others", ["a", "b"])
+    turns.step()
+    assert turns.worker.engine == "step", "nothing more has come"
+
+
+def test_who_finds_others_at_work_does_not_wait(turns: Turns) -> None:
+    turns.generate("a")
+    turns.step()
+    turns.step()
+    turns.generate("b")
+    turns.step()
+    assert (turns.worker.engine, turns.started) == ("step", ["a", "b"])
+
+
+def test_a_cancel_ends_the_wait(turns: Turns) -> None:
+    turns.generate("a")
+    turns.step()
+    turns.send({"id": "cancel", "cmd": "cancel", "target": "a"})
+    turns.step()
+    assert turns.worker.engine == "step"
+    (end,) = (event for event in turns.step() if event["event"] == "done")
+    assert (end["id"], end["finish_reason"]) == ("a", "cancelled")
+
+
+def test_a_lane_that_asks_for_none_begins_at_once(turns: Turns) -> None:
+    turns.worker.lane.first_waits_s = 0.0
+    turns.generate("a")
+    turns.step()
+    assert turns.worker.engine == "step"
