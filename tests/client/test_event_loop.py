@@ -133,9 +133,7 @@ async def test_the_loop_looks_no_more_once_all_is_read(later: Calls) -> None:
 
 
 @in_a_loop
-async def test_a_rest_that_ends_after_the_pipe_was_left_reads_nothing(
-    later: Calls,
-) -> None:
+async def test_a_rest_that_ends_after_the_pipe_was_left_reads_nothing(later: Calls) -> None:
     pipe = Pipe(0.02)
     pipe.write()
     await pipe.read.get()

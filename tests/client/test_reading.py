@@ -13,7 +13,7 @@ import pytest
 from client_faces import SECONDS
 from fake_worker import fake
 from lmwire import process
-from lmwire.connection import Connection, Delivery, Mailbox, Patience
+from lmwire.connection import Connection, Delivery, Patience, put
 from lmwire.process import Process
 from lmwire_protocol import Generate, Ping
 
@@ -28,16 +28,11 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def connected(*command: str) -> Iterator[Connection]:
-    connection = Connection(command, deliver=deliver, on_stderr=None)
+    connection = Connection(command, deliver=put, on_stderr=None)
     try:
         yield connection
     finally:
         connection.close(Patience())
-
-
-def deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-    for mailbox, delivery in deliveries:
-        mailbox.put_nowait(delivery)
 
 
 class Box(SimpleQueue[Delivery]):

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Generate
-from lmwire_worker.text import lane as text_lane
+from lmwire_worker.text import pace
 from lmwire_worker.text.batching import Buckets, generator, recurring
 from lmwire_worker.text.batching.recurring import WORTH
 from lmwire_worker.text.lane import TextLane
@@ -191,5 +191,5 @@ def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
 def test_a_first_prompt_waits_for_others_on_such_a_device(
     prepares: bool, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_lane, "prepares_each_shape", lambda: prepares)
-    assert open_lane(folder_of("qwen3")).first_waits_s == (text_lane.FIRST_WAITS_S if prepares else 0)
+    monkeypatch.setattr(pace, "prepares_each_shape", lambda: prepares)
+    assert open_lane(folder_of("qwen3")).first_waits_s == (pace.FIRST_WAITS_S if prepares else 0)

@@ -145,6 +145,8 @@ class AsyncTranscript(AsyncIncoming[events.Segment, events.TranscribeDone]):
 class AsyncWorker(BaseWorker):
     """A worker process; `BaseWorker` has the arguments. Its methods may be awaited by any number of one loop's tasks.
 
+    It is read in that loop: while that is busy for long, the worker waits, and loses nothing.
+
     Every `timeout` is in seconds, for the whole request; when it has passed, the request is cancelled and
     RequestTimeout raised. Every request raises RequestFailed for the worker's own refusals and failures, and
     WorkerLost when the worker is gone.

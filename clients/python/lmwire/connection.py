@@ -38,6 +38,12 @@ class Mailbox(Protocol):
     def put_nowait(self, item: Delivery, /) -> None: ...
 
 
+def put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
+    """Puts each delivery into its mailbox."""
+    for mailbox, delivery in deliveries:
+        mailbox.put_nowait(delivery)
+
+
 class Patience(NamedTuple):
     """Seconds that each step of the shutdown may take before the next, ruder one."""
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from .connection import Delivery, Mailbox
+from .connection import Delivery, Mailbox, put
 
 
 class EventLoop:
@@ -33,10 +33,10 @@ class EventLoop:
     def deliver(self, deliveries: list[tuple[Mailbox, Delivery]]) -> None:
         """Puts what came into its mailboxes, in the loop. From any thread."""
         if threading.get_ident() == self._thread:
-            _put(deliveries)
+            put(deliveries)
             return
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(_put, deliveries)
+            self._loop.call_soon_threadsafe(put, deliveries)
 
     def _listen(self) -> None:
         if self._pipe is not None:
@@ -58,8 +58,3 @@ class EventLoop:
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)
-
-
-def _put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-    for mailbox, delivery in deliveries:
-        mailbox.put_nowait(delivery)

@@ -11,7 +11,7 @@ from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Sta
 from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
-from .connection import Connection, Delivery, Mailbox
+from .connection import Connection, Delivery, put
 from .options import (
     ChatOptions,
     EmbedOptions,
@@ -144,7 +144,7 @@ class Worker(BaseWorker):
         Raises:
             StartFailed: no worker came up.
         """
-        hello = self._spawn(_deliver)
+        hello = self._spawn(put)
         with self._greeting():
             self.hello = cast(events.HelloDone, self.request(hello, timeout=self._start_timeout))
         return self
@@ -278,8 +278,3 @@ class Worker(BaseWorker):
     ) -> Stream:
         """Sends any command and returns its answer as it comes."""
         return Stream(self._serving(command), command, timeout, on_progress)
-
-
-def _deliver(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-    for mailbox, delivery in deliveries:
-        mailbox.put_nowait(delivery)

@@ -17,17 +17,7 @@ from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, P
 from ..memory import freed_by, ran_out, usage
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
-from .batching import (
-    Buckets,
-    Drafted,
-    Pair,
-    Progress,
-    RowCache,
-    batches,
-    prefill,
-    prepares_each_shape,
-    takes_padding,
-)
+from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
 from .intake import Intake
 from .kept import Kept
 from .pace import Pace
@@ -41,9 +31,6 @@ if TYPE_CHECKING:
 
 ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 16
-FIRST_WAITS_S: Final = 0.001
-"""On CUDA, where a group of prompts has costs of its own that are many times that. Requests of one burst come closer
-to each other, also over HTTP."""
 
 
 class TextLane:
@@ -164,8 +151,7 @@ class TextLane:
     def try_padding(self) -> None:
         """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
         self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
-        if self._prompts_together > 1 and prepares_each_shape():
-            self.first_waits_s = FIRST_WAITS_S
+        self.first_waits_s = self._pace.first_waits_s if self._prompts_together > 1 else 0.0
         self._reset()
 
     # Requests that begin.

@@ -43,6 +43,9 @@ TOGETHER_S: Final = 0.1
 none waits longer than that for the others."""
 ENOUGH: Final = 512
 """Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
+FIRST_WAITS_S: Final = 0.001
+"""Where each shape is prepared, a group of prompts has costs of its own that are many times that, and the requests of a
+burst come closer to each other, also over HTTP."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 
@@ -52,6 +55,8 @@ class Pace:
 
     def __init__(self) -> None:
         self._prepares = prepares_each_shape()
+        self.first_waits_s = FIRST_WAITS_S if self._prepares else 0.0
+        """Seconds that a prompt waits for others when it finds nothing at work, to be processed together with them."""
         self._prepared: set[tuple[int, int]] = set()
         """The shapes of which there was a slice. The first of each, for which kernels were prepared, tells nothing."""
         self._steps_s: deque[float] = deque(maxlen=STEPS)

@@ -17,8 +17,8 @@ from .caches import joinable, keep_rows, single, with_rows
 from .row_cache import RowCache
 
 SPARE_BYTES: Final = 64 << 20
-"""What MLX keeps of the memory that a slice was processed in. On a CPU to ask the system for it again takes up to a
-tenth of a short prompt's time; large models' slices take more, and longer, and give all of it back."""
+"""What MLX keeps of the memory that a slice was processed in: short prompts feel it on a CPU when that is asked of the
+system anew. The slices of large models take more, and give all of it back."""
 
 
 class Row(Protocol):
