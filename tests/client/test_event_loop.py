@@ -48,8 +48,8 @@ async def test_a_busy_loop_makes_the_worker_wait_and_loses_nothing() -> None:
 @in_a_loop
 async def test_what_a_worker_wrote_before_it_died_is_read_though_the_loop_was_busy() -> None:
     async with AsyncWorker(fake("ExitsMidStream")) as worker:
-        stream = worker.generate("one two")
         gone = watch(worker.pid)
+        stream = worker.generate("one two")
         wait_gone(gone)
         os.close(gone)
         pieces: list[str] = []
