@@ -277,9 +277,13 @@ class _Row:
         self.prompt = prompt
         self.tokens: list[int] = []
 
+    @property
+    def left(self) -> int:
+        return 5 - len(self.tokens)
+
     def keep(self, tokens: list[int], cache: RowCache) -> None:
         pass
 
     def push(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)
-        return len(self.tokens) < 5
+        return self.left > 0

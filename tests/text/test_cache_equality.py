@@ -77,13 +77,14 @@ def test_the_same_prompt_again_is_known_but_for_its_last_token(lane: TextLane) -
 
 def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: TextLane) -> None:
     history: list[int] = []
+    known = 0
     for turn in range(4):
-        known = len(history)
         history += tokens(30, seed=turn)
         request = Generate(prompt=[*history], max_tokens=10)
         assert warm(lane, request) == known
         (answer,) = ask(lane, request)
         history += [*answer.token_ids, *[END][: answer.finish_reason == "stop"]]
+        known = len(history) - (answer.finish_reason == "length")  # to process the very last token, nobody waits
 
 
 def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: TextLane) -> None:

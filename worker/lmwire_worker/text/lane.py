@@ -227,6 +227,9 @@ class TextLane:
             for prompt in generator.begin():
                 if stream := self._by_uid.get(prompt.uid):  # else its request has just ended with another choice
                     outcomes += self._advance_prompt(stream, prompt)
+            if rows := generator.first_tokens():
+                self._prefills_next = False
+                return outcomes + self._collect(rows) + self._end_overrun()
             running = generator.running
             rows = generator.decode()
         except Exception as error:

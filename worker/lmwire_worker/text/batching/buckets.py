@@ -82,6 +82,10 @@ class Buckets:
             begun += generator.begin(self._room)
         return begun
 
+    def first_tokens(self) -> list[Any]:
+        """See `Generator.first_tokens`."""
+        return [row for generator in self._generators.values() for row in generator.first_tokens()]
+
     def decode(self) -> list[Any]:
         """See `Generator.decode`."""
         self._regroup()

@@ -25,11 +25,6 @@ PROPOSALS: Final = 4
 class DraftedRow(Row, Protocol):
     """A request as it is seen here."""
 
-    @property
-    def left(self) -> int:
-        """Tokens that may still come, at most, besides an end-of-turn token."""
-        ...
-
     def push(self, token: int, logprob: Handle | None, *, drafted: bool = False) -> bool:
         """See `Row.push`. `drafted`: the draft had proposed it."""
         ...
@@ -83,6 +78,10 @@ class Drafted:
 
     def begin(self) -> list[Progress]:
         """See `Generator.begin`. A prompt's last token is looked at with what the draft proposes behind it."""
+        return []
+
+    def first_tokens(self) -> list[Any]:
+        """See `Generator.first_tokens`. A step gives the tokens that it makes itself."""
         return []
 
     def decode(self) -> list[Any]:

@@ -55,6 +55,8 @@ class Generator(BatchGenerator):
         self._rows = table.rows
         self._prompt_batch = self._no_prompts()
         self._generation_batch: RunningRows = RunningRows.empty(model, table)
+        self._begun = False
+        """Whether rows have begun since the last step."""
 
     def add(
         self,
@@ -128,11 +130,24 @@ class Generator(BatchGenerator):
                 del self._currently_processing[-len(known) :]
             running = batch.generate([segments[0] for segments, _, _ in prompts])
             self._generation_batch.extend(running)
+        self._begun = True
         uids = running.uids
         return [Progress(uid, (total, total), True, True) for uid, (_, _, total) in zip(uids, prompts, strict=True)]
 
+    def first_tokens(self) -> list[Any]:
+        """Where rows have begun since the last step, every running row's next token: the rows.
+
+        A step gives tokens once the one after it has been started. For a first token that is late: it takes time to
+        start a step, on a CPU most of the step's.
+        """
+        if not self._begun or self._generation_batch.told:
+            return []
+        with mx.stream(self._stream):
+            return self._generation_batch.tell()
+
     def decode(self) -> list[Any]:
-        """One token for every running row: the rows."""
+        """A step: one token for every running row, unless it has just got that from `first_tokens`. The rows."""
+        self._begun = False
         self._decoded += 1
         if self._decoded % CLEARED == 0:
             mx.clear_cache()

@@ -29,6 +29,11 @@ class Row(Protocol):
     prompt: list[int]
     constraint: Constraint | None
 
+    @property
+    def left(self) -> int:
+        """Tokens that may still come, at most, besides an end-of-turn token."""
+        ...
+
     def push(self, token: int, logprob: Handle | None) -> bool:
         """Takes the row's next token. False: that was its last, and the row leaves the batch."""
         ...
@@ -121,15 +126,20 @@ class _Batch:
 
 
 class RunningRows(_Batch, GenerationBatch):
-    """The running rows."""
+    """The running rows. They get their tokens while the next step is evaluated, or before it."""
 
     _planned: list[int] | None = None
+    told: frozenset[int] = frozenset()
+    """The rows, by uid, that have the token which the next step begins with."""
+
+    def extend(self, batch: "RunningRows") -> None:
+        super().extend(batch)
+        self.told |= batch.told
 
     def _plan(self) -> None:
         """Prepares the sampling of this composition of rows."""
         self._planned = list(self.uids)
         table: Table = self.fallback_sampler
-        self._rows = [table.rows[uid] for uid in self.uids]
         self._choose = NextTokens(self._rows, self.tokens, table.ends, table.structural)
 
     def _step(self) -> tuple[list[int], list[Any]]:
@@ -146,9 +156,12 @@ class RunningRows(_Batch, GenerationBatch):
         return tokens, handles
 
     def next(self) -> list[Any]:
-        """One token for each row; returns the rows (`Row`), of which those that ended have left the batch."""
+        """A step: a token for each row that has not got it. Returns the rows; those that ended have left the batch."""
         if not self.uids:
             return []
+        rows = self._rows
+        if not self.told and all(row.left == 1 for row in rows):
+            return self.tell()  # nobody needs another token
         before, handles = self._next_tokens, self._next_logprobs
         try:
             tokens, handles = self._step()
@@ -156,19 +169,42 @@ class RunningRows(_Batch, GenerationBatch):
             if self._planned == self.uids:
                 self._push(before.tolist(), handles)  # they were there before the failure, which may come of them
             raise
+        self._give(tokens, handles)
+        self.told = frozenset()
+        return rows
+
+    def tell(self) -> list[Any]:
+        """Does what `next` does, but waits for the tokens, and starts no step."""
+        if not self.uids:
+            return []
         rows = self._rows
+        self._give(self._next_tokens.tolist(), self._next_logprobs)
+        self.told = frozenset(self.uids)
+        return rows
+
+    def _give(self, tokens: Any, handles: list[Any]) -> None:
+        """Gives each row its token. Those that end leave the batch."""
         keep = self._push(tokens, handles)
-        if len(keep) < len(rows):
+        if len(keep) < len(self.uids):
+            rows = self._rows
             for index in set(range(len(rows))).difference(keep):
                 offer(rows[index], self, index)
                 del self.fallback_sampler.rows[self.uids[index]]
             self.filter(keep)
-        return rows
 
     def _push(self, tokens: Any, handles: list[Any]) -> list[int]:
         """Gives each row its token; which ones go on."""
-        together = zip(self._rows, tokens, handles, strict=True)
-        return [index for index, (row, token, handle) in enumerate(together) if row.push(token, handle)]
+        together = zip(self.uids, self._rows, tokens, handles, strict=True)
+        return [
+            index
+            for index, (uid, row, token, handle) in enumerate(together)
+            if uid in self.told or row.push(token, handle)
+        ]
+
+    @property
+    def _rows(self) -> list[Row]:
+        table: Table = self.fallback_sampler
+        return [table.rows[uid] for uid in self.uids]
 
     def split(self, uids: Collection[int]) -> "RunningRows":
         """Parts with some rows."""
