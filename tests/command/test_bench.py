@@ -10,7 +10,7 @@ import random_model
 import random_vision
 from lmwire.command import bench
 from lmwire.command.arguments import parse
-from lmwire.command.bench.figures import Figure, table
+from lmwire.command.bench.figures import Figure, line, table
 from lmwire.command.bench.http import STREAMS
 from lmwire.command.bench.http_servers import PEERS
 from lmwire.command.bench.turns import extra_ms, ratio, sooner
@@ -134,10 +134,17 @@ def test_what_just_misses_does_not_look_like_its_target() -> None:
 
 def test_of_several_turns_the_middle_one_counts() -> None:
     pairs = [(100.0, 50.0), (80.0, 60.0), (100.0, 90.0)]
-    assert ratio("r", pairs, 0.7, "tok/s") == Figure("r", 0.75, "x", 0.7, "60 of 80 tok/s")
-    assert sooner("s", pairs, 0.7) == Figure("s", 0.75, "x", 0.7, "16.7 instead of 12.5 ms")
+    assert ratio("r", pairs, 0.7, "tok/s") == Figure("r", 0.75, "x", 0.7, "60 of 80 tok/s", (0.5, 0.9))
+    assert sooner("s", pairs, 0.7) == Figure("s", 0.75, "x", 0.7, "16.7 instead of 12.5 ms", (0.5, 0.9))
     extra = extra_ms("e", [(1000.0, 500.0), (500.0, 200.0), (1000.0, 250.0)], 0.3, "a token")
-    assert extra == Figure("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token")
+    assert extra == Figure("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token", (1.0, 3.0))
+
+
+def test_where_half_of_the_turns_lay_is_told() -> None:
+    figure = ratio("r", [(100.0, speed) for speed in (40, 99, 90, 10, 80, 95, 92)], 0.9, "tok/s")
+    assert figure.half == (0.4, 0.95)
+    assert line(figure) == "r: 0.90x, 90 of 100 tok/s; half of the rounds 0.40 to 0.95"
+    assert table([figure]).endswith("pass  90 of 100 tok/s; half of the rounds 0.40 to 0.95")
 
 
 def test_requests_are_compared_with_the_same_that_ask_for_less() -> None:

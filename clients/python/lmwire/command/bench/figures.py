@@ -20,6 +20,8 @@ class Figure(NamedTuple):
     target: float
     detail: str
     """The absolute numbers behind it."""
+    half: tuple[float, float] | None = None
+    """Of a median, where the middle half of its rounds lay: what a machine's moods make of it."""
 
     @property
     def passed(self) -> bool:
@@ -29,13 +31,15 @@ class Figure(NamedTuple):
 
 def line(figure: Figure) -> str:
     """A figure by itself, while others are still being measured."""
-    return f"{figure.name}: {_numbers(figure)[0]}, {figure.detail}"
+    return f"{figure.name}: {_numbers(figure)[0]}, {_detail(figure)}"
 
 
 def table(figures: Sequence[Figure]) -> str:
     """The figures as lines of columns."""
     rows = [("figure", "value", "target", "", "")]
-    rows += [(figure.name, *_numbers(figure), "pass" if figure.passed else "MISS", figure.detail) for figure in figures]
+    rows += [
+        (figure.name, *_numbers(figure), "pass" if figure.passed else "MISS", _detail(figure)) for figure in figures
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -67,6 +71,13 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor()
+
+
+def _detail(figure: Figure) -> str:
+    if figure.half is None:
+        return figure.detail
+    low, high = figure.half
+    return f"{figure.detail}; half of the rounds {low:.2f} to {high:.2f}"
 
 
 def _numbers(figure: Figure) -> tuple[str, str]:

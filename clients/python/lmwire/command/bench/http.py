@@ -17,8 +17,9 @@ from .turns import ratio, sooner
 Base = TypeVar("Base")
 
 STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
-ALONE: Final = 4
-"""Times as many rounds with one stream: they are short, so a machine that is busy for a moment spoils a whole one."""
+MORE: Final = 4
+"""Times as many rounds with one stream, as these are short and a machine that is busy for a moment spoils a whole one;
+and against the pipe, where a few hundredths are looked for."""
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
@@ -37,7 +38,7 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             return worker.rate([workload.asked(prompt, tokens) for prompt in prompts])
 
         for streams, many in STREAMS.items():
-            turns = _in_turns(streams, rounds, ask, _asking(server, tokens))
+            turns = _in_turns(streams, MORE * rounds, ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
 
@@ -46,7 +47,8 @@ def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[
     """With nothing else in memory: a peer may take all that there is."""
     with peer_server(name, model) as peer, lmwire_server(model) as server:
         for streams, many in STREAMS.items():
-            turns = _in_turns(streams, rounds, _asking(peer, tokens), _asking(server, tokens))
+            more = rounds * MORE if streams == 1 else rounds
+            turns = _in_turns(streams, more, _asking(peer, tokens), _asking(server, tokens))
             made = streams * tokens
             rates = [(made / theirs.seconds, made / ours.seconds) for theirs, ours in turns]
             yield ratio(f"{many}, against {name}", rates, 1.0, "tok/s")
@@ -71,7 +73,7 @@ def _in_turns(
     No prompt was asked before: none is cached. A first turn only warms up.
     """
     turns = []
-    for turn in range(1 + rounds * (ALONE if streams == 1 else 1)):
+    for turn in range(1 + rounds):
         prompts = [workload.prose(f"{turn}/{streams}/{stream}") for stream in range(streams)]
         turns.append((base(prompts), measured(prompts)))
     return turns[1:]

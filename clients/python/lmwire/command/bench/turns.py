@@ -16,21 +16,33 @@ def in_turns(rounds: int, base: Callable[[], float], measured: Callable[[], floa
 def ratio(name: str, pairs: Pairs, target: float, unit: str) -> Figure:
     """The median of the pairs' ratios, with its pair: within one the machine is equally busy."""
     base, measured = _middle(pairs)
-    return Figure(name, measured / base, "x", target, detail=f"{measured:,.0f} of {base:,.0f} {unit}")
+    return Figure(name, measured / base, "x", target, f"{measured:,.0f} of {base:,.0f} {unit}", _half(_ratios(pairs)))
 
 
 def sooner(name: str, pairs: Pairs, target: float) -> Figure:
     """The same of what takes so long that its time says more than its rate."""
     base, measured = _middle(pairs)
-    return Figure(name, measured / base, "x", target, detail=f"{1e3 / measured:,.1f} instead of {1e3 / base:,.1f} ms")
+    detail = f"{1e3 / measured:,.1f} instead of {1e3 / base:,.1f} ms"
+    return Figure(name, measured / base, "x", target, detail, _half(_ratios(pairs)))
 
 
 def extra_ms(name: str, pairs: Pairs, target: float, unit: str) -> Figure:
     """The median of what one of the measured takes longer, in milliseconds."""
     extras = sorted((1e3 / measured - 1e3 / base, 1e3 / base) for base, measured in pairs)
     extra, base = extras[len(extras) // 2]
-    return Figure(name, extra, "ms", target, detail=f"{base + extra:.2f} instead of {base:.2f} ms {unit}")
+    detail = f"{base + extra:.2f} instead of {base:.2f} ms {unit}"
+    return Figure(name, extra, "ms", target, detail, _half([extra for extra, _ in extras]))
 
 
 def _middle(pairs: Pairs) -> tuple[float, float]:
     return sorted(pairs, key=lambda rates: rates[1] / rates[0])[len(pairs) // 2]
+
+
+def _ratios(pairs: Pairs) -> list[float]:
+    return [measured / base for base, measured in pairs]
+
+
+def _half(values: list[float]) -> tuple[float, float]:
+    """Between which the middle half of the values lies, or more where they are few."""
+    left_out = len(values) // 4
+    return sorted(values)[left_out], sorted(values)[-1 - left_out]
