@@ -99,6 +99,20 @@ def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
     driver.finish()
 
 
+def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
+    driver = Driver(lane)
+    driver.add(0, request(3))
+    driver.finish()
+    driver.add(1, request(5))
+    step_until_first_token(driver, 1)
+    driver.add(2, Generate(prompt=PROMPT[::-1], max_tokens=5))
+    driver.step()
+    assert driver.answers[2].prefilled == []
+    driver.step()
+    assert driver.answers[2].prefilled != []
+    driver.finish()
+
+
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
 def test_a_step_that_fails_behind_the_first_token_repeats_and_loses_nothing(
     at: int, lane: TextLane, passes: Passes

@@ -228,7 +228,7 @@ class TextLane:
                 if stream := self._by_uid.get(prompt.uid):  # else its request has just ended with another choice
                     outcomes += self._advance_prompt(stream, prompt)
             if rows := generator.first_tokens():
-                self._prefills_next = False
+                self._prefills_next = False  # their next step has yet to be started
                 return outcomes + self._collect(rows) + self._end_overrun()
             running = generator.running
             rows = generator.decode()
