@@ -115,6 +115,24 @@ def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(lane_of: L
         assert driver.answers[number].token_ids == ask(driver.lane, short(number, max_tokens=60))[0].token_ids
 
 
+def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(lane_of: LaneOf) -> None:
+    """It leaves its own batch empty, with its first token told: what that knew of the row must not last."""
+    lane = lane_of("qwen3")
+    driver = Driver(lane)
+    driver.add(0, long(max_tokens=60))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    driver.add(1, short(1, max_tokens=60))
+    driver.steps(6)
+    assert batches(lane) == [2]
+    for number in range(2, MANY):
+        driver.add(number, short(number, max_tokens=60))
+    while batches(lane) != [1, MANY - 1]:
+        driver.step()
+    driver.finish()
+    assert driver.answers[1].token_ids == ask(lane, short(1, max_tokens=60))[0].token_ids
+
+
 def test_rows_that_part_and_meet_again_go_on_where_they_were(lane_of: LaneOf) -> None:
     lane = lane_of("qwen3")
     sampled = {"temperature": 1.0, "repetition_penalty": 1.2, "max_tokens": 90}

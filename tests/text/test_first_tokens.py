@@ -113,6 +113,16 @@ def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
     driver.finish()
 
 
+def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: TextLane) -> None:
+    driver = Driver(lane)
+    driver.add(0, request(1))
+    driver.finish()
+    driver.add(1, Generate(prompt=PROMPT[::-1], max_tokens=5))
+    driver.step()
+    assert driver.answers[1].prefilled != []
+    driver.finish()
+
+
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
 def test_a_step_that_fails_behind_the_first_token_repeats_and_loses_nothing(
     at: int, lane: TextLane, passes: Passes

@@ -228,7 +228,7 @@ class TextLane:
                 if stream := self._by_uid.get(prompt.uid):  # else its request has just ended with another choice
                     outcomes += self._advance_prompt(stream, prompt)
             if rows := generator.first_tokens():
-                self._prefills_next = False  # their next step has yet to be started
+                self._prefills_next = not generator.running  # else their next step comes first: it is not begun yet
                 return outcomes + self._collect(rows) + self._end_overrun()
             running = generator.running
             rows = generator.decode()

@@ -157,20 +157,20 @@ class RunningRows(_Batch, GenerationBatch):
 
     def next(self) -> list[Any]:
         """A step: a token for each row that has not got it. Returns the rows; those that ended have left the batch."""
+        told, self.told = self.told, frozenset()  # also where no row is left: one may come back later
         if not self.uids:
             return []
         rows = self._rows
-        if not self.told and all(row.left == 1 for row in rows):
+        if not told and all(row.left == 1 for row in rows):
             return self.tell()  # nobody needs another token
         before, handles = self._next_tokens, self._next_logprobs
         try:
             tokens, handles = self._step()
         except Exception:
             if self._planned == self.uids:
-                self._push(before.tolist(), handles)  # they were there before the failure, which may come of them
+                self._push(before.tolist(), handles, told)  # they were there before the failure, which may come of them
             raise
-        self._give(tokens, handles)
-        self.told = frozenset()
+        self._give(tokens, handles, told)
         return rows
 
     def tell(self) -> list[Any]:
@@ -178,13 +178,13 @@ class RunningRows(_Batch, GenerationBatch):
         if not self.uids:
             return []
         rows = self._rows
-        self._give(self._next_tokens.tolist(), self._next_logprobs)
+        self._give(self._next_tokens.tolist(), self._next_logprobs, self.told)
         self.told = frozenset(self.uids)
         return rows
 
-    def _give(self, tokens: Any, handles: list[Any]) -> None:
-        """Gives each row its token. Those that end leave the batch."""
-        keep = self._push(tokens, handles)
+    def _give(self, tokens: Any, handles: list[Any], told: Collection[int]) -> None:
+        """Gives its token to each row that has not been told it. Those that end leave the batch."""
+        keep = self._push(tokens, handles, told)
         if len(keep) < len(self.uids):
             rows = self._rows
             for index in set(range(len(rows))).difference(keep):
@@ -192,13 +192,11 @@ class RunningRows(_Batch, GenerationBatch):
                 del self.fallback_sampler.rows[self.uids[index]]
             self.filter(keep)
 
-    def _push(self, tokens: Any, handles: list[Any]) -> list[int]:
-        """Gives each row its token; which ones go on."""
+    def _push(self, tokens: Any, handles: list[Any], told: Collection[int]) -> list[int]:
+        """Gives its token to each row that has not been told it; which rows go on."""
         together = zip(self.uids, self._rows, tokens, handles, strict=True)
         return [
-            index
-            for index, (uid, row, token, handle) in enumerate(together)
-            if uid in self.told or row.push(token, handle)
+            index for index, (uid, row, token, handle) in enumerate(together) if uid in told or row.push(token, handle)
         ]
 
     @property
