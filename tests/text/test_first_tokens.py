@@ -45,6 +45,14 @@ def request(max_tokens: int, **fields: Any) -> Generate:
     return Generate(prompt=PROMPT, max_tokens=max_tokens, **fields)
 
 
+def driver_after(lane: TextLane, max_tokens: int) -> Driver:
+    """Of a lane that has answered the prompt, and knows it but for its last token."""
+    driver = Driver(lane)
+    driver.add(0, request(max_tokens))
+    driver.finish()
+    return driver
+
+
 def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
     """How many tokens each request had before the step that gave the first one of `key`."""
     told: dict[int, int] = {}
@@ -85,9 +93,7 @@ def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: TextLane)
 
 def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
     """Prompts that are known but for their last token begin without a slice, and could keep the others waiting."""
-    driver = Driver(lane)
-    driver.add(0, request(1))
-    driver.finish()
+    driver = driver_after(lane, 1)
     driver.add(1, request(30))
     step_until_first_token(driver, 1)
     for key in range(2, 12):
@@ -100,9 +106,7 @@ def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
 
 
 def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
-    driver = Driver(lane)
-    driver.add(0, request(3))
-    driver.finish()
+    driver = driver_after(lane, 3)
     driver.add(1, request(5))
     step_until_first_token(driver, 1)
     driver.add(2, Generate(prompt=PROMPT[::-1], max_tokens=5))
@@ -114,9 +118,7 @@ def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
 
 
 def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: TextLane) -> None:
-    driver = Driver(lane)
-    driver.add(0, request(1))
-    driver.finish()
+    driver = driver_after(lane, 1)
     driver.add(1, Generate(prompt=PROMPT[::-1], max_tokens=5))
     driver.step()
     assert driver.answers[1].prefilled != []

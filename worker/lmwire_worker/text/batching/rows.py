@@ -168,9 +168,9 @@ class RunningRows(_Batch, GenerationBatch):
             tokens, handles = self._step()
         except Exception:
             if self._planned == self.uids:
-                self._push(before.tolist(), handles, told)  # they were there before the failure, which may come of them
+                self._push(rows, before.tolist(), handles, told)  # they were there before: the failure may come of them
             raise
-        self._give(tokens, handles, told)
+        self._give(rows, tokens, handles, told)
         return rows
 
     def tell(self) -> list[Any]:
@@ -178,23 +178,22 @@ class RunningRows(_Batch, GenerationBatch):
         if not self.uids:
             return []
         rows = self._rows
-        self._give(self._next_tokens.tolist(), self._next_logprobs, self.told)
+        self._give(rows, self._next_tokens.tolist(), self._next_logprobs, self.told)
         self.told = frozenset(self.uids)
         return rows
 
-    def _give(self, tokens: Any, handles: list[Any], told: Collection[int]) -> None:
+    def _give(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> None:
         """Gives its token to each row that has not been told it. Those that end leave the batch."""
-        keep = self._push(tokens, handles, told)
-        if len(keep) < len(self.uids):
-            rows = self._rows
+        keep = self._push(rows, tokens, handles, told)
+        if len(keep) < len(rows):
             for index in set(range(len(rows))).difference(keep):
                 offer(rows[index], self, index)
                 del self.fallback_sampler.rows[self.uids[index]]
             self.filter(keep)
 
-    def _push(self, tokens: Any, handles: list[Any], told: Collection[int]) -> list[int]:
+    def _push(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> list[int]:
         """Gives its token to each row that has not been told it; which rows go on."""
-        together = zip(self.uids, self._rows, tokens, handles, strict=True)
+        together = zip(self.uids, rows, tokens, handles, strict=True)
         return [
             index for index, (uid, row, token, handle) in enumerate(together) if uid in told or row.push(token, handle)
         ]

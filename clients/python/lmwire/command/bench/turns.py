@@ -44,5 +44,5 @@ def _ratios(pairs: Pairs) -> list[float]:
 
 def _half(values: list[float]) -> tuple[float, float]:
     """Between which the middle half of the values lies, or more where they are few."""
-    left_out = len(values) // 4
-    return sorted(values)[left_out], sorted(values)[-1 - left_out]
+    values, left_out = sorted(values), len(values) // 4
+    return values[left_out], values[-1 - left_out]
