@@ -31,9 +31,8 @@ class AwaitedStream:
         for piece in self._stream:
             yield piece
 
-    async def batches(self) -> AsyncIterator[list[Any]]:
-        for batch in self._stream.batches():
-            yield batch
+    async def batch(self) -> list[Any]:
+        return self._stream.batch()
 
     async def text(self) -> str:
         return self._stream.text()

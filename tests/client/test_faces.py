@@ -60,7 +60,8 @@ async def test_what_came_together_is_given_together(face: Make) -> None:
     async with face(fake("Good")) as worker:
         first, second = worker.generate("one two three"), worker.generate("four")
         assert await second.text() == "four"  # by now all of the first has come
-        assert [[piece.text for piece in batch] async for batch in first.batches()] == [["one", "two", "three"]]
+        assert [piece.text for piece in await first.batch()] == ["one", "two", "three"]
+        assert await first.batch() == []
         assert first.result.finish_reason == "stop"
 
 

@@ -93,6 +93,11 @@ def test_the_role_comes_first_then_the_text_then_the_reason_then_the_end(scripte
     ]
 
 
+def test_a_text_that_looks_like_json_comes_as_it_is(scripted: Server) -> None:
+    text = 'first "" then {"content":""} and \\ \n then \x00 é 😀'
+    assert "".join(delta["content"] for delta in deltas(scripted, text)[1:-1]) == text
+
+
 def test_every_chunk_has_the_fields_that_clients_read(scripted: Server) -> None:
     first, second, last, done = events(scripted, "a")
     assert first == {

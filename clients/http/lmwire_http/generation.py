@@ -28,7 +28,7 @@ class Generation:
         """What came, all that is there at once together. Raises ApiError."""
         first_token, between = self._call.service.metrics.token_times(self._call.model)
         before = None
-        async for batch in self._stream.batches():
+        while batch := await self._stream.batch():
             now = monotonic()
             if before is None:
                 first_token.observe(now - self._call.began)

@@ -51,6 +51,7 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nobody asks who the client is
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
     )

@@ -14,8 +14,8 @@ from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Sta
 from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
-from .connection import Connection, Delivery
-from .event_loop import EventLoop
+from .connection import Connection
+from .event_loop import EventLoop, LoopMailbox
 from .options import (
     ChatOptions,
     EmbedOptions,
@@ -48,7 +48,7 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
     def __init__(
         self, connection: Connection, command: Command, timeout: float | None, on_progress: OnProgress | None
     ) -> None:
-        self._mailbox: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._mailbox = LoopMailbox()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
     async def __aiter__(self) -> AsyncIterator[Item]:
@@ -58,29 +58,27 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
             LmwireError: the request failed, after the pieces that came before that.
         """
         while True:
-            for piece in self._pieces:
-                yield piece
+            while self._read < len(self._arrived):
+                self._read += 1
+                yield self._arrived[self._read - 1]
             if self._ended:
                 break
-            self._take(await self._next())
+            await self._wait()
         self._outcome()
 
-    async def batches(self) -> AsyncIterator[list[Item]]:
-        """What was not read yet, with what is there at once in one list, for those who pass it on in one write.
+    async def batch(self) -> list[Item]:
+        """What has come and was not read yet, in one list, for those who pass it on in one write; waits for the first.
+
+        It is empty when the request has ended.
 
         Raises:
             LmwireError: as when iterated over.
         """
-        while True:
-            batch = list(self._pieces)
-            while not self._ended and not (batch and self._mailbox.empty()):
-                self._take(await self._next())
-                batch += self._pieces
-            if batch:
-                yield batch
-            if self._ended:
-                break
-        self._outcome()
+        while not (batch := self._unread()) and not self._ended:
+            await self._wait()
+        if not batch:
+            self._outcome()
+        return batch
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,14 +99,18 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
         """Cancels the request if it has not ended. Does not wait."""
         self._leave(RuntimeError("the stream was left before its end"))
 
-    async def _next(self) -> Delivery:
+    async def _wait(self) -> None:
+        """Takes what has come, at least one delivery."""
         if self._deadline is None:  # a timer for each token would cost as much as all else here
-            return await self._mailbox.get()
-        try:
-            async with asyncio.timeout(self._remaining()):
-                return await self._mailbox.get()
-        except TimeoutError:
-            raise self._time_out() from None
+            deliveries = await self._mailbox.take()
+        else:
+            try:
+                async with asyncio.timeout(self._remaining()):
+                    deliveries = await self._mailbox.take()
+            except TimeoutError:
+                raise self._time_out() from None
+        for delivery in deliveries:
+            self._take(delivery)
 
 
 class AsyncStream(AsyncIncoming[Piece | CallPiece, events.ResultDone]):

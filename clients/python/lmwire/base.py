@@ -155,8 +155,8 @@ class Exchange(Generic[Result]):
         self._timeout = timeout
         self._deadline = None if timeout is None else monotonic() + timeout
         self._on_progress = on_progress
-        self._pieces: Iterator[Any] = iter(())
         self._arrived: list[Any] = []
+        self._read = 0
         self._done: events.Done | None = None
         self._failure: Exception | None = None
         self.id = connection.send(command, mailbox)
@@ -210,13 +210,17 @@ class Exchange(Generic[Result]):
             self._done = last
         elif isinstance(last, events.Error):
             self._failure = RequestFailed(last)
-        pieces = [event for event in delivery if type(event) in _PIECES]
-        self._pieces = iter(pieces)
-        self._arrived += pieces
+        self._arrived += [event for event in delivery if type(event) in _PIECES]
         if self._on_progress:
             for event in delivery:
                 if isinstance(event, events.Progress):
                     self._on_progress(event)
+
+    def _unread(self) -> list[Any]:
+        """What has arrived and was not returned before."""
+        unread = self._arrived[self._read :]
+        self._read += len(unread)
+        return unread
 
     def _remaining(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - monotonic())

@@ -148,15 +148,15 @@ class Connection:
     def _receive(self, data: bytes) -> float:
         """Hands on what was read, and returns for how many seconds what comes next may wait."""
         with self._lock:
-            arrivals = self._session.receive(data)
-            deliveries: list[tuple[Mailbox, Delivery]] = [
-                (mailbox, arrival.events)
-                for arrival in arrivals
-                if (mailbox := self._mailboxes.get(arrival.id)) is not None
-            ]
-            for id, arrived in arrivals:
-                if isinstance(arrived[-1], events.Done | events.Error):
-                    self._mailboxes.pop(id, None)
+            deliveries: list[tuple[Mailbox, Delivery]] = []
+            tokens = 0
+            for id, arrived in self._session.receive(data):
+                last = arrived[-1]
+                tokens += isinstance(last, events.Token)
+                ended = isinstance(last, events.Done | events.Error)
+                mailbox = self._mailboxes.pop(id, None) if ended else self._mailboxes.get(id)
+                if mailbox is not None:
+                    deliveries.append((mailbox, arrived))
             notices, self._session.notices = self._session.notices, []
         if deliveries:
             self._deliver(deliveries)
@@ -164,7 +164,6 @@ class Connection:
             _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
         if self._session.violation:
             self._process.signal(SIGKILL)
-        tokens = sum(isinstance(arrived[-1], events.Token) for _, arrived in arrivals)
         return min(tokens * _REST_S, _LONGEST_REST_S) if tokens >= _MANY else 0.0
 
     def _end(self, returncode: int) -> None:

@@ -53,28 +53,27 @@ class Incoming(Exchange[Result], Generic[Item, Result]):
             LmwireError: the request failed, after the pieces that came before that.
         """
         while True:
-            yield from self._pieces
+            while self._read < len(self._arrived):
+                self._read += 1
+                yield self._arrived[self._read - 1]
             if self._ended:
                 break
-            self._take(self._next())
+            self._wait()
         self._outcome()
 
-    def batches(self) -> Iterator[list[Item]]:
-        """What was not read yet, with what is there at once in one list, for those who pass it on in one write.
+    def batch(self) -> list[Item]:
+        """What has come and was not read yet, in one list, for those who pass it on in one write; waits for the first.
+
+        It is empty when the request has ended.
 
         Raises:
             LmwireError: as when iterated over.
         """
-        while True:
-            batch = list(self._pieces)
-            while not self._ended and not (batch and self._mailbox.empty()):
-                self._take(self._next())
-                batch += self._pieces
-            if batch:
-                yield batch
-            if self._ended:
-                break
-        self._outcome()
+        while not (batch := self._unread()) and not self._ended:
+            self._wait()
+        if not batch:
+            self._outcome()
+        return batch
 
     def __enter__(self) -> Self:
         return self
@@ -93,11 +92,14 @@ class Incoming(Exchange[Result], Generic[Item, Result]):
         """Cancels the request if it has not ended. Does not wait."""
         self._leave(RuntimeError("the stream was left before its end"))
 
-    def _next(self) -> Delivery:
+    def _wait(self) -> None:
+        """Takes what has come, at least one delivery."""
         try:
-            return self._mailbox.get(timeout=self._remaining())
+            self._take(self._mailbox.get(timeout=self._remaining()))
         except Empty:
             raise self._time_out() from None
+        while not self._mailbox.empty():
+            self._take(self._mailbox.get())
 
 
 class Stream(Incoming[Piece | CallPiece, events.ResultDone]):

@@ -8,7 +8,7 @@ until the call is. A client is left with what OpenAI's API leaves it with when a
 arguments that are no JSON, which its documentation tells to expect. The call's text follows as content.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
-from ..frames import DONE, data
+from ..frames import DONE, TextFrames, data
 from ..logprobs import Logprobs, logprobs_of
 from ..results import FinishReason, Usage, finish_reason, usage_of
 
@@ -82,12 +82,13 @@ class ChatChunks:
     def __init__(self, id: str, created: int, model: str, *, usage: bool) -> None:
         self._id, self._created, self._model = id, created, model
         self._usage: UnsetType | None = None if usage else UNSET
-        self._begun: set[int] = set()
+        self._texts: dict[tuple[int, str], TextFrames] = {}
+        """By choice, of those that have begun, and channel."""
         self._calls: dict[tuple[int, int], _Call] = {}
 
     def pieces(self, batch: list[Piece | CallPiece]) -> bytes:
         """The frames of what came together."""
-        return b"".join([data(self._chunk(choice)) for piece in batch for choice in self._choices(piece)])
+        return b"".join([self._frames(piece) for piece in batch])
 
     def end(self, result: events.ResultDone) -> bytes:
         """The last frames. Raises ApiError where the server has cancelled the answer."""
@@ -96,32 +97,41 @@ class ChatChunks:
             reason = finish_reason(choice.finish_reason)
             choices += self._begin(index)
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason))
-        frames = [data(self._chunk(choice)) for choice in choices]
+        frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
             frames.append(data(self._chunk(None, usage_of(result.usage))))
         return b"".join([*frames, DONE])
 
+    def _frames(self, piece: Piece | CallPiece) -> bytes:
+        # Most pieces are mere text: what a token costs the server is spent here.
+        if isinstance(piece, Piece) and piece.token and not piece.logprobs:
+            texts = self._texts.get((piece.choice, piece.channel))
+            if texts:
+                return texts.data(piece.token)
+        return b"".join([self._frame(choice) for choice in self._choices(piece)])
+
     def _choices(self, piece: Piece | CallPiece) -> list[ChunkChoice]:
-        """What goes into chunks. Most pieces are text: what a token costs the server is mostly spent here."""
+        """What goes into chunks."""
         index = piece.choice
-        choices = [] if index in self._begun else self._begin(index)
+        choices = self._begin(index)
         if isinstance(piece, CallPiece):
-            deltas = self._call_deltas(piece)
-            choices += [ChunkChoice(index=index, delta=Delta(tool_calls=[delta])) for delta in deltas]
-        elif text := piece.text:
-            logprobs = logprobs_of(piece.logprobs) if piece.logprobs else None
-            choices.append(ChunkChoice(index=index, delta=Delta(content=text), logprobs=logprobs))
+            choices += [_choice(index, Delta(tool_calls=[delta])) for delta in self._call_deltas(piece)]
         elif thought := piece.reasoning:
-            choices.append(ChunkChoice(index=index, delta=Delta(reasoning_content=thought)))
-        elif piece.logprobs and piece.channel == "content":
-            choices.append(ChunkChoice(index=index, delta=Delta(content=""), logprobs=logprobs_of(piece.logprobs)))
+            choices.append(_choice(index, Delta(reasoning_content=thought)))
+        elif piece.text or (piece.logprobs and piece.channel == "content"):
+            logprobs = logprobs_of(piece.logprobs) if piece.logprobs else None
+            choices.append(_choice(index, Delta(content=piece.text), logprobs))
         return choices
 
     def _begin(self, index: int) -> list[ChunkChoice]:
-        if index in self._begun:
+        if (index, "content") in self._texts:
             return []
-        self._begun.add(index)
-        return [ChunkChoice(index=index, delta=Delta(role="assistant", content="", refusal=None))]
+        self._texts[index, "content"] = self._texts_as(index, lambda text: Delta(content=text))
+        self._texts[index, "reasoning"] = self._texts_as(index, lambda text: Delta(reasoning_content=text))
+        return [_choice(index, Delta(role="assistant", content="", refusal=None))]
+
+    def _texts_as(self, index: int, delta: Callable[[str], Delta]) -> TextFrames:
+        return TextFrames(lambda text: self._chunk(_choice(index, delta(text))))
 
     def _call_deltas(self, piece: CallPiece) -> Iterator[CallDelta]:
         key = piece.choice, piece.index
@@ -132,6 +142,9 @@ class ChatChunks:
         if arguments := call.passes(piece):
             yield CallDelta(index=piece.index, function=FunctionDelta(arguments=arguments))
 
+    def _frame(self, choice: ChunkChoice) -> bytes:
+        return data(self._chunk(choice))
+
     def _chunk(self, choice: ChunkChoice | None, usage: Usage | None = None) -> Chunk:
         return Chunk(
             id=self._id,
@@ -140,6 +153,10 @@ class ChatChunks:
             choices=[] if choice is None else [choice],
             usage=usage or self._usage,
         )
+
+
+def _choice(index: int, delta: Delta, logprobs: Logprobs | None = None) -> ChunkChoice:
+    return ChunkChoice(index=index, delta=delta, logprobs=logprobs)
 
 
 class _Call:

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
-from ..frames import DONE, data
+from ..frames import DONE, TextFrames, data
 from ..results import Usage, finish_reason, usage_of
 from .logprobs import TokensSoFar
 from .reply import Completion, CompletionChoice
@@ -28,10 +28,11 @@ class CompletionChunks:
         self._usage: UnsetType | None = None if usage else UNSET
         self._used: list[events.Usage] = []
         self._tokens: dict[int, TokensSoFar] = {}
+        self._texts: dict[int, TextFrames] = {}
 
     def pieces(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
         """The frames of what came together for the prompt of this number."""
-        return b"".join([data(self._chunk(choice)) for piece in batch for choice in self._choices(number, piece)])
+        return b"".join([self._frames(number, piece) for piece in batch])
 
     def ended(self, number: int, result: events.ResultDone) -> bytes:
         """Those of its end. Raises ApiError where the server has cancelled it."""
@@ -42,7 +43,7 @@ class CompletionChunks:
             reason = finish_reason(choice.finish_reason)
             choices += self._begin(number, index)
             choices.append(CompletionChoice(index=index, text="", finish_reason=reason))
-        return b"".join([data(self._chunk(choice)) for choice in choices])
+        return b"".join([self._frame(choice) for choice in choices])
 
     def end(self) -> bytes:
         """The last ones."""
@@ -50,10 +51,16 @@ class CompletionChunks:
             return DONE
         return data(self._chunk(None, usage_of(*self._used))) + DONE
 
+    def _frames(self, number: int, piece: Piece | CallPiece) -> bytes:
+        texts = self._texts.get(number * self._n + piece.choice)
+        if texts and piece.text and not piece.logprobs:
+            return texts.data(piece.text)
+        return b"".join([self._frame(choice) for choice in self._choices(number, piece)])
+
     def _choices(self, number: int, piece: Piece | CallPiece) -> list[CompletionChoice]:
         """What goes into chunks."""
         index = number * self._n + piece.choice
-        choices = [] if index in self._tokens else self._begin(number, index)
+        choices = self._begin(number, index)
         if piece.text or piece.logprobs:
             logprobs = self._tokens[index].add(piece.logprobs) if piece.logprobs else None
             choices.append(CompletionChoice(index=index, text=piece.text, logprobs=logprobs))
@@ -63,8 +70,12 @@ class CompletionChunks:
         if index in self._tokens:
             return []
         self._tokens[index] = TokensSoFar()
+        self._texts[index] = TextFrames(lambda text: self._chunk(CompletionChoice(index=index, text=text)))
         before = self._before[number]
         return [CompletionChoice(index=index, text=before)] if before else []
+
+    def _frame(self, choice: CompletionChoice) -> bytes:
+        return data(self._chunk(choice))
 
     def _chunk(self, choice: CompletionChoice | None, usage: Usage | None = None) -> Completion:
         return Completion(
