@@ -135,12 +135,12 @@ class PlaysItsPrompt(ServesAll):
 
 
 class InChorus(ServesAll):
-    """Waits for as many requests as its argument says, and then says a word for each of them at once."""
+    """Waits for as many requests as its arguments say, and then says a word at once for as many as the first does."""
 
     def generate(self, request: Request) -> None:
         self.waiting.append(request["id"])
-        if len(self.waiting) == int(self.arguments[0]):
-            send(*(token(id, "la") for id in self.waiting))
+        if len(self.waiting) == sum(map(int, self.arguments)):
+            send(*(token(id, "la") for id in self.waiting[: int(self.arguments[0])]))
 
 
 class RecitesTheConversation(ServesAll):

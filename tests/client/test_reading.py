@@ -43,22 +43,42 @@ class Box(SimpleQueue[Delivery]):
         return [type(event).__name__ for event in delivery]
 
 
-def sing(connection: Connection, count: int) -> None:
-    """Has so many requests answered at once, and reads once more."""
+def sing(connection: Connection, count: int, *, silent: int = 0, max_tokens: int | None = None) -> None:
+    """Has so many requests answered at once, beside others that wait, and reads once more."""
     boxes = [Box() for _ in range(count)]
     for box in boxes:
-        connection.send(Generate(prompt="sing"), box)
+        connection.send(Generate(prompt="sing", max_tokens=max_tokens), box)
+    for _ in range(silent):
+        connection.send(Generate(prompt="wait"), Box())
     assert [box.events() for box in boxes] == count * [["Piece"]]
     pinged = Box()
     connection.send(Ping(), pinged)
     assert pinged.events() == ["PingDone"]
 
 
-@pytest.mark.parametrize(("requests", "seconds"), [(4, 0.005), (8, 0.01), (16, 0.02), (32, 0.02)])
-def test_tokens_of_many_requests_are_read_together(requests: int, seconds: float, rests: list[float]) -> None:
+@pytest.mark.parametrize("requests", [4, 32])
+def test_tokens_of_many_requests_are_read_together(requests: int, rests: list[float]) -> None:
     with connected(*fake("InChorus", str(requests))) as connection:
         sing(connection, requests)
+        assert rests == [0.02]
+
+
+@pytest.mark.parametrize(("requests", "seconds"), [(4, 0.005), (8, 0.01), (16, 0.02), (32, 0.02)])
+def test_while_a_first_token_is_waited_for_they_are_read_sooner(
+    requests: int, seconds: float, rests: list[float]
+) -> None:
+    with connected(*fake("InChorus", str(requests), "1")) as connection:
+        sing(connection, requests, silent=1)
         assert rests == [seconds]
+
+
+@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, [0.02]), (None, [0.02])])
+def test_an_end_that_max_tokens_foretells_is_read_in_time(
+    max_tokens: int | None, expected: list[float], rests: list[float]
+) -> None:
+    with connected(*fake("InChorus", "4")) as connection:
+        sing(connection, 4, max_tokens=max_tokens)
+        assert rests == expected
 
 
 def test_tokens_of_a_few_are_read_as_they_come(rests: list[float]) -> None:

@@ -12,17 +12,11 @@ from lmwire_protocol import Command, Quit, events
 
 from .errors import LmwireError, WorkerExited, WorkerLost
 from .process import Process, Reader
+from .rests import Rests
 from .session import Event, Session
 
 _log = logging.getLogger("lmwire")
 _KILLED_S = 5.0
-_MANY = 4
-"""Requests with a token in one read. Their next ones are read together with those that follow them soon: to wake for
-each costs more than what comes, in this process and in those that it hands the tokens on to."""
-_REST_S = 0.00125
-"""For each of them."""
-_LONGEST_REST_S = 0.02
-"""50 tokens a second are more than anyone reads."""
 
 Delivery: TypeAlias = list[Event] | LmwireError
 """What a read brought for one request, or the reason why nothing more will come."""
@@ -76,6 +70,7 @@ class Connection:
     ) -> None:
         self._deliver = deliver
         self._session = Session()
+        self._rests = Rests()
         self._mailboxes: dict[str, Mailbox] = {}
         self._lost: WorkerLost | None = None
         self._lock = threading.Lock()
@@ -111,6 +106,7 @@ class Connection:
             id, line = self._session.send(command)
             if mailbox is not None:
                 self._mailboxes[id] = mailbox
+                self._rests.open(id, command)
             self._process.write(line)
         return id
 
@@ -148,12 +144,11 @@ class Connection:
     def _receive(self, data: bytes) -> float:
         """Hands on what was read, and returns for how many seconds what comes next may wait."""
         with self._lock:
+            arrivals = self._session.receive(data)
+            rest_s = self._rests.after(arrivals)
             deliveries: list[tuple[Mailbox, Delivery]] = []
-            tokens = 0
-            for id, arrived in self._session.receive(data):
-                last = arrived[-1]
-                tokens += isinstance(last, events.Token)
-                ended = isinstance(last, events.Done | events.Error)
+            for id, arrived in arrivals:
+                ended = isinstance(arrived[-1], events.Done | events.Error)
                 mailbox = self._mailboxes.pop(id, None) if ended else self._mailboxes.get(id)
                 if mailbox is not None:
                     deliveries.append((mailbox, arrived))
@@ -164,7 +159,7 @@ class Connection:
             _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
         if self._session.violation:
             self._process.signal(SIGKILL)
-        return min(tokens * _REST_S, _LONGEST_REST_S) if tokens >= _MANY else 0.0
+        return rest_s
 
     def _end(self, returncode: int) -> None:
         with self._lock:

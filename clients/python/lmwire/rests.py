@@ -1,0 +1,66 @@
+"""For how long a worker's output need not be read: tokens of many requests are read several at a time.
+
+To wake for each costs more than what comes, in this process and in those that it hands the tokens on to. But nobody is
+made to wait for the beginning of an answer, or for an end that can be foreseen.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Final
+
+from lmwire_protocol import Command, events
+from lmwire_protocol.commands import Generation
+
+from .session import Arrival, Event
+
+_MANY: Final = 4
+"""Requests with a token in one read."""
+_LONGEST_S: Final = 0.02
+"""50 times a second is more than anyone reads."""
+_EACH_S: Final = 0.00125
+"""For each request with a token, while another one still waits for its first."""
+
+
+class Rests:
+    """Knows which requests are open, and how far they are. Its owner makes one call at a time."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, float] = {}
+        """Tokens that an open request may still get."""
+        self._unbegun: set[str] = set()
+
+    def open(self, id: str, command: Command) -> None:
+        """A request is sent."""
+        self._left[id] = _limit(command)
+        self._unbegun.add(id)
+
+    def after(self, arrivals: Iterable[Arrival]) -> float:
+        """The seconds that what follows these may wait."""
+        streams = 0
+        share = 1.0
+        for id, arrived in arrivals:
+            last = arrived[-1]
+            if isinstance(last, events.Done | events.Error):
+                self._left.pop(id, None)
+                self._unbegun.discard(id)
+            elif not isinstance(last, events.Progress):
+                self._unbegun.discard(id)
+            if isinstance(last, events.Token) and id in self._left:
+                streams += 1
+                share = min(share, self._rests_left(id, arrived))
+        if streams < _MANY:
+            return 0.0
+        return share * (min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _LONGEST_S)
+
+    def _rests_left(self, id: str, arrived: Sequence[Event]) -> float:
+        """How many rests there are to the request's end, if each brings as many tokens as this one did."""
+        came = sum([len(event.token_ids) for event in arrived if isinstance(event, events.Token)])
+        self._left[id] = max(0, self._left[id] - came)
+        return self._left[id] / max(1, came)
+
+
+def _limit(command: Command) -> float:
+    """The tokens that it may get."""
+    if isinstance(command, Generation) and command.max_tokens is not None:
+        return command.max_tokens * command.n
+    return inf
