@@ -8,8 +8,8 @@ of a stream. What the endpoint holds is given back by its own `async with` block
 import asyncio
 import logging
 import re
+import secrets
 import traceback
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -48,7 +48,7 @@ class Exchange:
         self._headers = Headers(scope=scope)
         given = self._headers.get("x-request-id", "")
         self._call = Call(
-            id=given if _REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}",
+            id=given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(16)}",
             service=service,
             headers=self._headers,
             path=scope.get("path_params", {}),

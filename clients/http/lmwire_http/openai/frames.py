@@ -1,6 +1,6 @@
 """Server-sent events as OpenAI's APIs write them, and the names that their replies have."""
 
-import uuid
+import secrets
 from collections.abc import Callable
 from typing import Final
 
@@ -34,4 +34,4 @@ class TextFrames:
 
 def new_id(kind: str) -> str:
     """A reply's id, as `chatcmpl-…`."""
-    return f"{kind}-{uuid.uuid4().hex}"
+    return f"{kind}-{secrets.token_hex(16)}"

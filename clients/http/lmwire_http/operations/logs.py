@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from queue import SimpleQueue
+from time import sleep
 from typing import Any, Final, Literal
 
 _LINES: Final = 10_000
 """Lines that wait for whoever reads stderr. More are dropped: the server waits for no terminal, and no pipe."""
 _LAST_LINES_S: Final = 2.0
+_REST_S: Final = 0.02
 _log = logging.getLogger("lmwire_http")
 
 
@@ -68,11 +70,19 @@ class Lines(logging.Handler):
         super().close()
 
     def _write(self) -> None:
-        while (line := self._waiting.get()) is not None:
+        more = True
+        while more:
+            lines = [self._waiting.get()]
+            while not self._waiting.empty():
+                lines.append(self._waiting.get())
+            more = lines[-1] is not None
+            text = "".join([line for line in lines if line is not None])
             try:
-                _write(line.encode("utf-8", "backslashreplace"))
+                _write(text.encode("utf-8", "backslashreplace"))
             except OSError:
                 return  # nobody can read it any more
+            if more:
+                sleep(_REST_S)  # requests end together, and to be woken for each line costs more than the line
 
 
 class TextLines(logging.Formatter):

@@ -1,9 +1,9 @@
 """What happened, counted for Prometheus."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import cache
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
@@ -25,6 +25,7 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # a series of its own for each, that nobody asks for
         self.registry = CollectorRegistry()
+        self._of = cache(_labelled)
         self._served: set[str] = set()
         self._running = Gauge("lmwire_http_requests_in_flight", "Requests being served.", registry=self.registry)
         self._requests = Counter(
@@ -45,23 +46,21 @@ class Metrics:
             "lmwire_inter_token_seconds", "Between tokens.", ["model"], buckets=_FAST, registry=self.registry
         )
 
-    @contextmanager
-    def in_flight(self) -> Iterator[None]:
-        """A request is being served."""
-        with self._running.track_inprogress():
-            yield
+    def in_flight(self) -> AbstractContextManager[Any]:
+        """A request is being served, as long as the block lasts."""
+        return self._running.track_inprogress()
 
     def ended(self, path: str, call: "Call", status: int) -> None:
         """A request has ended."""
         # A name that no worker ever answered to is the client's invention.
         model = call.model if call.model in self._served else ""
-        self._requests.labels(path, model, status).inc()
-        self._seconds.labels(path).observe(monotonic() - call.began)
+        self._of(self._requests, path, model, status).inc()
+        self._of(self._seconds, path).observe(monotonic() - call.began)
 
     def token_times(self, model: str) -> tuple[Histogram, Histogram]:
         """Where the seconds to a first token, and those between tokens, are observed."""
         name = self._name(model)
-        return self._first.labels(name), self._apart.labels(name)
+        return self._of(self._first, name), self._of(self._apart, name)
 
     def used(self, call: "Call", usage: events.Usage) -> None:
         """Work of a worker's has ended: it is counted, and told in the call's line of the log."""
@@ -73,7 +72,7 @@ class Metrics:
             ("cached", usage.cached_tokens),
             ("completion", usage.completion_tokens),
         ):
-            self._tokens.labels(name, kind).inc(count)
+            self._of(self._tokens, name, kind).inc(count)
 
     def _name(self, model: str) -> str:
         """The label of a model that a worker answers for."""
@@ -82,3 +81,8 @@ class Metrics:
                 return _OTHER
             self._served.add(model)
         return model
+
+
+def _labelled(metric: Any, *labels: str | int) -> Any:
+    """The metric with these labels, which prometheus_client looks for under a lock each time."""
+    return metric.labels(*labels)
