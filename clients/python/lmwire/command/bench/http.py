@@ -18,8 +18,9 @@ Base = TypeVar("Base")
 
 STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
 MORE: Final = 4
-"""Times as many rounds with one stream, as these are short and a machine that is busy for a moment spoils a whole one;
-and against the pipe, where a few hundredths are looked for."""
+"""Times as many rounds with few streams, whose first tokens are milliseconds apart, and against the pipe, where a few
+hundredths are looked for: a machine that is busy for a moment spoils a whole round."""
+_FEW: Final = 8
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Figure]:
@@ -47,7 +48,7 @@ def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[
     """With nothing else in memory: a peer may take all that there is."""
     with peer_server(name, model) as peer, lmwire_server(model) as server:
         for streams, many in STREAMS.items():
-            more = rounds * MORE if streams == 1 else rounds
+            more = rounds * MORE if streams <= _FEW else rounds
             turns = _in_turns(streams, more, _asking(peer, tokens), _asking(server, tokens))
             made = streams * tokens
             rates = [(made / theirs.seconds, made / ours.seconds) for theirs, ours in turns]
