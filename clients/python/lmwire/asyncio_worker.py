@@ -14,8 +14,8 @@ from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Sta
 from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
-from .connection import Connection
-from .event_loop import EventLoop, LoopMailbox
+from .connection import Connection, Delivery
+from .event_loop import EventLoop
 from .options import (
     ChatOptions,
     EmbedOptions,
@@ -48,7 +48,7 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
     def __init__(
         self, connection: Connection, command: Command, timeout: float | None, on_progress: OnProgress | None
     ) -> None:
-        self._mailbox = LoopMailbox()
+        self._mailbox: asyncio.Queue[Delivery] = asyncio.Queue()
         super().__init__(connection, command, self._mailbox, timeout, on_progress)
 
     async def __aiter__(self) -> AsyncIterator[Item]:
@@ -101,16 +101,18 @@ class AsyncIncoming(Exchange[Result], Generic[Item, Result]):
 
     async def _wait(self) -> None:
         """Takes what has come, at least one delivery."""
+        self._take(await self._next())
+        while not self._mailbox.empty():
+            self._take(self._mailbox.get_nowait())
+
+    async def _next(self) -> Delivery:
         if self._deadline is None:  # a timer for each token would cost as much as all else here
-            deliveries = await self._mailbox.take()
-        else:
-            try:
-                async with asyncio.timeout(self._remaining()):
-                    deliveries = await self._mailbox.take()
-            except TimeoutError:
-                raise self._time_out() from None
-        for delivery in deliveries:
-            self._take(delivery)
+            return await self._mailbox.get()
+        try:
+            async with asyncio.timeout(self._remaining()):
+                return await self._mailbox.get()
+        except TimeoutError:
+            raise self._time_out() from None
 
 
 class AsyncStream(AsyncIncoming[Piece | CallPiece, events.ResultDone]):

@@ -9,28 +9,6 @@ from contextlib import suppress
 from .connection import Delivery, Mailbox, put
 
 
-class LoopMailbox:
-    """Where one task of the loop waits. Of `asyncio.Queue` it is what each token of each stream needs, and no more."""
-
-    def __init__(self) -> None:
-        self._deliveries: list[Delivery] = []
-        self._came: asyncio.Future[None] | None = None
-
-    def put_nowait(self, delivery: Delivery) -> None:
-        """See `Mailbox`. In the loop's own thread."""
-        self._deliveries.append(delivery)
-        if self._came is not None and not self._came.done():
-            self._came.set_result(None)
-
-    async def take(self) -> list[Delivery]:
-        """All that has come; waits for the first."""
-        if not self._deliveries:
-            self._came = asyncio.get_running_loop().create_future()
-            await self._came
-        deliveries, self._deliveries = self._deliveries, []
-        return deliveries
-
-
 class EventLoop:
     """The running loop, as a `Reader` of output. A loop that is busy reads later; the worker waits before it loses."""
 

@@ -94,12 +94,15 @@ class Incoming(Exchange[Result], Generic[Item, Result]):
 
     def _wait(self) -> None:
         """Takes what has come, at least one delivery."""
-        try:
-            self._take(self._mailbox.get(timeout=self._remaining()))
-        except Empty:
-            raise self._time_out() from None
+        self._take(self._next())
         while not self._mailbox.empty():
             self._take(self._mailbox.get())
+
+    def _next(self) -> Delivery:
+        try:
+            return self._mailbox.get(timeout=self._remaining())
+        except Empty:
+            raise self._time_out() from None
 
 
 class Stream(Incoming[Piece | CallPiece, events.ResultDone]):

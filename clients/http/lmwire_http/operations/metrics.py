@@ -25,7 +25,7 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # a series of its own for each, that nobody asks for
         self.registry = CollectorRegistry()
-        self._of = cache(_labelled)
+        self._labelled = cache(_with_labels)
         self._served: set[str] = set()
         self._running = Gauge("lmwire_http_requests_in_flight", "Requests being served.", registry=self.registry)
         self._requests = Counter(
@@ -54,13 +54,13 @@ class Metrics:
         """A request has ended."""
         # A name that no worker ever answered to is the client's invention.
         model = call.model if call.model in self._served else ""
-        self._of(self._requests, path, model, status).inc()
-        self._of(self._seconds, path).observe(monotonic() - call.began)
+        self._labelled(self._requests, path, model, status).inc()
+        self._labelled(self._seconds, path).observe(monotonic() - call.began)
 
     def token_times(self, model: str) -> tuple[Histogram, Histogram]:
         """Where the seconds to a first token, and those between tokens, are observed."""
         name = self._name(model)
-        return self._of(self._first, name), self._of(self._apart, name)
+        return self._labelled(self._first, name), self._labelled(self._apart, name)
 
     def used(self, call: "Call", usage: events.Usage) -> None:
         """Work of a worker's has ended: it is counted, and told in the call's line of the log."""
@@ -72,7 +72,7 @@ class Metrics:
             ("cached", usage.cached_tokens),
             ("completion", usage.completion_tokens),
         ):
-            self._of(self._tokens, name, kind).inc(count)
+            self._labelled(self._tokens, name, kind).inc(count)
 
     def _name(self, model: str) -> str:
         """The label of a model that a worker answers for."""
@@ -83,6 +83,6 @@ class Metrics:
         return model
 
 
-def _labelled(metric: Any, *labels: str | int) -> Any:
+def _with_labels(metric: Any, *labels: str | int) -> Any:
     """The metric with these labels, which prometheus_client looks for under a lock each time."""
     return metric.labels(*labels)
