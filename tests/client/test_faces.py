@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from queue import Empty
 
 import pytest
 
@@ -79,6 +80,18 @@ async def test_progress_goes_to_its_callback(face: Make) -> None:
     async with face(fake("Good")) as worker:
         await worker.generate("one", on_progress=seen.append).text()
     assert [event.stage for event in seen] == ["prefill"]
+
+
+@on_both_faces
+async def test_what_a_progress_callback_raises_is_no_timeout_of_the_request(face: Make) -> None:
+    def fail(_: events.Progress) -> None:
+        raise mine
+
+    async with face(fake("Good")) as worker:
+        for mine in (TimeoutError(), Empty()):
+            with pytest.raises(type(mine)) as failure:
+                await worker.generate("one", on_progress=fail, timeout=SECONDS).text()
+            assert failure.value is mine
 
 
 @on_both_faces
