@@ -60,7 +60,7 @@ def sing(connection: Connection, count: int, *, silent: int = 0, max_tokens: int
 def test_tokens_of_many_requests_are_read_together(requests: int, rests: list[float]) -> None:
     with connected(*fake("InChorus", str(requests))) as connection:
         sing(connection, requests)
-        assert rests == [0.02]
+        assert rests == [0.03]
 
 
 @pytest.mark.parametrize(("requests", "seconds"), [(4, 0.005), (8, 0.01), (16, 0.02), (32, 0.02)])
@@ -72,7 +72,7 @@ def test_while_a_first_token_is_waited_for_they_are_read_sooner(
         assert rests == [seconds]
 
 
-@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, [0.02]), (None, [0.02])])
+@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, [0.03]), (None, [0.03])])
 def test_an_end_that_max_tokens_foretells_is_read_in_time(
     max_tokens: int | None, expected: list[float], rests: list[float]
 ) -> None:
@@ -107,7 +107,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize(("size", "rested"), [(16 * 1024, 2), (16 * 1024 + 1, 1)])
+@pytest.mark.parametrize(("size", "rested"), [(32 * 1024, 2), (32 * 1024 + 1, 1)])
 def test_a_pipe_that_may_soon_be_full_is_read_on(size: int, rested: int, rests: list[float], tmp_path: Path) -> None:
     os.mkfifo(turn := tmp_path / "turn")
     sizes: list[int] = []

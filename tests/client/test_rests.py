@@ -10,7 +10,7 @@ from lmwire.session import Arrival
 from lmwire_protocol import Chat, Command, Embed, Generate, events
 
 FOUR = ["a", "b", "c", "d"]
-WHOLE = 0.02
+WHOLE = 0.03
 
 
 def opened(*ids: str, command: Command | None = None) -> Rests:

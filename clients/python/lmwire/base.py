@@ -44,7 +44,7 @@ class Embeddings(NamedTuple):
 class BaseWorker:
     """A worker's start and its facts.
 
-    While four or more requests get tokens, these come several at a time, every 20 ms, if they are made faster than
+    While four or more requests get tokens, these come several at a time, every 30 ms, if they are made faster than
     that: to wake for each takes a small machine's time from the model. While another request waits for its first token
     they come sooner, and so does an end that max_tokens foretells.
 

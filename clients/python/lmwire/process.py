@@ -18,7 +18,7 @@ from typing import Protocol
 from lmwire_protocol import Line, LineSplitter
 
 _READ_BYTES = 64 * 1024
-_MUCH_BYTES = 16 * 1024
+_MUCH_BYTES = 32 * 1024
 """A read of more was of a pipe that may soon be full, and is not rested after."""
 _LEFTOVER_READS = 16
 """Reads after the end: 1 MiB, the most that a pipe holds."""

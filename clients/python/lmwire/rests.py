@@ -15,10 +15,11 @@ from .session import Arrival, Event
 
 _MANY: Final = 4
 """Requests with a token in one read."""
-_LONGEST_S: Final = 0.02
-"""50 times a second is more than anyone reads."""
+_REST_S: Final = 0.03
+"""33 times a second is more than anyone reads."""
 _EACH_S: Final = 0.00125
-"""For each request with a token, while another one still waits for its first."""
+_LONGEST_S: Final = 0.02
+"""For each request with a token, and for all, while another one still waits for its first."""
 
 
 class Rests:
@@ -40,17 +41,16 @@ class Rests:
         share = 1.0
         for id, arrived in arrivals:
             last = arrived[-1]
-            if isinstance(last, events.Done | events.Error):
-                self._left.pop(id, None)
-                self._unbegun.discard(id)
-            elif not isinstance(last, events.Progress):
+            if not isinstance(last, events.Progress):
                 self._unbegun.discard(id)
             if isinstance(last, events.Token) and id in self._left:
                 streams += 1
                 share = min(share, self._rests_left(id, arrived))
+            elif isinstance(last, events.Done | events.Error):
+                self._left.pop(id, None)
         if streams < _MANY:
             return 0.0
-        return share * (min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _LONGEST_S)
+        return share * (min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _REST_S)
 
     def _rests_left(self, id: str, arrived: Sequence[Event]) -> float:
         """How many rests there are to the request's end, if each brings as many tokens as this one did."""
