@@ -72,7 +72,7 @@ def test_while_a_first_token_is_waited_for_they_are_read_sooner(
         assert rests == [seconds]
 
 
-@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, [0.03]), (None, [0.03])])
+@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, []), (None, [0.03])])
 def test_an_end_that_max_tokens_foretells_is_read_in_time(
     max_tokens: int | None, expected: list[float], rests: list[float]
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from signal import SIGKILL, SIGTERM
+from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lmwire_protocol import Command, Quit, events
@@ -145,7 +146,7 @@ class Connection:
         """Hands on what was read, and returns for how many seconds what comes next may wait."""
         with self._lock:
             arrivals = self._session.receive(data)
-            rest_s = self._rests.after(arrivals)
+            rest_s = self._rests.after(arrivals, monotonic())
             deliveries: list[tuple[Mailbox, Delivery]] = []
             for id, arrived in arrivals:
                 ended = isinstance(arrived[-1], events.Done | events.Error)

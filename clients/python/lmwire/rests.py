@@ -28,6 +28,8 @@ class Rests:
     def __init__(self) -> None:
         self._left: dict[str, float] = {}
         """Tokens that an open request may still get."""
+        self._told_at: dict[str, float] = {}
+        """When the last of its tokens were read."""
         self._unbegun: set[str] = set()
 
     def open(self, id: str, command: Command) -> None:
@@ -35,28 +37,36 @@ class Rests:
         self._left[id] = _limit(command)
         self._unbegun.add(id)
 
-    def after(self, arrivals: Iterable[Arrival]) -> float:
-        """The seconds that what follows these may wait."""
+    def after(self, arrivals: Iterable[Arrival], now: float) -> float:
+        """The seconds that what follows these, which were read `now`, may wait."""
         streams = 0
-        share = 1.0
+        last_s = inf
         for id, arrived in arrivals:
             last = arrived[-1]
             if not isinstance(last, events.Progress):
                 self._unbegun.discard(id)
             if isinstance(last, events.Token) and id in self._left:
                 streams += 1
-                share = min(share, self._rests_left(id, arrived))
+                last_s = min(last_s, self._last_in(id, arrived, now))
             elif isinstance(last, events.Done | events.Error):
                 self._left.pop(id, None)
+                self._told_at.pop(id, None)
         if streams < _MANY:
             return 0.0
-        return share * (min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _REST_S)
+        return min(last_s, min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _REST_S)
 
-    def _rests_left(self, id: str, arrived: Sequence[Event]) -> float:
-        """How many rests there are to the request's end, if each brings as many tokens as this one did."""
+    def _last_in(self, id: str, arrived: Sequence[Event], now: float) -> float:
+        """In how many seconds the token before its last one is due, if those to come take as long as these did.
+
+        The last one itself is then read as it comes. So is the second one, as nothing is known of its time yet.
+        """
+        left = self._left[id]
+        if left == inf:
+            return inf
         came = sum([len(event.token_ids) for event in arrived if isinstance(event, events.Token)])
-        self._left[id] = max(0, self._left[id] - came)
-        return self._left[id] / max(1, came)
+        left = self._left[id] = max(0, left - came)
+        before, self._told_at[id] = self._told_at.get(id, now), now
+        return max(0, left - 1) * (now - before) / max(1, came)
 
 
 def _limit(command: Command) -> float:
