@@ -1,5 +1,6 @@
 """How often the pipe is read: where much comes in little pieces, not for each piece."""
 
+import json
 import os
 import sys
 import threading
@@ -43,16 +44,19 @@ class Box(SimpleQueue[Delivery]):
         return [type(event).__name__ for event in delivery]
 
 
-def sing(connection: Connection, count: int, *, silent: int = 0, max_tokens: int | None = None) -> None:
+def sing(connection: Connection, count: int, *, silent: int = 0) -> None:
     """Has so many requests answered at once, beside others that wait, and reads once more."""
     boxes = [Box() for _ in range(count)]
     for box in boxes:
-        connection.send(Generate(prompt="sing", max_tokens=max_tokens), box)
+        connection.send(Generate(prompt="sing"), box)
     for _ in range(silent):
         connection.send(Generate(prompt="wait"), Box())
     assert [box.events() for box in boxes] == count * [["Piece"]]
-    pinged = Box()
-    connection.send(Ping(), pinged)
+    read_once_more(connection)
+
+
+def read_once_more(connection: Connection) -> None:
+    connection.send(Ping(), pinged := Box())
     assert pinged.events() == ["PingDone"]
 
 
@@ -72,12 +76,18 @@ def test_while_a_first_token_is_waited_for_they_are_read_sooner(
         assert rests == [seconds]
 
 
-@pytest.mark.parametrize(("max_tokens", "expected"), [(1, []), (2, []), (None, [0.03])])
+@pytest.mark.parametrize(("max_tokens", "expected"), [(3, []), (1_000_000, [0.03])])
 def test_an_end_that_max_tokens_foretells_is_read_in_time(
-    max_tokens: int | None, expected: list[float], rests: list[float]
+    max_tokens: int, expected: list[float], rests: list[float]
 ) -> None:
-    with connected(*fake("InChorus", "4")) as connection:
-        sing(connection, 4, max_tokens=max_tokens)
+    with connected(*fake("PlaysItsPrompt")) as connection:
+        boxes = [Box() for _ in range(4)]
+        ids = [connection.send(Generate(prompt="[]", max_tokens=max_tokens), box) for box in boxes]
+        chord = json.dumps([{"event": "token", "id": id, "token": "la", "token_ids": [1]} for id in ids])
+        for _ in range(2):
+            connection.send(Generate(prompt=chord))
+            assert [box.events() for box in boxes] == 4 * [["Piece"]]
+        read_once_more(connection)
         assert rests == expected
 
 

@@ -28,7 +28,7 @@ class Rests:
     def __init__(self) -> None:
         self._left: dict[str, float] = {}
         """Tokens that an open request may still get."""
-        self._told_at: dict[str, float] = {}
+        self._read_at: dict[str, float] = {}
         """When the last of its tokens were read."""
         self._unbegun: set[str] = set()
 
@@ -40,22 +40,22 @@ class Rests:
     def after(self, arrivals: Iterable[Arrival], now: float) -> float:
         """The seconds that what follows these, which were read `now`, may wait."""
         streams = 0
-        last_s = inf
+        close_s = inf
         for id, arrived in arrivals:
             last = arrived[-1]
             if not isinstance(last, events.Progress):
                 self._unbegun.discard(id)
             if isinstance(last, events.Token) and id in self._left:
                 streams += 1
-                last_s = min(last_s, self._last_in(id, arrived, now))
+                close_s = min(close_s, self._close_to_its_end_in(id, arrived, now))
             elif isinstance(last, events.Done | events.Error):
                 self._left.pop(id, None)
-                self._told_at.pop(id, None)
+                self._read_at.pop(id, None)
         if streams < _MANY:
             return 0.0
-        return min(last_s, min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _REST_S)
+        return min(close_s, min(streams * _EACH_S, _LONGEST_S) if self._unbegun else _REST_S)
 
-    def _last_in(self, id: str, arrived: Sequence[Event], now: float) -> float:
+    def _close_to_its_end_in(self, id: str, arrived: Sequence[Event], now: float) -> float:
         """In how many seconds the token before its last one is due, if those to come take as long as these did.
 
         The last one itself is then read as it comes. So is the second one, as nothing is known of its time yet.
@@ -65,7 +65,7 @@ class Rests:
             return inf
         came = sum([len(event.token_ids) for event in arrived if isinstance(event, events.Token)])
         left = self._left[id] = max(0, left - came)
-        before, self._told_at[id] = self._told_at.get(id, now), now
+        before, self._read_at[id] = self._read_at.get(id, now), now
         return max(0, left - 1) * (now - before) / max(1, came)
 
 

@@ -17,10 +17,10 @@ from .turns import ratio, sooner
 Base = TypeVar("Base")
 
 STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
-MORE_OF_PIPE: Final = {1: 12, 8: 12, 32: 4}
+_MORE_OF_PIPE: Final = {1: 12, 8: 12, 32: 4}
 """Times as many rounds against the pipe, by streams: a few hundredths are looked for there, and a machine that is busy
 for a moment spoils a whole round."""
-MORE_OF_PEER: Final = {1: 4, 8: 4, 32: 1}
+_MORE_OF_PEER: Final = {1: 4, 8: 4, 32: 1}
 """The same against a peer: the first tokens of few streams are milliseconds apart."""
 
 
@@ -40,7 +40,7 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             return worker.rate([workload.asked(prompt, tokens) for prompt in prompts])
 
         for streams, many in STREAMS.items():
-            turns = _in_turns(streams, rounds * MORE_OF_PIPE[streams], ask, _asking(server, tokens))
+            turns = _in_turns(streams, rounds * _MORE_OF_PIPE[streams], ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
 
@@ -49,7 +49,7 @@ def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[
     """With nothing else in memory: a peer may take all that there is."""
     with peer_server(name, model) as peer, lmwire_server(model) as server:
         for streams, many in STREAMS.items():
-            turns = _in_turns(streams, rounds * MORE_OF_PEER[streams], _asking(peer, tokens), _asking(server, tokens))
+            turns = _in_turns(streams, rounds * _MORE_OF_PEER[streams], _asking(peer, tokens), _asking(server, tokens))
             made = streams * tokens
             rates = [(made / theirs.seconds, made / ours.seconds) for theirs, ours in turns]
             yield ratio(f"{many}, against {name}", rates, 1.0, "tok/s")
