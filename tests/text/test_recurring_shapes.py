@@ -14,7 +14,7 @@ from lmwire_protocol import Generate
 from lmwire_worker.text import pace
 from lmwire_worker.text.batching import Buckets, generator, recurring
 from lmwire_worker.text.batching.recurring import WORTH
-from lmwire_worker.text.lane import TextLane
+from lmwire_worker.text.lane import PROMPTS_TOGETHER, TextLane
 from lmwire_worker.text.pace import Pace
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
 
@@ -192,4 +192,9 @@ def test_a_first_prompt_waits_for_others_on_such_a_device(
     prepares: bool, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "prepares_each_shape", lambda: prepares)
-    assert open_lane(folder_of("qwen3")).first_waits_s == (pace.FIRST_WAITS_S if prepares else 0)
+    lane = open_lane(folder_of("qwen3"))
+    waits = []
+    for key in range(PROMPTS_TOGETHER):
+        lane.add(key, request(5), 0)
+        waits.append(lane.first_waits_s)
+    assert waits == [pace.FIRST_WAITS_S if prepares else 0] * (PROMPTS_TOGETHER - 1) + [0]

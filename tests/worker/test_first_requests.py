@@ -22,6 +22,24 @@ def test_the_first_begins_with_those_that_come_just_behind(turns: Turns) -> None
     assert turns.worker.engine == "step", "nothing more has come"
 
 
+def test_a_group_that_is_complete_does_not_wait(turns: Turns) -> None:
+    turns.generate("a")
+    turns.step()
+    turns.generate("b")
+    turns.worker.lane.first_waits_s = 0.0
+    turns.step()
+    assert (turns.worker.engine, turns.started) == ("step", ["a", "b"])
+
+
+def test_what_the_lane_does_not_hold_ends_the_wait(turns: Turns) -> None:
+    turns.generate("a")
+    turns.step()
+    turns.send({"id": "count", "cmd": "tokenize", "prompt": "how many?"})
+    (refusal,) = turns.step()
+    assert (refusal["event"], refusal["id"]) == ("error", "count")
+    assert turns.worker.engine == "step"
+
+
 def test_who_finds_others_at_work_does_not_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()

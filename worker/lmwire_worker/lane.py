@@ -183,9 +183,13 @@ class Lane(Protocol):
     """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
     cost. A request that has more choices than that alone comes alone."""
 
-    first_waits_s: float
-    """Seconds that a request waits for another one when it finds the lane empty, to begin together; after that for
-    the next one, a few times. 0 where to begin one by one costs little more."""
+    @property
+    def first_waits_s(self) -> float:
+        """Seconds that requests which found the lane empty wait for another one, to begin together with it.
+
+        0 where to begin one by one costs little more, and once the lane holds as many as it begins together.
+        """
+        ...
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
         """Starts to read the images and sounds that a request refers to, so that no step waits for a disk or a network.

@@ -65,9 +65,6 @@ _PROGRESS_SECONDS = 0.1
 _READ_AHEAD = 16
 """Requests that wait with their images and sounds in memory."""
 
-_FIRST_WAITS = 5
-"""Times as long as for one other request a first one waits, at most."""
-
 
 class Scheduler:
     """Serves requests on one lane at a time.
@@ -175,11 +172,12 @@ class Scheduler:
         self._waiting.extendleft(reversed(held_back))
 
     def _start_others(self) -> None:
-        """Starts what comes just behind the first request, where the lane wants to begin with all of it at once."""
-        waits_s = self._require_lane().first_waits_s
-        until = time.monotonic() + _FIRST_WAITS * waits_s
-        while time.monotonic() < until and (arrived := self._registry.collect_within(waits_s)):
-            self._waiting.extend(arrived)
+        """Starts what comes just behind the first request, while the lane wants to begin with all of it at once."""
+        lane = self._require_lane()
+        begun = 0
+        while len(self._active) > begun and (waits_s := lane.first_waits_s):
+            begun = len(self._active)
+            self._waiting.extend(self._registry.collect_within(waits_s))
             self._start_waiting()
 
     def _has_gathered(self, request: Request, *, may_read: bool) -> bool:

@@ -56,7 +56,6 @@ class TextLane:
     ) -> None:
         self.model = model
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
-        self.first_waits_s = 0.0
         self._prompts_together = 1
         self._network = network
         self._intake = Intake(tokenizer, model, sight)
@@ -82,6 +81,10 @@ class TextLane:
         """The streams whose prompt has images that are yet to be processed, with that work."""
         if sight:
             sight.shelf.in_use = self._shown
+
+    @property
+    def first_waits_s(self) -> float:
+        return self._pace.first_waits_s if len(self._requests) < self._prompts_together else 0.0
 
     def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
         return self._sight.gather(request, ready) if self._sight else None
@@ -151,7 +154,6 @@ class TextLane:
     def try_padding(self) -> None:
         """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
         self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
-        self.first_waits_s = self._pace.first_waits_s if self._prompts_together > 1 else 0.0
         self._reset()
 
     # Requests that begin.
