@@ -56,7 +56,7 @@ class Pace:
     def __init__(self) -> None:
         self._prepares = prepares_each_shape()
         self.first_waits_s = FIRST_WAITS_S if self._prepares else 0.0
-        """Seconds that a prompt waits for others when it finds nothing at work, to be processed together with them."""
+        """Seconds that prompts which found nothing at work wait for another one, to be processed together with it."""
         self._prepared: set[tuple[int, int]] = set()
         """The shapes of which there was a slice. The first of each, for which kernels were prepared, tells nothing."""
         self._steps_s: deque[float] = deque(maxlen=STEPS)
