@@ -20,7 +20,7 @@ def fake(name: str, *arguments: str) -> list[str]:
 
 
 def send(*events: Request) -> None:
-    sys.stdout.write("".join(json.dumps(event) + "\n" for event in events))
+    sys.stdout.write("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events))
     sys.stdout.flush()
 
 
@@ -131,16 +131,7 @@ class PlaysItsPrompt(ServesAll):
     """Sends the events that the prompt holds as JSON."""
 
     def generate(self, request: Request) -> None:
-        send(*({"id": request["id"], **event} for event in json.loads(request["prompt"])))
-
-
-class InChorus(ServesAll):
-    """Waits for as many requests as its arguments say, and then says a word at once for as many as the first does."""
-
-    def generate(self, request: Request) -> None:
-        self.waiting.append(request["id"])
-        if len(self.waiting) == sum(map(int, self.arguments)):
-            send(*(token(id, "la") for id in self.waiting[: int(self.arguments[0])]))
+        send(*({"event": event["event"], "id": request["id"], **event} for event in json.loads(request["prompt"])))
 
 
 class RecitesTheConversation(ServesAll):

@@ -5,11 +5,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
+from math import inf
 
 import pytest
 
 from fake_worker import fake
-from lmwire import AsyncWorker, WorkerExited
+from lmwire import AsyncWorker, WorkerExited, event_loop
 from lmwire.event_loop import EventLoop
 from lmwire_protocol import Ping, events
 from waits import wait_gone, wait_until_still, watch
@@ -70,12 +71,13 @@ def test_a_worker_outlives_its_loop_and_leaves_nothing() -> None:
 
 
 class Pipe:
-    """One that a loop reads, which rests in between as it is told."""
+    """One that a loop reads, and where it is told each time when to read again."""
 
-    def __init__(self, *rests: float | None) -> None:
-        self._rests = iter(rests)
+    def __init__(self, *due_at: float | None) -> None:
+        self._due_at = iter(due_at)
         self._reader, self._writer = os.pipe()
-        self.read: asyncio.Queue[bytes] = asyncio.Queue()
+        os.set_blocking(self._reader, False)
+        self.read: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.loop = EventLoop()
         self.loop.start(self._reader, self._read)
 
@@ -89,34 +91,48 @@ class Pipe:
         os.close(self._writer)
 
     def _read(self) -> float | None:
-        self.read.put_nowait(os.read(self._reader, 1))
-        return next(self._rests)
+        try:
+            self.read.put_nowait(os.read(self._reader, 1))
+        except BlockingIOError:
+            self.read.put_nowait(None)
+        return next(self._due_at)
 
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What the loop was asked to do later, and when; it does not."""
+    """What the loop was asked to do later, and when; it does not. No time passes."""
     later: Calls = []
-    monkeypatch.setattr(asyncio.SelectorEventLoop, "call_later", lambda _, *call: later.append(call))
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "call_later", lambda _, *call: later.append(call) or later)
+    monkeypatch.setattr(event_loop, "monotonic", lambda: 100.0)
     return later
 
 
 @in_a_loop
-async def test_the_loop_rests_as_long_as_it_is_told(later: Calls) -> None:
-    pipe = Pipe(0.0, 0.02, 0.0)
+async def test_the_loop_reads_again_when_it_is_due_though_nothing_has_come(later: Calls) -> None:
+    pipe = Pipe(inf, 100.5, 101.0, inf)
     pipe.write()
     await pipe.read.get()
     assert later == []
+    for _ in range(2):  # what is kept stays due when it was
+        pipe.write()
+        await pipe.read.get()
+    ((seconds, due),) = later
+    assert seconds == 0.5
+    due()
+    assert await pipe.read.get() is None
+    assert len(later) == 1
+    await pipe.close()
+
+
+@in_a_loop
+async def test_what_is_due_later_than_it_was_is_asked_for_once_more(later: Calls) -> None:
+    pipe = Pipe(100.5, 100.25)
     pipe.write()
     await pipe.read.get()
-    ((seconds, go_on),) = later
-    assert seconds == 0.02
-    pipe.write()
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert pipe.read.empty()
-    go_on()
+    later.pop()[1]()
     await pipe.read.get()
+    ((seconds, _),) = later
+    assert seconds == 0.25
     await pipe.close()
 
 
@@ -133,13 +149,12 @@ async def test_the_loop_looks_no_more_once_all_is_read(later: Calls) -> None:
 
 
 @in_a_loop
-async def test_a_rest_that_ends_after_the_pipe_was_left_reads_nothing(later: Calls) -> None:
-    pipe = Pipe(0.02)
+async def test_what_is_due_after_the_pipe_was_left_reads_nothing(later: Calls) -> None:
+    pipe = Pipe(100.5)
     pipe.write()
     await pipe.read.get()
     pipe.write()
     await pipe.close()
-    ((_, go_on),) = later
-    go_on()
-    await asyncio.sleep(0)
+    ((_, due),) = later
+    due()
     assert pipe.read.empty()

@@ -5,22 +5,23 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
+from math import inf
 from signal import SIGKILL, SIGTERM
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lmwire_protocol import Command, Quit, events
 
+from .coalescing import Coalescing
 from .errors import LmwireError, WorkerExited, WorkerLost
 from .process import Process, Reader
-from .rests import Rests
 from .session import Event, Session
 
 _log = logging.getLogger("lmwire")
 _KILLED_S = 5.0
 
 Delivery: TypeAlias = list[Event] | LmwireError
-"""What a read brought for one request, or the reason why nothing more will come."""
+"""What came for one request, or the reason why nothing more will come."""
 
 
 class Mailbox(Protocol):
@@ -52,8 +53,8 @@ class Connection:
 
     Args:
         command: the program to spawn, and its arguments.
-        deliver: called once a read, on the thread that reads, with all that the read brought; it puts each delivery
-            into its mailbox.
+        deliver: called on the thread that reads, with all that came since the last call; it puts each delivery into
+            its mailbox.
         on_stderr: called on the connection's thread with each line of stderr.
         reader: reads the worker's output in place of that thread.
 
@@ -71,7 +72,7 @@ class Connection:
     ) -> None:
         self._deliver = deliver
         self._session = Session()
-        self._rests = Rests()
+        self._coalescing = Coalescing()
         self._mailboxes: dict[str, Mailbox] = {}
         self._lost: WorkerLost | None = None
         self._lock = threading.Lock()
@@ -107,7 +108,7 @@ class Connection:
             id, line = self._session.send(command)
             if mailbox is not None:
                 self._mailboxes[id] = mailbox
-                self._rests.open(id, command)
+                self._coalescing.open(id)
             self._process.write(line)
         return id
 
@@ -143,10 +144,14 @@ class Connection:
         self._process.wait(_KILLED_S)
 
     def _receive(self, data: bytes) -> float:
-        """Hands on what was read, and returns for how many seconds what comes next may wait."""
+        """Hands on what was read, or keeps it until the time that it returns."""
+        now = monotonic()
         with self._lock:
-            arrivals = self._session.receive(data)
-            rest_s = self._rests.after(arrivals, monotonic())
+            taken = self._coalescing.take(data, now)
+            if not taken:
+                return self._coalescing.due_at
+            arrivals = self._session.receive(taken)
+            self._coalescing.after(arrivals, now)
             deliveries: list[tuple[Mailbox, Delivery]] = []
             for id, arrived in arrivals:
                 ended = isinstance(arrived[-1], events.Done | events.Error)
@@ -160,9 +165,12 @@ class Connection:
             _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
         if self._session.violation:
             self._process.signal(SIGKILL)
-        return rest_s
+        return inf
 
     def _end(self, returncode: int) -> None:
+        with self._lock:
+            self._coalescing.end()
+        self._receive(b"")
         with self._lock:
             lost = self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
             self._lost = lost

@@ -5,6 +5,8 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
+from time import monotonic
 
 from .connection import Delivery, Mailbox, put
 
@@ -16,12 +18,13 @@ class EventLoop:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._pipe: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self, pipe: int, read: Callable[[], float | None]) -> None:
         """See `Reader`. In the loop's own thread."""
         self._pipe = os.dup(pipe)  # which is closed only once the loop has let go of it
         self._read = read
-        self._listen()
+        self._loop.add_reader(self._pipe, self._ready)
 
     def stop(self) -> None:
         """See `Reader`."""
@@ -38,16 +41,19 @@ class EventLoop:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(put, deliveries)
 
-    def _listen(self) -> None:
-        if self._pipe is not None:
-            self._loop.add_reader(self._pipe, self._ready)
-
     def _ready(self) -> None:
-        rest_s = self._read()
-        if rest_s != 0 and self._pipe is not None:
+        due_at = self._read()
+        if self._pipe is None:
+            return
+        if due_at is None:
             self._loop.remove_reader(self._pipe)
-            if rest_s:
-                self._loop.call_later(rest_s, self._listen)
+        elif due_at != inf and self._timer is None:
+            self._timer = self._loop.call_later(due_at - monotonic(), self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self._pipe is not None:
+            self._ready()
 
     def _release(self) -> None:
         if self._pipe is not None:

@@ -11,15 +11,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from math import inf
 from signal import SIGKILL, Signals
-from time import monotonic, sleep
+from time import monotonic
 from typing import Protocol
 
 from lmwire_protocol import Line, LineSplitter
 
 _READ_BYTES = 64 * 1024
-_MUCH_BYTES = 32 * 1024
-"""A read of more was of a pipe that may soon be full, and is not rested after."""
 _LEFTOVER_READS = 16
 """Reads after the end: 1 MiB, the most that a pipe holds."""
 _EXIT_AFTER_EOF_S = 5.0
@@ -31,9 +30,9 @@ class Reader(Protocol):
     """Reads a process' output in another thread than the pump's."""
 
     def start(self, pipe: int, read: Callable[[], float | None], /) -> None:
-        """Calls `read` from now on when there is something in `pipe`; not before the seconds that it returned last.
+        """Calls `read` from now on when there is something in `pipe`, and at the time of `monotonic` that it returned.
 
-        It returns None when there is nothing more to read.
+        It returns `inf` when nothing is kept, and None when there is nothing more to read.
         """
 
     def stop(self) -> None:
@@ -45,7 +44,8 @@ class Process:
 
     Args:
         command: the program, which is looked for on PATH, and its arguments.
-        on_output: called with what came from stdout; returns for how many seconds nothing more need be read.
+        on_output: called with what came from stdout; returns at what time of `monotonic` it is to be called again, then
+            with nothing if nothing has come: `inf` for never.
         on_exit: called once, last, with the exit code or minus the signal's number. All that the process wrote has
             been handed over by then.
         on_stderr: called with each line of stderr.
@@ -99,8 +99,8 @@ class Process:
         self._reading = threading.Lock()  # what is read is handed over in its order
         self._stderr_splitter = LineSplitter(_STDERR_LINE_BYTES)
         self._stderr_tail: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._kill_at: float | None = None
-        self._rest_s = 0.0
+        self._kill_at = inf
+        self._output_due_at = inf
         self._reaper = threading.Thread(target=self._reap, name=f"lmwire-reaper-{self.pid}", daemon=True)
         self._pump = threading.Thread(target=self._run, name=f"lmwire-pump-{self.pid}", daemon=True)
         if reader is not None:
@@ -176,20 +176,20 @@ class Process:
 
     def _turn(self) -> None:
         """Waits until something happens, and deals with it."""
-        if self._rest_s:
-            sleep(self._rest_s)
-            self._rest_s = 0.0
-        patience = None if self._kill_at is None else max(0.0, self._kill_at - monotonic())
+        wake_at = min(self._kill_at, self._output_due_at)
+        patience = None if wake_at == inf else max(0.0, wake_at - monotonic())
         for key, _ in self._selector.select(patience):
             if key.data() == b"":
                 self._selector.unregister(key.fileobj)
-        if self._kill_at is not None and monotonic() >= self._kill_at:
+        if monotonic() >= self._output_due_at:
+            self._read_stdout()
+        if monotonic() >= self._kill_at:
             self.signal(SIGKILL)
 
     def _read_stdout(self) -> bytes | None:
         """What came: nothing at the end, None when there is nothing now."""
         with self._reading:
-            data, self._rest_s = self._take_stdout()
+            data, self._output_due_at = self._take_stdout()
         return data
 
     def _read_for_reader(self) -> float | None:
@@ -197,26 +197,23 @@ class Process:
             with self._reading:
                 if self._reaped:
                     return None  # the pump reads what is left
-                data, rest_s = self._take_stdout()
+                data, due_at = self._take_stdout()
         except BaseException:
             self.signal(SIGKILL)  # as when one of the pump's callbacks fails
             raise
         if data != b"":
-            return rest_s
+            return due_at
         with self._lock:
             self._wake()  # the pump counts the seconds now
         return None
 
     def _take_stdout(self) -> tuple[bytes | None, float]:
-        """Hands on what there is to read. Returns it, and for how many seconds what comes next may wait."""
+        """Hands on what there is to read. Returns it, and when to do so again though nothing may have come."""
         data = self._stdout.read(_READ_BYTES)
-        if data:
-            rest_s = self._on_output(data)
-            return data, rest_s if len(data) <= _MUCH_BYTES else 0.0
-        if data is not None:
+        if data == b"":
             # The process is ending, or nothing will be heard from it again.
-            self._kill_at = monotonic() + _EXIT_AFTER_EOF_S
-        return data, 0.0
+            self._kill_at = min(self._kill_at, monotonic() + _EXIT_AFTER_EOF_S)
+        return data, self._on_output(data or b"")
 
     def _read_stderr(self) -> bytes | None:
         if data := self._stderr.read(_READ_BYTES):

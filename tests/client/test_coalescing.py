@@ -1,0 +1,110 @@
+"""Which bytes are handed on as they come, and for how long tokens are kept."""
+
+from collections.abc import Sequence
+from math import inf
+
+import pytest
+
+from lmwire.coalescing import Coalescing
+from lmwire.pieces import CallPiece, Piece
+from lmwire.session import Arrival, Event
+from lmwire_protocol import events
+
+TOKEN = b'{"event":"token","id":"a","token":"la","token_ids":[1]}\n'
+DONE = b'{"event":"done","id":"a"}\n'
+FOUR = ["a", "b", "c", "d"]
+
+
+def tokens(ids: Sequence[str]) -> list[Arrival]:
+    return [Arrival(id, [Piece(id=id, token="la", token_ids=[1])]) for id in ids]
+
+
+def under_way(*unbegun: str) -> Coalescing:
+    """Where tokens of four requests have just been handed on, at 1 s."""
+    coalescing = Coalescing()
+    for id in (*FOUR, *unbegun):
+        coalescing.open(id)
+    assert coalescing.take(TOKEN, 1.0) == TOKEN
+    coalescing.after(tokens(FOUR), 1.0)
+    return coalescing
+
+
+def test_tokens_are_kept_until_the_first_that_comes_when_they_are_due() -> None:
+    coalescing = under_way()
+    assert coalescing.due_at == inf
+    assert coalescing.take(TOKEN, 1.001) == b""
+    assert coalescing.due_at == 1.03
+    assert coalescing.take(TOKEN + TOKEN, 1.029) == b""
+    assert coalescing.take(TOKEN, 1.03) == 4 * TOKEN
+    assert coalescing.due_at == inf
+
+
+def test_what_is_kept_is_handed_on_though_nothing_comes() -> None:
+    coalescing = under_way()
+    coalescing.take(TOKEN, 1.001)
+    assert coalescing.take(b"", 1.029) == b""
+    assert coalescing.take(b"", 1.03) == TOKEN
+    assert coalescing.take(b"", 1.03) == b""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(DONE, id="an end"),
+        pytest.param(TOKEN + DONE, id="a token and an end"),
+        pytest.param(DONE + TOKEN, id="an end and a token"),
+        pytest.param(TOKEN + TOKEN[:20], id="part of a token"),
+        pytest.param(TOKEN[20:] + TOKEN, id="the rest of a token"),
+        pytest.param(TOKEN.replace(b":", b": "), id="a token in another hand"),
+        pytest.param(b"\n", id="no event"),
+    ],
+)
+def test_all_else_is_handed_on_at_once_behind_what_is_kept(data: bytes) -> None:
+    coalescing = under_way()
+    coalescing.take(TOKEN, 1.001)
+    assert coalescing.take(data, 1.002) == TOKEN + data
+
+
+def test_a_token_s_text_may_look_like_an_event() -> None:
+    coalescing = under_way()
+    assert coalescing.take(TOKEN.replace(b"la", rb"{\"event\":\"token\",\n"), 1.001) == b""
+    assert coalescing.take(DONE.replace(b"a", rb"{\"event\":\"token\",", 1), 1.002)
+
+
+@pytest.mark.parametrize(("requests", "seconds"), [(1, 0.00125), (4, 0.005), (16, 0.02), (32, 0.02)])
+def test_while_a_first_token_is_waited_for_tokens_are_kept_less_long(requests: int, seconds: float) -> None:
+    coalescing = under_way("late")
+    coalescing.after(tokens([str(index) for index in range(requests)]), 2.0)
+    coalescing.take(TOKEN, 2.0)
+    assert coalescing.due_at == 2.0 + seconds
+
+
+@pytest.mark.parametrize(
+    ("event", "due_at"),
+    [
+        (Piece(id="late", token="la", token_ids=[1]), 2.03),
+        (CallPiece(id="late", index=0, call_id="c", name="look", arguments="{"), 2.03),
+        (events.Error(id="late", error="no", code="busy", retryable=True), 2.03),
+        (events.Progress(id="late", stage="prefill", current=1, total=2, unit="tokens"), 2.005),
+    ],
+)
+def test_a_request_has_begun_with_anything_but_progress(event: Event, due_at: float) -> None:
+    coalescing = under_way("late")
+    coalescing.after([*tokens(FOUR[1:]), Arrival("late", [event])], 1.9)
+    coalescing.after(tokens(FOUR), 2.0)
+    coalescing.take(TOKEN, 2.0)
+    assert coalescing.due_at == pytest.approx(due_at)
+
+
+def test_what_comes_first_after_a_request_was_sent_is_handed_on() -> None:
+    coalescing = under_way()
+    coalescing.take(TOKEN, 1.001)
+    coalescing.open("new")
+    assert coalescing.take(TOKEN, 1.002) == 2 * TOKEN
+
+
+def test_at_the_end_all_is_handed_on() -> None:
+    coalescing = under_way()
+    coalescing.take(TOKEN, 1.001)
+    coalescing.end()
+    assert coalescing.take(b"", 1.002) == TOKEN
