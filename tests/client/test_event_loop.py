@@ -1,6 +1,7 @@
 """The asyncio face reads in its tasks' own loop, which may be busy, or gone."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -58,6 +59,17 @@ async def test_what_a_worker_wrote_before_it_died_is_read_though_the_loop_was_bu
             async for piece in stream:
                 pieces.append(piece.text)
         assert pieces == ["half"]
+
+
+@in_a_loop
+async def test_a_token_comes_though_nothing_follows() -> None:
+    async with AsyncWorker(fake("PlaysItsPrompt")) as worker:
+        stream = worker.generate("[]")
+        pieces = aiter(stream)
+        word = json.dumps([{"event": "token", "id": stream.id, "token": "la", "token_ids": [1]}])
+        for _ in range(3):
+            worker.generate(word)
+            assert (await anext(pieces)).text == "la"
 
 
 def test_a_worker_outlives_its_loop_and_leaves_nothing() -> None:

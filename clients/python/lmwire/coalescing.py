@@ -1,7 +1,7 @@
 """Tokens that are handed on several at a time, while all else is handed on as it comes.
 
-To wake whoever waits costs more than what came, in this process and in those that it passes the tokens on to. Nobody is
-made to wait for an answer's beginning or end, and the worker never has to wait for its reader.
+To wake whoever waits costs more than what came, in this process and in those that it passes the tokens on to. An end
+is never kept, a first token for less long, and the worker never has to wait for its reader.
 """
 
 from collections.abc import Iterable
