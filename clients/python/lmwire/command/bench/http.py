@@ -17,9 +17,9 @@ from .turns import ratio, sooner
 Base = TypeVar("Base")
 
 STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
-_MORE_OF_PIPE: Final = {1: 12, 8: 12, 32: 4}
-"""Times as many rounds against the pipe, by streams: a few hundredths are looked for there, and a machine that is busy
-for a moment spoils a whole round."""
+_MORE_OF_PIPE: Final = 12
+"""Times as many rounds against the pipe: a few hundredths are looked for there, and a machine that is busy for a moment
+spoils a whole round."""
 _MORE_OF_PEER: Final = {1: 4, 8: 4, 32: 1}
 """The same against a peer: the first tokens of few streams are milliseconds apart."""
 
@@ -40,7 +40,7 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             return worker.rate([workload.asked(prompt, tokens) for prompt in prompts])
 
         for streams, many in STREAMS.items():
-            turns = _in_turns(streams, rounds * _MORE_OF_PIPE[streams], ask, _asking(server, tokens))
+            turns = _in_turns(streams, rounds * _MORE_OF_PIPE, ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
 
