@@ -43,9 +43,11 @@ TOGETHER_S: Final = 0.1
 none waits longer than that for the others."""
 ENOUGH: Final = 512
 """Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
-FIRST_WAITS_S: Final = 0.001
-"""Where each shape is prepared, a group of prompts has costs of its own that are many times that, and the requests of a
-burst come closer to each other, also over HTTP."""
+FIRST_WAITS_S: Final = 0.0005
+"""The requests of a burst come closer to each other, also over HTTP; a prompt that began alone keeps them waiting for
+many times that."""
+FIRST_WAITS_PREPARED_S: Final = 0.001
+"""The same where each shape is prepared: a group of prompts has more costs of its own there."""
 STEPS: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 
@@ -55,7 +57,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._prepares = prepares_each_shape()
-        self.first_waits_s = FIRST_WAITS_S if self._prepares else 0.0
+        self.first_waits_s = FIRST_WAITS_PREPARED_S if self._prepares else FIRST_WAITS_S
         """Seconds that prompts which found nothing at work wait for another one, to be processed together with it."""
         self._prepared: set[tuple[int, int]] = set()
         """The shapes of which there was a slice. The first of each, for which kernels were prepared, tells nothing."""
