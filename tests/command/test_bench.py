@@ -47,6 +47,10 @@ FIGURES = {
     "http": [
         *(f"{many} over HTTP, against the pipe" for many in STREAMS.values()),
         *(
+            f"client that leaves {what} to its request cancelled, 99th percentile"
+            for what in ("a stream", "a whole answer")
+        ),
+        *(
             f"{what}, against {peer}"
             for peer in PEERS
             for streams, many in STREAMS.items()

@@ -11,6 +11,7 @@ from lmwire_protocol import Load
 from . import workload
 from .figures import Figure
 from .http_servers import Run, Server, installed_peers, lmwire_server, peer_server
+from .leaving import left_ms
 from .peer import Worker
 from .turns import ratio, sooner
 
@@ -20,6 +21,10 @@ STREAMS: Final = {1: "1 stream", 8: "8 streams", 32: "32 streams"}
 _MORE_OF_PIPE: Final = 12
 """Times as many rounds against the pipe: a few hundredths are looked for there, and a machine that is busy for a moment
 spoils a whole round."""
+_LEAVE: Final = 20
+"""Times as many clients leave as there are rounds."""
+_LEFT_MS: Final = 100.0
+"""As soon a request should have ended when its client has left."""
 _MORE_OF_PEER: Final = {1: 4, 8: 4, 32: 1}
 """The same against a peer: the first tokens of few streams are milliseconds apart."""
 
@@ -43,6 +48,10 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             turns = _in_turns(streams, rounds * _MORE_OF_PIPE, ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
+        for what, stream in (("a stream", True), ("a whole answer", False)):
+            waited = left_ms(server, rounds * _LEAVE, stream=stream)
+            name = f"client that leaves {what} to its request cancelled, 99th percentile"
+            yield Figure(name, waited, "ms", _LEFT_MS, f"{rounds * _LEAVE} clients, as /metrics tells")
 
 
 def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[Figure]:

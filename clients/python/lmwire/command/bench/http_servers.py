@@ -26,7 +26,8 @@ PEERS: Final = {
 }
 """What Python is given to run them."""
 _START_S: Final = 120.0
-_TEXT: Final = re.compile(rb'"(?:content|reasoning|reasoning_content)": ?"[^"]')
+TEXT: Final = re.compile(rb'"(?:content|reasoning|reasoning_content)": ?"[^"]')
+"""What a stream's first token is known by."""
 _MADE: Final = re.compile(rb'"completion_tokens": ?(\d+)')
 _DONE: Final = b"data: [DONE]"
 _TAIL: Final = 2048
@@ -54,7 +55,8 @@ class Server:
     """A server that runs. Leaving it ends it."""
 
     def __init__(self, command: Sequence[str], model: Path, port: int) -> None:
-        self._command, self._model, self._port = command, str(model), port
+        self.port = port
+        self._command, self._model = command, str(model)
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def __enter__(self) -> Self:
@@ -82,23 +84,24 @@ class Server:
 
     def answer(self, prompts: Sequence[str], tokens: int) -> Run:
         """Asks all at once, greedily, and reads the streams to their ends."""
-        times = uvloop.run(self._read_all([self._request(prompt, tokens) for prompt in prompts], tokens))
+        times = uvloop.run(self._read_all([self.request(prompt, tokens) for prompt in prompts], tokens))
         seconds = max(each.ended for each in times) - min(each.written for each in times)
         return Run(seconds, [each.first - each.written for each in times])
 
-    def _request(self, prompt: str, tokens: int) -> bytes:
+    def request(self, prompt: str, tokens: int | None, *, stream: bool = True) -> bytes:
+        """A greedy request's bytes. Without `tokens` its answer is as long as the model's context allows."""
         body = json.dumps(
             {
                 "model": self._model,
                 "messages": [{"role": "user", "content": prompt}],
                 "max_tokens": tokens,
                 "temperature": 0,
-                "stream": True,
-                "stream_options": {"include_usage": True},
+                "stream": stream,
+                "stream_options": {"include_usage": True} if stream else None,
             }
         ).encode()
         head = (
-            f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
+            f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
         )
         return head.encode() + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
@@ -108,7 +111,7 @@ class Server:
     async def _read(self, request: bytes, tokens: int) -> _Times:
         """Reads one stream to its end."""
         loop = asyncio.get_running_loop()
-        transport, stream = await loop.create_connection(_Stream, "127.0.0.1", self._port)
+        transport, stream = await loop.create_connection(_Stream, "127.0.0.1", self.port)
         written = perf_counter()
         transport.write(request)
         ended = await stream.ended
@@ -132,7 +135,7 @@ class _Stream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
         self.tail = self.tail[-_TAIL:] + data
-        if self.first is None and _TEXT.search(self.tail):
+        if self.first is None and TEXT.search(self.tail):
             self.first = perf_counter()
         if _DONE in self.tail:
             self._end()

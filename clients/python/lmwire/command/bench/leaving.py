@@ -1,0 +1,70 @@
+"""How soon a request has ended in its worker when its client has left."""
+
+import re
+import socket
+from statistics import quantiles
+from time import monotonic, perf_counter
+from typing import Final
+from urllib.request import urlopen
+
+from ..failures import Failure
+from .http_servers import TEXT, Server
+from .workload import prose
+
+_MADE: Final = re.compile(rb'^lmwire_worker_tokens_total{.*kind="completion".*} (\S+)$', re.MULTILINE)
+_CANCELLED: Final = re.compile(rb'^lmwire_worker_requests_total{.*outcome="cancelled".*} (\S+)$', re.MULTILINE)
+_PATIENCE_S: Final = 10.0
+
+
+def left_ms(server: Server, count: int, *, stream: bool) -> float:
+    """The 99th percentile, in milliseconds, of so many clients of `lmwire serve`, one after another.
+
+    From the close of a connection to an answer of /metrics in which the worker has counted a request as cancelled; the
+    time that this answer takes is part of it.
+
+    Args:
+        server: One that `lmwire_server` started, which does nothing else.
+        count: How many clients leave.
+        stream: Whether they leave a stream after its first token, or else a whole answer, of which they have read
+            nothing, after its first token was made.
+
+    Raises:
+        Failure: a request was not cancelled.
+    """
+    waits = [_left_s(server, prose(f"{turn}/{stream}"), stream) for turn in range(count)]
+    return 1e3 * quantiles(waits, n=100, method="inclusive")[98]
+
+
+def _left_s(server: Server, prompt: str, stream: bool) -> float:
+    cancelled, made = _figure(server, _CANCELLED), _figure(server, _MADE)
+    with socket.create_connection(("127.0.0.1", server.port), _PATIENCE_S) as client:
+        client.sendall(server.request(prompt, None, stream=stream))
+        if stream:
+            _read_text(client)
+        else:
+            _wait_for(server, _MADE, made + 1)
+    left = perf_counter()
+    _wait_for(server, _CANCELLED, cancelled + 1)
+    return perf_counter() - left
+
+
+def _read_text(client: socket.socket) -> None:
+    read = b""
+    while not TEXT.search(read):
+        if not (data := client.recv(65536)):
+            raise Failure("a stream ended before its first token")
+        read += data
+
+
+def _wait_for(server: Server, name: re.Pattern[bytes], value: float) -> None:
+    until = monotonic() + _PATIENCE_S
+    while _figure(server, name) < value:
+        if monotonic() > until:
+            raise Failure(
+                f"{name.pattern.decode()} did not come to {value:g}, so that no client's leaving was measured"
+            )
+
+
+def _figure(server: Server, name: re.Pattern[bytes]) -> float:
+    with urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+        return sum(float(value) for value in name.findall(answer.read()))
