@@ -48,10 +48,14 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             turns = _in_turns(streams, rounds * _MORE_OF_PIPE, ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
-        for what, stream in (("a stream", True), ("a whole answer", False)):
-            waited = left_ms(server, rounds * _LEAVE, stream=stream)
-            name = f"client that leaves {what} to its request cancelled, 99th percentile"
-            yield Figure(name, waited, "ms", _LEFT_MS, f"{rounds * _LEAVE} clients, as /metrics tells")
+        yield _leaving("a stream", server, rounds * _LEAVE, stream=True)
+        yield _leaving("a whole answer", server, rounds * _LEAVE, stream=False)
+
+
+def _leaving(what: str, server: Server, clients: int, *, stream: bool) -> Figure:
+    name = f"client that leaves {what} to its request cancelled, 99th percentile"
+    detail = f"{clients} clients, as /metrics tells"
+    return Figure(name, left_ms(server, clients, stream=stream), "ms", _LEFT_MS, detail)
 
 
 def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
