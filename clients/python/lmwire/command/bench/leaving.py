@@ -66,5 +66,5 @@ def _wait_for(server: Server, name: re.Pattern[bytes], value: float) -> None:
 
 
 def _figure(server: Server, name: re.Pattern[bytes]) -> float:
-    with urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+    with urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=_PATIENCE_S) as answer:
         return sum(float(value) for value in name.findall(answer.read()))
