@@ -10,7 +10,6 @@ WIDE := .cache/random-wide
 DEEP := .cache/random-deep
 # One that sees, whose answers take longer than what surrounds them.
 SEEING := .cache/random-seeing
-TINY := worker/lmwire_worker/builtin/tiny
 
 .DEFAULT_GOAL := help
 .PHONY: help setup chat test lint format schema bench
@@ -63,7 +62,7 @@ bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/co
 	$(BIN)/lmwire bench draft --model $(DEEP)
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2
 	$(BIN)/lmwire bench vision --model $(SEEING) --tokens 64 --rounds 3
-	$(BIN)/lmwire bench http --model $(TINY) --tokens 128 --rounds 3
+	$(BIN)/lmwire bench http --model $(MODEL) --tokens 128 --rounds 3
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
