@@ -13,6 +13,7 @@ from .workload import prose
 
 _MADE: Final = re.compile(rb'^lmwire_worker_tokens_total{.*kind="completion".*} (\S+)$', re.MULTILINE)
 _CANCELLED: Final = re.compile(rb'^lmwire_worker_requests_total{.*outcome="cancelled".*} (\S+)$', re.MULTILINE)
+"""Looked for as bytes: to parse all of /metrics would take its time from what is measured."""
 _PATIENCE_S: Final = 10.0
 
 
