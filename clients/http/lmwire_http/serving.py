@@ -1,6 +1,7 @@
 """The server's process: its sockets, its loop, and its end."""
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -56,6 +57,8 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
         timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
     )
     _log.info("lmwire serves on %s", found.where)
+    gc.collect()
+    gc.freeze()  # what is imported stays: a collection that went through it again would hold all streams for its time
     _Server(config, service).run([*found.sockets])
     return service.startup.failure
 
