@@ -71,6 +71,14 @@ def test_a_token_s_text_may_look_like_an_event() -> None:
     assert coalescing.take(DONE.replace(b"a", rb"{\"event\":\"token\",", 1), 1.002)
 
 
+@pytest.mark.parametrize(("requests", "seconds"), [(1, 0.03), (4, 0.03), (6, 0.0375), (8, 0.05), (32, 0.05)])
+def test_the_more_requests_have_tokens_the_longer_they_are_kept(requests: int, seconds: float) -> None:
+    coalescing = under_way()
+    coalescing.after(tokens([str(index) for index in range(requests)]), 2.0)
+    coalescing.take(TOKEN, 2.0)
+    assert coalescing.due_at == 2.0 + seconds
+
+
 @pytest.mark.parametrize(("requests", "seconds"), [(1, 0.00125), (4, 0.005), (16, 0.02), (32, 0.02)])
 def test_while_a_first_token_is_waited_for_tokens_are_kept_less_long(requests: int, seconds: float) -> None:
     coalescing = under_way("late")

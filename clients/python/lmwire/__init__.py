@@ -14,9 +14,9 @@ A piece's `text` is the answer's, its `reasoning` the thought's before it. `stre
 `embed(["a", "b"])` makes a vector of each text, and `transcribe("a.mp3")` brings what is said, segment by segment.
 `image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` is the same for asyncio. `Supervisor` and
 `AsyncSupervisor` start a worker again when it has died. `local_models()` are those that need no download.
-Tokens are handed on several at a time, up to 30 ms after they came: an answer's first one up to 20 ms, where others
-are being given. Its end and all else are handed on as they come. Importing the package costs nothing: each name below
-is imported when it is first used. It runs on macOS and Linux.
+Tokens are handed on several at a time, up to 30 ms after they came, or 50 ms beside seven other answers: an answer's
+first one up to 20 ms, where others are being given. Its end and all else are handed on as they come. Importing the
+package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
 """
 
 from importlib import import_module

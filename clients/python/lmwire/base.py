@@ -44,9 +44,9 @@ class Embeddings(NamedTuple):
 class BaseWorker:
     """A worker's start and its facts.
 
-    While four or more requests get tokens, these come several at a time, every 30 ms, if they are made faster than
-    that: to wake for each takes a small machine's time from the model. While another request waits for its first token
-    they come sooner, and so does an end that max_tokens foretells.
+    Tokens come at most every 30 ms, or every 50 ms while eight or more requests get some, all together that were made
+    in between: to wake for each takes a small machine's time from the model. While another request waits for its first
+    token they come sooner, and all else comes at once.
 
     Args:
         command: the program that is, or leads to, the worker: `["ssh", "-T", "host", "lmwire", "worker"]`,

@@ -14,6 +14,9 @@ from .session import Arrival
 
 _KEPT_S: Final = 0.03
 """33 times a second is more than anyone reads."""
+_EACH_S: Final = 0.00625
+_MOST_KEPT_S: Final = 0.05
+"""For each request with a token, if that is longer, and at most for all: each has somebody to wake."""
 _EACH_BESIDE_UNBEGUN_S: Final = 0.00125
 _KEPT_BESIDE_UNBEGUN_S: Final = 0.02
 """For each request with a token, and for all, while another one still waits for its first, which looks like any."""
@@ -55,7 +58,10 @@ class Coalescing:
             streams += isinstance(last, events.Token)
             if not isinstance(last, events.Progress):
                 self._unbegun.discard(id)
-        kept_s = min(streams * _EACH_BESIDE_UNBEGUN_S, _KEPT_BESIDE_UNBEGUN_S) if self._unbegun else _KEPT_S
+        if self._unbegun:
+            kept_s = min(streams * _EACH_BESIDE_UNBEGUN_S, _KEPT_BESIDE_UNBEGUN_S)
+        else:
+            kept_s = min(max(_KEPT_S, streams * _EACH_S), _MOST_KEPT_S)
         self._until = now + kept_s
 
     def end(self) -> None:
