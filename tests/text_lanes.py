@@ -23,6 +23,8 @@ FolderOf = Callable[[str], Path]
 """A tiny model of a family."""
 LaneOf = Callable[[str], TextLane]
 """A lane of a family, opened once; tests leave it empty."""
+SliceShape = tuple[int, int]
+"""Prompts, and tokens of each, that the model computes at once."""
 
 
 @dataclass
@@ -219,3 +221,18 @@ def expected(folder: Path, request: Generate | Chat, trust_remote_code: bool = F
 
 def chat(text: str, **fields: Any) -> Chat:
     return Chat(messages=[Message(role="user", content=text)], **fields)
+
+
+def watch_slices(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+    """The shapes of all slices that the lane's model processes from now on, as they come."""
+    shapes: list[SliceShape] = []
+    kind = type(lane._network)
+    plain = kind.__call__
+
+    def watch(self: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        if inputs.shape[1] > 1:
+            shapes.append(inputs.shape)
+        return plain(self, inputs, *args, **options)
+
+    monkeypatch.setattr(kind, "__call__", watch)
+    return shapes

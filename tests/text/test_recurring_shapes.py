@@ -16,9 +16,8 @@ from lmwire_worker.text.batching import Buckets, generator, recurring
 from lmwire_worker.text.batching.recurring import WORTH
 from lmwire_worker.text.lane import PROMPTS_TOGETHER, TextLane
 from lmwire_worker.text.pace import Pace
-from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, SliceShape, ask, choices, open_lane, watch_slices
 
-Shape = tuple[int, int]
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 
 
@@ -44,23 +43,9 @@ def preparing(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextL
 
 
 @pytest.fixture
-def shapes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[Shape]:
+def shapes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Of all slices that the model has processed."""
-    return watched(lane, monkeypatch)
-
-
-def watched(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[Shape]:
-    shapes: list[Shape] = []
-    kind = type(lane._network)
-    plain = kind.__call__
-
-    def watch(self: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-        if inputs.shape[1] > 1:
-            shapes.append(inputs.shape)
-        return plain(self, inputs, *args, **options)
-
-    monkeypatch.setattr(kind, "__call__", watch)
-    return shapes
+    return watch_slices(lane, monkeypatch)
 
 
 def request(length: int, **fields: Any) -> Generate:
@@ -109,13 +94,13 @@ def test_no_rows_are_added_to_such_as_hold_much() -> None:
 # What comes of it.
 
 
-def test_prompts_of_about_one_length_have_one_shape(lane: TextLane, shapes: list[Shape]) -> None:
+def test_prompts_of_about_one_length_have_one_shape(lane: TextLane, shapes: list[SliceShape]) -> None:
     for length in range(34, 50):
         ask(lane, request(length))
     assert set(shapes) == {(1, 48)}, "the last token of each is processed by itself"
 
 
-def test_as_many_rows_as_a_shape_has_are_processed(lane: TextLane, shapes: list[Shape]) -> None:
+def test_as_many_rows_as_a_shape_has_are_processed(lane: TextLane, shapes: list[SliceShape]) -> None:
     ask(lane, *(request(length) for length in (40, 41, 42, 43, 44)))
     assert shapes == [(6, 48)]
 
@@ -172,7 +157,7 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: TextLane) -> N
 
 def test_no_padding_stands_where_the_model_knows_no_position(folder_of: FolderOf, monkeypatch: Any) -> None:
     for lane in preparing(open_lane(folder_of("qwen3"), context_len=70), monkeypatch):
-        seen = watched(lane, monkeypatch)
+        seen = watch_slices(lane, monkeypatch)
         ask(lane, request(67, max_tokens=2))
         assert seen == [(1, 64), (1, 2)], "80 tokens would be more than there are"
 
@@ -182,7 +167,7 @@ def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
     family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for lane in preparing(lane_of(family), monkeypatch):
-        seen = watched(lane, monkeypatch)
+        seen = watch_slices(lane, monkeypatch)
         ask(lane, request(41))
         assert sum(length for _, length in seen) == 40 and {rows for rows, _ in seen} == {1}
 

@@ -19,6 +19,8 @@ from .row_cache import RowCache
 SPARE_BYTES: Final = 64 << 20
 """What MLX keeps of the memory that a slice was processed in: short prompts feel it on a CPU when that is asked of the
 system anew. The slices of large models take more, and give all of it back."""
+COMPUTED_ON_CPU: Final = 512
+"""Tokens of all prompts computed at once on a CPU: what more of them work on no longer fits its caches."""
 
 
 class Row(Protocol):
@@ -238,8 +240,9 @@ class PromptRows(_Batch, PromptProcessingBatch):
             for cache in self.prompt_cache:
                 cache.prepare(lengths=lengths, right_padding=uneven)
         padded = mx.array([part + [0] * missing for part, missing in zip(tokens, uneven, strict=True)])
-        for start in range(0, longest, self.prefill_step_size):
-            self.model(padded[:, start : start + self.prefill_step_size], cache=self.prompt_cache)
+        at_once = self._computed_at_once(len(tokens))
+        for start in range(0, longest, at_once):
+            self.model(padded[:, start : start + at_once], cache=self.prompt_cache)
             mx.eval([cache.state for cache in self.prompt_cache])
         if any(uneven):
             for cache in self.prompt_cache:
@@ -249,6 +252,11 @@ class PromptRows(_Batch, PromptProcessingBatch):
             history.extend(part)
         if mx.get_cache_memory() > SPARE_BYTES:
             mx.clear_cache()
+
+    def _computed_at_once(self, prompts: int) -> int:
+        """Tokens of each of so many prompts, at most."""
+        on_cpu = mx.default_device() == mx.cpu
+        return max(1, COMPUTED_ON_CPU // prompts) if on_cpu else self.prefill_step_size
 
     def prompt_padded(self, tokens: list[list[int]], rows: int, length: int) -> None:
         """Does what `prompt` does, in a given shape. For plain KV caches.
