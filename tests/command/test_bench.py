@@ -48,7 +48,7 @@ FIGURES = {
         *(f"{many} over HTTP, against the pipe" for many in STREAMS.values()),
         *(
             f"client that leaves {what} to its request cancelled, 99th percentile"
-            for what in ("a stream", "a whole answer")
+            for what in ("a stream", "a whole answer", "a prompt in work")
         ),
         *(
             f"{what}, against {peer}"

@@ -14,8 +14,8 @@ from lmwire_worker.text.pace import (
     LADDER,
     LONGEST_S,
     PROBED,
+    SOON_S,
     STEPS,
-    TOGETHER_S,
     UNNOTICED_S,
     Pace,
 )
@@ -120,7 +120,16 @@ def test_answers_so_fast_that_nobody_notices_wait_longer() -> None:
 
 def test_without_running_answers_a_slice_is_as_long_as_a_cancel_may_wait() -> None:
     size = settled(Pace(), Device(token_s=0.0003), running=0)
-    assert size == max(step for step in LADDER if step * 0.0003 <= LONGEST_S)
+    assert size == max(step for step in LADDER if step * 0.0003 <= SOON_S)
+
+
+@pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, SOON_S), (0.016, 0.16), (0.050, LONGEST_S)])
+def test_it_waits_longer_where_more_than_a_tenth_would_go_to_what_a_slice_costs_anyway(
+    fixed_s: float, longest_s: float
+) -> None:
+    device = Device(fixed_s=fixed_s, token_s=0.0003)
+    taken_s = device.slice_s(settled(Pace(), device, running=0), FAR)
+    assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
 
 
 def test_a_prompt_beside_slow_answers_gets_as_many_of_their_steps() -> None:
@@ -148,7 +157,7 @@ def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> Non
     pace, device = Pace(), Device(token_s=0.0002)
     settled(pace, device)
     size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    gap_s = min(waiting * GAP * 0.010, LONGEST_S)
+    gap_s = max(GAP * 0.010, min(waiting * GAP * 0.010, SOON_S))
     assert size == max(step for step in LADDER if step * 0.0002 <= gap_s - 0.010)
 
 
@@ -208,7 +217,7 @@ def test_until_something_is_known_prompts_are_together_that_keep_most_devices_bu
 def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_for_others() -> None:
     pace, device = Pace(), Device(token_s=1e-5)
     settled(pace, device, running=0)
-    assert pace.together(running=0, waiting=8) == pytest.approx(TOGETHER_S / device.token_s, rel=0.01)
+    assert pace.together(running=0, waiting=8) == pytest.approx(SOON_S / device.token_s, rel=0.01)
 
 
 def test_beside_running_answers_no_more_prompts_are_together_than_a_slice_may_take() -> None:

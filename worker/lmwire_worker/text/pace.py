@@ -13,7 +13,8 @@ Where both cannot be had, the prompt gets about half of the step: its tokens may
 even if the gap becomes longer for it. So a prompt takes hardly more than twice as long as alone, whatever runs beside
 it, and a gap is about twice as long as the shortest slice would make it.
 
-While no answer runs, a slice may take as long as a cancel may wait, with the same exception.
+While no answer runs, a slice may take as long as a cancel may wait, with the same exception, and another: where too
+much of so short a slice goes to what it costs however short it is, it may take a few times as long.
 """
 
 from collections import deque
@@ -36,11 +37,14 @@ GAP: Final = 5.5
 """The token gap with a prompt in work, in steps without: so far below 6 that hardly one is longer."""
 UNNOTICED_S: Final = 0.02
 """A token gap that need not be shorter: 50 tokens a second are more than anyone reads."""
+SOON_S: Final = 0.08
+"""A slice's time while no answer runs: a cancel waits for its end, and is to land within 100 ms. Prompts that together
+take no longer are processed together: most devices do that sooner than one after another, and none waits longer than
+that for the others."""
+FIXED: Final = 0.1
+"""A slice may cost so much of its time however short it is; where it costs more, slices are longer."""
 LONGEST_S: Final = 0.25
-"""A slice's time at most while no answer runs."""
-TOGETHER_S: Final = 0.1
-"""Prompts that together take no longer are processed together: most devices do that sooner than one after another, and
-none waits longer than that for the others."""
+"""How long they become for that, at most."""
 ENOUGH: Final = 512
 """Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
 FIRST_WAITS_S: Final = 0.0005
@@ -93,7 +97,7 @@ class Pace:
 
     def together(self, running: int, waiting: int) -> int:
         """Tokens that the prompts in work may have left, all together, unless one alone has more. See `slice`."""
-        return max(ENOUGH, int(self._groups.tokens_in(min(self._slice_s(running, waiting), TOGETHER_S))))
+        return max(ENOUGH, int(self._groups.tokens_in(min(self._slice_s(running, waiting), SOON_S))))
 
     def learn(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
         """Takes in a step's time.
@@ -125,6 +129,7 @@ class Pace:
         """How long a slice may take."""
         step_s = self._step_s(running)
         gap_s = max(GAP * step_s, UNNOTICED_S)
-        fitting_s = max(gap_s, min(waiting * gap_s, LONGEST_S)) - step_s if step_s else LONGEST_S
+        longest_s = min(max(SOON_S, self._cost.fixed_s / FIXED), LONGEST_S)
+        fitting_s = max(gap_s, min(waiting * gap_s, longest_s)) - step_s if step_s else longest_s
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
         return max(fitting_s, half_s)

@@ -11,7 +11,7 @@ from lmwire_protocol import Load
 from . import workload
 from .figures import Figure
 from .http_servers import Run, Server, installed_peers, lmwire_server, peer_server
-from .leaving import left_ms
+from .leaving import LEFT, Left, left_ms
 from .peer import Worker
 from .turns import ratio, sooner
 
@@ -48,14 +48,14 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Figure]:
             turns = _in_turns(streams, rounds * _MORE_OF_PIPE, ask, _asking(server, tokens))
             pairs = [(rate, streams * tokens / run.seconds) for rate, run in turns]
             yield ratio(f"{many} over HTTP, against the pipe", pairs, 0.95, "tok/s")
-        yield _leaving("a stream", server, rounds * _LEAVE, stream=True)
-        yield _leaving("a whole answer", server, rounds * _LEAVE, stream=False)
+        for what in LEFT:
+            yield _leaving(what, server, rounds * _LEAVE)
 
 
-def _leaving(what: str, server: Server, clients: int, *, stream: bool) -> Figure:
+def _leaving(what: Left, server: Server, clients: int) -> Figure:
     name = f"client that leaves {what} to its request cancelled, 99th percentile"
     detail = f"{clients} clients, as /metrics tells"
-    return Figure(name, left_ms(server, clients, stream=stream), "ms", _LEFT_MS, detail)
+    return Figure(name, left_ms(server, clients, what), "ms", _LEFT_MS, detail)
 
 
 def _against_peer(name: str, model: Path, tokens: int, rounds: int) -> Iterator[Figure]:

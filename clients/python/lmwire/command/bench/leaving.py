@@ -3,8 +3,8 @@
 import re
 import socket
 from statistics import quantiles
-from time import monotonic, perf_counter
-from typing import Final
+from time import monotonic, perf_counter, sleep
+from typing import Final, Literal
 from urllib.request import urlopen
 
 from ..failures import Failure
@@ -15,9 +15,16 @@ _MADE: Final = re.compile(rb'^lmwire_worker_tokens_total{.*kind="completion".*} 
 _CANCELLED: Final = re.compile(rb'^lmwire_worker_requests_total{.*outcome="cancelled".*} (\S+)$', re.MULTILINE)
 """Looked for as bytes: to parse all of /metrics would take its time from what is measured."""
 _PATIENCE_S: Final = 10.0
+_LONG: Final = 8
+"""A prompt that takes a while is so many times as long as those of the other benchmarks: some 1,500 tokens."""
+
+Left = Literal["a stream", "a whole answer", "a prompt in work"]
+"""What a client leaves: a stream of which it has read the first token, a whole answer whose first token was made and of
+which it has read nothing, or a stream at some moment while its long prompt is processed."""
+LEFT: Final[tuple[Left, ...]] = ("a stream", "a whole answer", "a prompt in work")
 
 
-def left_ms(server: Server, count: int, *, stream: bool) -> float:
+def left_ms(server: Server, count: int, what: Left) -> float:
     """The 99th percentile, in milliseconds, of so many clients of `lmwire serve`, one after another.
 
     From the close of a connection to an answer of /metrics in which the worker has counted a request as cancelled; the
@@ -25,25 +32,30 @@ def left_ms(server: Server, count: int, *, stream: bool) -> float:
 
     Args:
         server: One that `lmwire_server` started, which does nothing else.
-        count: How many clients leave.
-        stream: Whether they leave a stream after its first token, or else a whole answer, of which they have read
-            nothing, after its first token was made.
+        count: How many clients leave. Those of prompts in work do it at moments spread over the prompt.
+        what: What they leave.
 
     Raises:
         Failure: a request was not cancelled.
     """
-    waits = [_left_s(server, prose(f"{turn}/{stream}"), stream) for turn in range(count)]
+    longer = _LONG if what == "a prompt in work" else 1
+    prompts = [prose(f"{turn}/{what}") * longer for turn in range(count + 1)]
+    prompt_s = server.answer(prompts[count:], 1).first_token_s[0]
+    stays = [prompt_s * (0.1 + 0.8 * turn / count) for turn in range(count)]
+    waits = [_left_s(server, prompt, what, stay_s) for prompt, stay_s in zip(prompts, stays, strict=False)]
     return 1e3 * quantiles(waits, n=100, method="inclusive")[98]
 
 
-def _left_s(server: Server, prompt: str, stream: bool) -> float:
+def _left_s(server: Server, prompt: str, what: Left, stay_s: float) -> float:
     cancelled, made = _figure(server, _CANCELLED), _figure(server, _MADE)
     with socket.create_connection(("127.0.0.1", server.port), _PATIENCE_S) as client:
-        client.sendall(server.request(prompt, None, stream=stream))
-        if stream:
+        client.sendall(server.request(prompt, None, stream=what != "a whole answer"))
+        if what == "a stream":
             _read_text(client)
-        else:
+        elif what == "a whole answer":
             _wait_for(server, _MADE, made + 1)
+        else:
+            sleep(stay_s)
     left = perf_counter()
     _wait_for(server, _CANCELLED, cancelled + 1)
     return perf_counter() - left
