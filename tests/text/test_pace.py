@@ -157,7 +157,7 @@ def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> Non
     pace, device = Pace(), Device(token_s=0.0002)
     settled(pace, device)
     size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    gap_s = max(GAP * 0.010, min(waiting * GAP * 0.010, SOON_S))
+    gap_s = min(waiting * GAP * 0.010, SOON_S)
     assert size == max(step for step in LADDER if step * 0.0002 <= gap_s - 0.010)
 
 

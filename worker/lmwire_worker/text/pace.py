@@ -41,7 +41,7 @@ SOON_S: Final = 0.08
 """A slice's time while no answer runs: a cancel waits for its end, and is to land within 100 ms. Prompts that together
 take no longer are processed together: most devices do that sooner than one after another, and none waits longer than
 that for the others."""
-FIXED: Final = 0.1
+FIXED_SHARE: Final = 0.1
 """A slice may cost so much of its time however short it is; where it costs more, slices are longer."""
 LONGEST_S: Final = 0.25
 """How long they become for that, at most."""
@@ -129,7 +129,7 @@ class Pace:
         """How long a slice may take."""
         step_s = self._step_s(running)
         gap_s = max(GAP * step_s, UNNOTICED_S)
-        longest_s = min(max(SOON_S, self._cost.fixed_s / FIXED), LONGEST_S)
+        longest_s = min(max(SOON_S, self._cost.fixed_s / FIXED_SHARE), LONGEST_S)
         fitting_s = max(gap_s, min(waiting * gap_s, longest_s)) - step_s if step_s else longest_s
         half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
         return max(fitting_s, half_s)

@@ -4,7 +4,7 @@ import re
 import socket
 from statistics import quantiles
 from time import monotonic, perf_counter, sleep
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 from urllib.request import urlopen
 
 from ..failures import Failure
@@ -21,7 +21,7 @@ _LONG: Final = 8
 Left = Literal["a stream", "a whole answer", "a prompt in work"]
 """What a client leaves: a stream of which it has read the first token, a whole answer whose first token was made and of
 which it has read nothing, or a stream at some moment while its long prompt is processed."""
-LEFT: Final[tuple[Left, ...]] = ("a stream", "a whole answer", "a prompt in work")
+LEFT: Final[tuple[Left, ...]] = get_args(Left)
 
 
 def left_ms(server: Server, count: int, what: Left) -> float:
@@ -38,11 +38,14 @@ def left_ms(server: Server, count: int, what: Left) -> float:
     Raises:
         Failure: a request was not cancelled.
     """
-    longer = _LONG if what == "a prompt in work" else 1
-    prompts = [prose(f"{turn}/{what}") * longer for turn in range(count + 1)]
-    prompt_s = server.answer(prompts[count:], 1).first_token_s[0]
-    stays = [prompt_s * (0.1 + 0.8 * turn / count) for turn in range(count)]
-    waits = [_left_s(server, prompt, what, stay_s) for prompt, stay_s in zip(prompts, stays, strict=False)]
+    longer, prompt_s = 1, 0.0
+    if what == "a prompt in work":
+        longer = _LONG
+        prompt_s = server.answer([prose(what) * longer], 1).first_token_s[0]
+    waits = [
+        _left_s(server, prose(f"{turn}/{what}") * longer, what, prompt_s * (0.1 + 0.8 * turn / count))
+        for turn in range(count)
+    ]
     return 1e3 * quantiles(waits, n=100, method="inclusive")[98]
 
 
