@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.set-up
 MODEL := .cache/random-tiny
 # A vocabulary of Qwen's size, for what costs the more the larger it is.
@@ -12,7 +13,7 @@ DEEP := .cache/random-deep
 SEEING := .cache/random-seeing
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint format schema bench
+.PHONY: help setup chat test lint format schema lock bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +55,13 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 	$(BIN)/python -m lmwire_protocol.schema
 
+lock: ## bring requirements-dev.txt in line with pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
+	$(PYTHON) -m venv .cache/lock
+	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+		--no-emit-index-url --no-annotate --custom-compile-command "make lock" --output-file requirements-dev.txt \
+		$(LOCK_FLAGS) pyproject.toml
+
 bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/config.json ## measure what the worker costs and saves, in some minutes
 	$(BIN)/lmwire bench pipe --model $(MODEL)
 	$(BIN)/lmwire bench generation --model $(MODEL)
@@ -64,13 +72,15 @@ bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/co
 	$(BIN)/lmwire bench vision --model $(SEEING) --tokens 64 --rounds 3
 	$(BIN)/lmwire bench http --model $(MODEL) --tokens 128 --rounds 3
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "lmwire needs Python 3.11 or newer, and $(PYTHON) is not. Name another: make setup PYTHON=python3.12" >&2; \
 		exit 1; \
 	}
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP_INSTALL) --only-binary :all: --require-hashes --requirement requirements-dev.txt
+# The package itself has no hash. Its build tool is pinned above, so pip fetches nothing more for it.
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(MODEL)/config.json: worker/builtin/random_model.py | $(STAMP)
