@@ -71,11 +71,24 @@ class MlxEngine:
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
         """Finds out what kind of model it is, and opens it as that."""
         from .kinds import kind_of
+        from .remote_code import guarded
         from .text.resolve import find_folder
 
         report("resolve", 0, None, "steps")
-        folder = find_folder(request.path, report)
+        folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
+        with guarded(folder, trusted=request.trust_remote_code):
+            return self._open_kind(kind, request, folder, config, report, give_up)
+
+    def _open_kind(
+        self,
+        kind: str,
+        request: Load,
+        folder: Path,
+        config: dict[str, Any],
+        report: Report,
+        give_up: Callable[[], None],
+    ) -> Lane:
         if kind == "speech":
             self._need("mlx_audio", f"{folder} is a model that writes down speech")
             from .speech.loading import open_speech
@@ -96,14 +109,17 @@ class MlxEngine:
             RequestError: unsupported.
         """
         from .text.loading import check_architecture
+        from .vision.recognize import is_served, unserved
 
-        if "mlx_vlm" in self.names:
+        if "mlx_vlm" in self.names and is_served(config):
             from .vision.eyes import Eyes, knows
 
             return Eyes(request, folder) if knows(config) else None
         try:
             check_architecture(config)
         except RequestError:
+            if not is_served(config):
+                raise unserved(folder, config) from None
             self._need("mlx_vlm", f"{folder} is a model that sees")
         return None
 

@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from .checks import check_folder, read_json
+from lmwire_protocol import RequestError
+
+from .checks import check_folder, check_weights
+from .config_check import check_config
 from .embeddings.recipe import is_embedding_model
-from .speech.recognize import check_weights, is_speech_model
+from .model_files import CONFIG, bad, check_entries, read_json
+from .speech.recognize import is_speech_model
 from .vision.recognize import sees
 
 Kind = Literal["text", "vision", "speech", "embeddings"]
@@ -17,9 +21,21 @@ def kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, A
     Raises:
         RequestError: bad_model, unsupported.
     """
-    config = read_json(folder / "config.json")
+    try:
+        return _kind_of(folder, trust_remote_code=trust_remote_code)
+    except RequestError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, OSError) as error:  # fields of types that none expects
+        raise bad(folder, f"has files that do not make sense: {type(error).__name__}: {str(error)[:300]}") from None
+
+
+def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
+    config = read_json(folder / CONFIG)
     if is_speech_model(config):
-        check_weights(folder)  # its other files have other names than those of the rest
+        check_entries(folder)  # its other files have other names than those of the rest
+        if not any(folder.glob("*.safetensors")):
+            raise bad(folder, "has no weights: no file *.safetensors")
+        check_config(folder / CONFIG, config, check_weights(folder))
         return "speech", config
     config = check_folder(folder, trust_remote_code=trust_remote_code)
     if is_embedding_model(folder, config):

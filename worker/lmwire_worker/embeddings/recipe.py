@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from ..checks import read_json
+from ..model_files import bad, read_any_json, read_json
 
 ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
 """Types of models that do nothing else, unless they have the head of a classifier."""
@@ -79,14 +79,9 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
     path = folder / "modules.json"
     if not path.exists():
         return []
-    import json
-
-    try:
-        modules = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RequestError("bad_model", f"{path} cannot be read: {error}") from None
+    modules = read_any_json(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise RequestError("bad_model", f"{path} is no list of modules")
+        raise bad(path, "is no list of modules")
     return modules
 
 

@@ -11,7 +11,8 @@ from mlx_lm.tuner.utils import load_adapters
 
 from lmwire_protocol import RequestError
 
-from ..checks import check_safetensors, read_json
+from ..checks import check_safetensors
+from ..model_files import check_entries, read_json
 from ..weights import sentence
 
 CONFIG: Final = "adapter_config.json"
@@ -31,6 +32,7 @@ def find_adapter(path: str) -> Path:
     if not os.path.isdir(folder):
         raise _refusal("model_not_found", f"there is no folder {folder}")
     try:
+        check_entries(folder)
         config = read_json(folder / CONFIG)
         _check_type(folder, config)
         check_safetensors(folder / WEIGHTS)

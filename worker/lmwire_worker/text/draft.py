@@ -50,7 +50,8 @@ def open_draft(request: Load, report: Report) -> Draft | None:
     if request.kv_bits is not None:
         raise _refusal("a draft needs caches from which tokens can be taken out again, and kv_bits are not for those")
     try:
-        return _open(find_folder(request.draft_path, report), trust_remote_code=request.trust_remote_code)
+        trusted = request.trust_remote_code
+        return _open(find_folder(request.draft_path, report, trust_remote_code=trusted), trust_remote_code=trusted)
     except RequestError as error:
         error.field = "draft_path"
         raise

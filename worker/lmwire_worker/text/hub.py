@@ -15,31 +15,47 @@ from lmwire_protocol import RequestError
 
 from ..kinds import kind_of
 from ..lane import Report
+from ..model_files import read_json
 
-PATTERNS: Final = (*DEFAULT_ALLOW_PATTERNS, "weights*.safetensors")
-"""The files of a model: those of mlx-lm, and what many speech models call their weights."""
+CODE: Final = "*.py"
+FILES: Final = (*(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE), "weights*.safetensors")
+"""The files of a model: those of mlx-lm without its code, and what many speech models call their weights."""
 POLL_S: Final = 0.05
 """How often a download looks at its progress, and at whether it was cancelled."""
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def find_snapshot(hub_id: str, report: Report) -> Path:
+def find_snapshot(hub_id: str, report: Report, *, trust_remote_code: bool) -> Path:
     """The folder of a model's snapshot. No network call when it is on disk and complete.
+
+    Args:
+        hub_id: The model's.
+        report: Told of a download.
+        trust_remote_code: Whether its Python files belong to it. Without trust they are never fetched.
 
     Raises:
         RequestError: model_not_found; retryable when the network failed.
         LoadCancelled: from `report`. Files that have arrived stay, and are not fetched again.
     """
+    patterns = [*FILES, CODE] if trust_remote_code else list(FILES)
     try:
-        folder = Path(snapshot_download(hub_id, allow_patterns=list(PATTERNS), local_files_only=True))
-        kind_of(folder, trust_remote_code=True)  # an interrupted download of another program leaves a part of it
+        folder = Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
+        _, config = kind_of(folder, trust_remote_code=True)  # another program's interrupted download leaves a part
     except (LocalEntryNotFoundError, HFValidationError, RequestError):
-        return _fetch(hub_id, report)
-    return folder
+        return _fetch(hub_id, patterns, report)
+    return _fetch(hub_id, patterns, report) if trust_remote_code and _lacks_code(folder, config) else folder
 
 
-def _fetch(hub_id: str, report: Report) -> Path:
-    download = _Download(hub_id)
+def _lacks_code(folder: Path, config: dict[str, Any]) -> bool:
+    """Return whether a snapshot was fetched without the code that it names."""
+    settings = folder / "tokenizer_config.json"
+    configs = [config, read_json(settings) if settings.exists() else {}]
+    names_code = any(config.get(name) for config in configs for name in ("model_file", "auto_map"))
+    return names_code and not any(folder.glob(CODE))
+
+
+def _fetch(hub_id: str, patterns: list[str], report: Report) -> Path:
+    download = _Download(hub_id, patterns)
     try:
         while not download.ended.wait(POLL_S):
             report("download", download.done, download.total, "bytes")
@@ -54,29 +70,29 @@ def _fetch(hub_id: str, report: Report) -> Path:
 class _Download:
     """A download in a thread of its own, so that a server that stands still holds no cancel back."""
 
-    def __init__(self, hub_id: str) -> None:
+    def __init__(self, hub_id: str, patterns: list[str]) -> None:
         self.done = 0
         self.total: int | None = None
         self.result: Path | Exception = RuntimeError("the download has not ended")
         self.ended = threading.Event()
         self.cancelled = threading.Event()
-        threading.Thread(target=self._run, args=(hub_id,), name="download", daemon=True).start()
+        threading.Thread(target=self._run, args=(hub_id, patterns), name="download", daemon=True).start()
 
-    def _run(self, hub_id: str) -> None:
+    def _run(self, hub_id: str, patterns: list[str]) -> None:
         try:
-            self.total = _missing_bytes(hub_id)
+            self.total = _missing_bytes(hub_id, patterns)
             bar = type("Bar", (_Bar,), {"download": self})
-            self.result = Path(snapshot_download(hub_id, allow_patterns=list(PATTERNS), tqdm_class=bar))
+            self.result = Path(snapshot_download(hub_id, allow_patterns=patterns, tqdm_class=bar))
         except Exception as error:
             self.result = error
         finally:
             self.ended.set()
 
 
-def _missing_bytes(hub_id: str) -> int | None:
+def _missing_bytes(hub_id: str, patterns: list[str]) -> int | None:
     info = HfApi().model_info(hub_id, files_metadata=True)
     sizes = {file.rfilename: file.size for file in info.siblings or []}
-    names = filter_repo_objects(sizes, allow_patterns=list(PATTERNS))
+    names = filter_repo_objects(sizes, allow_patterns=patterns)
     missing = [
         sizes[name] for name in names if not isinstance(try_to_load_from_cache(hub_id, name, revision=info.sha), str)
     ]

@@ -9,6 +9,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import RequestError
 
 from ..lane import Model
+from ..remote_code import refusal
 from ..weights import quantization, sentence, weights_bytes
 from .base import Base, list_files
 
@@ -39,8 +40,7 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
         return utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=ends)
     except Exception as error:  # transformers raises whatever its tokenizers raise
         if "trust_remote_code" in str(error):
-            problem = f"the tokenizer of {folder} brings its own code, which runs only when trusted"
-            raise RequestError("unsupported", f"{problem}; read it, and then load with trust_remote_code") from None
+            raise refusal(f"the tokenizer of {folder} brings its own code") from None
         raise RequestError("bad_model", f"the tokenizer of {folder} does not load: {sentence(error)}") from None
 
 

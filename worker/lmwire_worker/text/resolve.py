@@ -16,8 +16,13 @@ BUILTIN: Final = Path(__file__).parents[1] / "builtin"
 HUB_ID: Final = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def find_folder(path: str, report: Report) -> Path:
+def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -> Path:
     """The folder of a path, a hub id, an alias or a built-in model; fetched when the hub has it and the disk does not.
+
+    Args:
+        path: What the host calls it.
+        report: Told of a download.
+        trust_remote_code: Whether Python files are fetched with it.
 
     Raises:
         RequestError: model_not_found.
@@ -37,7 +42,7 @@ def find_folder(path: str, report: Report) -> Path:
     if HUB_ID.fullmatch(hub_id):
         from .hub import find_snapshot
 
-        return find_snapshot(hub_id, report)
+        return find_snapshot(hub_id, report, trust_remote_code=trust_remote_code)
     close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
     problem = f"{path[:200]} is no folder, no hub id (owner/name) and no alias; {hint}"

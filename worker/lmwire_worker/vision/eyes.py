@@ -15,6 +15,7 @@ from ..weights import sentence
 from . import loading
 from .network import SeeingNetwork
 from .pictures import Pictures
+from .recognize import SERVED
 from .sight import Sight
 from .trial import OtherSight, Trial
 
@@ -22,10 +23,10 @@ UNSERVED: Final = ("draft_path", "kv_bits")
 
 
 def knows(config: dict[str, Any]) -> bool:
-    """Whether mlx-vlm has a model's architecture."""
+    """Whether mlx-vlm has a model's architecture, under the type that its config.json names."""
     try:
-        return hasattr(utils.get_model_and_args(config)[0], "Model")
-    except (ValueError, KeyError, ImportError):
+        return utils.get_model_type(config) in SERVED and hasattr(utils.get_model_and_args(config)[0], "Model")
+    except (ValueError, KeyError, ImportError, TypeError, AttributeError):
         return False
 
 

@@ -1,0 +1,151 @@
+"""Read the files of a model's folder: regular files only, without waiting for one, and no more than a bound.
+
+A folder comes from anywhere. A pipe in it would be waited for, a device would be read for ever. Links are followed,
+since the hub's cache consists of them, and what counts is where they lead.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from lmwire_protocol import RequestError
+
+CONFIG: Final = "config.json"
+CONFIG_BYTES: Final = 10_000_000
+"""Maximum size of a config.json; real ones have some kilobytes."""
+TEXT_BYTES: Final = 100_000_000
+"""Maximum size of any other file that is read as a whole; the largest tokenizer.json has some 35 MB."""
+HEADER_BYTES: Final = 100_000_000
+"""Maximum size of a safetensors header: the format's own bound."""
+TEXTS: Final = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".vocab", ".bpe", ".yaml", ".yml")
+"""Endings of the files that libraries read as a whole."""
+ENTRIES: Final = 10_000
+"""Maximum number of files in a model's folder and the folders in it."""
+
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file, at once or not at all.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    try:
+        _check_regular(path, path.stat())
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.fdopen(descriptor, "rb")
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise bad(path, "is a link that leads nowhere; fetch the model again") from None
+        raise bad(path.parent, f"has no {path.name}, so it is no model") from None
+    except (OSError, ValueError) as error:
+        raise bad(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        _check_regular(path, os.fstat(descriptor))  # another file may have taken its place
+    except RequestError:
+        file.close()
+        raise
+    return file
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return a file's content.
+
+    Args:
+        path: The file.
+        most: The size, in bytes, above which it is refused.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    with open_file(path) as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise bad(path, f"cannot be read: {error.strerror}") from None
+    if len(content) > most:
+        raise bad(path, f"is larger than {most:,} bytes, the most that is read of it")
+    return content
+
+
+def read_any_json(path: Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    content = read_file(path, CONFIG_BYTES if path.name == CONFIG else TEXT_BYTES)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise bad(path, f"is not JSON: {error}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object that a file holds.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    content = read_any_json(path)
+    if not isinstance(content, dict):
+        raise bad(path, "is not a JSON object")
+    return content
+
+
+def check_entries(folder: Path) -> None:
+    """Refuse a folder in which a library could open something that is not a regular file, or far too large.
+
+    Raises:
+        RequestError: bad_model.
+    """
+    for count, (entry, status) in enumerate(_entries(folder)):
+        if count == ENTRIES:
+            raise bad(folder, f"holds more than {ENTRIES:,} files, so it is no model's folder")
+        path = Path(entry.path)
+        _check_regular(path, status)
+        if path.suffix in TEXTS and status.st_size > TEXT_BYTES:
+            raise bad(path, f"is larger than {TEXT_BYTES:,} bytes, the most that is read of it")
+
+
+def bad(path: Path, problem: str) -> RequestError:
+    """Return a bad_model error about a file or a folder.
+
+    Args:
+        path: The file or the folder.
+        problem: The rest of a sentence that begins with it.
+    """
+    return RequestError("bad_model", f"{path} {problem}")
+
+
+def _entries(folder: Path, *, deeper: bool = True) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    """Yield what lies in a folder and in the folders in it; those themselves, and what links lead nowhere, left out."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat()
+                except OSError:  # a link that leads nowhere: opening it fails at once
+                    continue
+                if not stat.S_ISDIR(status.st_mode):
+                    yield entry, status
+                elif deeper and not entry.name.startswith("."):
+                    yield from _entries(Path(entry.path), deeper=False)
+    except OSError as error:
+        raise bad(folder, f"cannot be read: {error.strerror}") from None
+
+
+def _check_regular(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "something else")
+        raise bad(path, f"is {kind}, and only regular files are read")
