@@ -109,13 +109,36 @@ def check_entries(folder: Path) -> None:
     Raises:
         RequestError: bad_model.
     """
-    for count, (entry, status) in enumerate(_entries(folder)):
-        if count == ENTRIES:
-            raise bad(folder, f"holds more than {ENTRIES:,} files, so it is no model's folder")
-        path = Path(entry.path)
+    for path, status in files_in(folder):
         _check_regular(path, status)
         if path.suffix in TEXTS and status.st_size > TEXT_BYTES:
             raise bad(path, f"is larger than {TEXT_BYTES:,} bytes, the most that is read of it")
+
+
+def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files of a folder and of the folders in it, hidden ones left out, with what they are.
+
+    Raises:
+        RequestError: bad_model, when it cannot be read or there are too many.
+    """
+    waiting, count = [folder], 0
+    try:
+        while waiting:
+            directory = waiting.pop()
+            for entry in os.scandir(directory):
+                count += 1
+                if count > ENTRIES:
+                    raise bad(folder, f"holds more than {ENTRIES:,} files, so it is no model's folder")
+                try:
+                    status = entry.stat()
+                except OSError:  # a link that leads nowhere: opening it fails at once
+                    continue
+                if not stat.S_ISDIR(status.st_mode):
+                    yield Path(entry.path), status
+                elif directory == folder and not entry.name.startswith("."):
+                    waiting.append(Path(entry.path))
+    except OSError as error:
+        raise bad(folder, f"cannot be read: {error.strerror}") from None
 
 
 def bad(path: Path, problem: str) -> RequestError:
@@ -126,23 +149,6 @@ def bad(path: Path, problem: str) -> RequestError:
         problem: The rest of a sentence that begins with it.
     """
     return RequestError("bad_model", f"{path} {problem}")
-
-
-def _entries(folder: Path, *, deeper: bool = True) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
-    """Yield what lies in a folder and in the folders in it; those themselves, and what links lead nowhere, left out."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    status = entry.stat()
-                except OSError:  # a link that leads nowhere: opening it fails at once
-                    continue
-                if not stat.S_ISDIR(status.st_mode):
-                    yield entry, status
-                elif deeper and not entry.name.startswith("."):
-                    yield from _entries(Path(entry.path), deeper=False)
-    except OSError as error:
-        raise bad(folder, f"cannot be read: {error.strerror}") from None
 
 
 def _check_regular(path: Path, status: os.stat_result) -> None:

@@ -83,9 +83,9 @@ class _Guard:
         if self.refuses and (check := self._checks.get(event)):
             check(*arguments)
 
-    def _check_opened(self, path: Any, *_: Any) -> None:
+    def _check_opened(self, path: Any, _: Any, flags: int) -> None:
         name = os.fsdecode(path) if isinstance(path, bytes) else path
-        if isinstance(name, str) and name.endswith(_SUFFIXES):
+        if isinstance(name, str) and name.endswith(_SUFFIXES) and not flags & os.O_WRONLY:
             self._check_file(name)
 
     def _check_executed(self, code: Any) -> None:

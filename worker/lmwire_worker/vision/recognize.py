@@ -11,7 +11,7 @@ SERVED: Final = (
     "gemma3", "gemma4", "gemma4_unified", "glm4v", "idefics3", "internvl_chat", "llama4", "llava", "llava_next",
     "llava_onevision", "mistral3", "paligemma", "pixtral", "qwen2_5_vl", "qwen3_5", "qwen3_vl", "smolvlm",
 )  # fmt: skip
-"""The types that the tests cover. Others come with processors of their own, each of which reads a folder its own way."""
+"""The types that the tests cover. Other types have processors that read a folder in ways of their own."""
 _CONFIGS: Final = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "img_processor", "visual")
 _WEIGHTS: Final = ("vision", "visual", "image", "patch_embed")
 

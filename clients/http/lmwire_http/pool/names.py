@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Final
 
 from lmwire import LmwireError, LocalModel, local_models
+from lmwire.listing import end_listings
 
 from ..failures import ApiError
 from ..settings import Settings
@@ -74,6 +75,10 @@ class Names:
         if not (self._settings.models or self._settings.command):
             await self._list(older_than=_FRESH_S)
         return self._runnable()
+
+    def close(self) -> None:
+        """Ends a listing that still runs."""
+        end_listings()
 
     def forget(self) -> None:
         """What was listed is not true any more."""

@@ -64,6 +64,7 @@ class Pool:
         """Ends all workers at once, and returns when they are gone."""
         if self._keeping:
             self._keeping.cancel()
+        self._names.close()
         await self._doors.close(list(self._residents.values()))
 
     @asynccontextmanager

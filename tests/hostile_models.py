@@ -1,0 +1,127 @@
+"""Folders of models that bring code wherever a library might look for it. All of it leaves a mark when it runs."""
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import mlx.core as mx
+
+import random_model
+import random_vision
+
+AUTO_CLASSES: Final = (
+    "AutoConfig", "AutoTokenizer", "AutoProcessor", "AutoImageProcessor", "AutoFeatureExtractor", "AutoVideoProcessor",
+    "AutoModel", "AutoModelForCausalLM", "AutoModelForImageTextToText",
+)  # fmt: skip
+MODULE: Final = "brought"
+SETTINGS: Final = (
+    "config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json",
+    "video_preprocessor_config.json", "feature_extractor_config.json", "generation_config.json",
+)  # fmt: skip
+PICKLES: Final = ("pytorch_model.bin", "model.pt", "model.pth", "vocab.pkl", "conds.pkl", "training_args.bin")
+GOT: Final = {
+    "model_type": "got",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "rms_norm_eps": 1e-6,
+    "vocab_size": random_vision.VOCABULARY,
+    "vision_config": {
+        "embed_dim": 32, "depth": 1, "num_heads": 2, "img_size": 64, "out_chans": 32, "out_dim": 64,
+        "global_attn_indexes": [0], "window_size": 2,
+    },
+}  # fmt: skip
+"""A type of mlx-vlm whose processor takes trust for granted."""
+
+
+class Trap:
+    """What a pickle of it does when it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self._mark), "w")
+
+
+def bring_code(folder: Path, mark: Path, types: tuple[str, ...] = ()) -> None:
+    """Put code into a model's folder under every name that a library could import, and name it in all settings.
+
+    Args:
+        folder: A model's.
+        mark: The file that the code creates.
+        types: Model types that modules are called after.
+    """
+    classes = "".join(f"class {name}: pass\n" for name in ("Brought", "Model", "ModelArgs", "ModelConfig"))
+    source = f"open({str(mark)!r}, 'w').close()\n{classes}"
+    kinds = ("processing", "tokenization", "image_processing", "modeling", "configuration", "feature_extraction")
+    names = {
+        MODULE,
+        "model",
+        "__init__",
+        "sitecustomize",
+        "torch",
+        "setup",
+        *(f"{k}_{t}" for k in kinds for t in types),
+    }
+    for name in names:
+        (folder / f"{name}.py").write_text(source)
+    (folder / "custom_generate").mkdir()
+    (folder / "custom_generate" / "generate.py").write_text(source)
+    reference = f"{MODULE}.Brought"
+    references: dict[str, Any] = dict.fromkeys(AUTO_CLASSES, reference)
+    references["AutoTokenizer"] = [reference, reference]
+    for name in SETTINGS:
+        path = folder / name
+        settings = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps(settings | {"auto_map": references}))
+    for name in PICKLES:
+        (folder / name).write_bytes(pickle.dumps(Trap(mark)))
+    for name in ("weights.npz", "speakers.npz"):
+        (folder / name).write_bytes(_pickled_array(mark))
+
+
+def write_hostile_model(folder: Path, mark: Path, model_type: str, *, base_type: str | None = None) -> Path:
+    """Write a folder of a type, whose weights are not those of the type, and return it.
+
+    Args:
+        folder: Where to write.
+        mark: The file that the code in it creates.
+        model_type: What its config.json says.
+        base_type: The type that its modules are called after as well.
+    """
+    folder.mkdir(parents=True)
+    random_model.write_tokenizer(folder, 512)
+    config = {"model_type": model_type, "vision_config": {"hidden_size": 8}, "text_config": {"hidden_size": 8}}
+    (folder / "config.json").write_text(json.dumps(config))
+    mx.save_safetensors(str(folder / "model.safetensors"), {"vision.weight": mx.ones(8), "weight": mx.ones(8)})
+    bring_code(folder, mark, tuple({model_type, base_type or model_type}))
+    return folder
+
+
+def write_hostile_got(folder: Path, mark: Path) -> Path:
+    """Write a whole model of the type `got`, which lacks nothing to be loaded, and return its folder."""
+    folder.mkdir(parents=True)
+    random_model.write_tokenizer(folder, random_vision.VOCABULARY, (*random_model.SPECIAL, *random_vision.MARKS))
+    config = json.loads(json.dumps(GOT))
+    (folder / "config.json").write_text(json.dumps(config))
+    random_vision._write_weights(folder, config, [0], 0)
+    bring_code(folder, mark, ("got",))
+    return folder
+
+
+def _pickled_array(mark: Path) -> bytes:
+    """An archive of numpy's with an array of objects, without numpy's own protection against writing one."""
+    import numpy as np
+
+    array, file = io.BytesIO(), io.BytesIO()
+    holder = np.empty(1, object)
+    holder[0] = Trap(mark)
+    np.save(array, holder, allow_pickle=True)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("array.npy", array.getvalue())
+    return file.getvalue()
