@@ -1,7 +1,7 @@
 """Loads models with the text engine in a process of its own, which costs more to start than most loads do.
 
 Each line that it reads is a job as JSON: `path`, and `cancel`, a stage and how far it comes before the load is
-cancelled, or null. It prints what happened as a line of JSON.
+cancelled, or null, and whether the model's code is trusted. It prints what happened as a line of JSON.
 """
 
 import json
@@ -14,7 +14,7 @@ from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import LoadCancelled
 
 
-def load(path: str, cancel: tuple[str, int] | None) -> dict[str, Any]:
+def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:
     """What an engine of its own makes of it."""
     progress: list[tuple[str, int, int | None, str]] = []
     told: dict[str, Any] = {"replaced": False, "progress": progress}
@@ -27,7 +27,8 @@ def load(path: str, cancel: tuple[str, int] | None) -> dict[str, Any]:
     engine = MlxEngine()
     engine.prepare()
     try:
-        told["model"] = engine.open(Load(path=path), report, lambda: told.update(replaced=True)).model.path
+        request = Load(path=path, trust_remote_code=trusted)
+        told["model"] = engine.open(request, report, lambda: told.update(replaced=True)).model.path
     except RequestError as error:
         told |= {"code": error.code, "message": error.message, "retryable": error.retryable}
     except LoadCancelled:

@@ -1,5 +1,6 @@
-"""Folders whose files are no files, or claim what they do not hold: a load refuses them at once, and the worker lives."""
+"""Folders whose files are no files, or claim what they do not hold: a load refuses them at once, a listing goes on."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,14 +8,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from http_server import wait_until
-from lmwire import local_models
-from lmwire_command import LMWIRE, lmwire
+from lmwire import LmwireError, listing, local_models
+from lmwire.listing import listing_command
+from lmwire_command import lmwire
+from lmwire_http.pool.pool import Pool
+from lmwire_http.settings import Settings
 from lmwire_worker.model_files import CONFIG_BYTES, TEXT_BYTES
 from random_embeddings import write_embedding_model
 from random_model import write_model
@@ -269,23 +274,27 @@ def test_an_odd_folder_is_described_beside_others_to_a_program(folder: Path, tmp
 
 
 STUCK = """
-import sys, time
+import sys, threading
+from types import SimpleNamespace
 from lmwire_worker import models
-models.LISTING_S = float(sys.argv.pop(1))
+now = 0
 def stuck(folder):
+    global now
     print("stuck", file=sys.stderr, flush=True)
-    time.sleep(3600)
+    now = PASSED
+    threading.Event().wait()
+models.time = SimpleNamespace(monotonic=lambda: now)
 fine = models._size_of
 models._size_of = lambda folder: stuck(folder) if "--stuck" in str(folder) else fine(folder)
 models.main()
 """
-"""A listing on a file system that never answers for some folders."""
+"""A listing on a file system that never answers for one folder; PASSED seconds seem to pass while it waits."""
 
 
 def test_a_listing_that_is_stuck_shows_in_time_what_it_has_found(tmp_path: Path) -> None:
     cached(tmp_path, "first", "stuck")
     shown = subprocess.run(
-        [sys.executable, "-c", STUCK, "3", "--json"],
+        [sys.executable, "-c", STUCK.replace("PASSED", "1e6"), "--json"],
         env=os.environ | {"HF_HUB_CACHE": str(tmp_path)},
         capture_output=True,
         timeout=SECONDS,
@@ -298,9 +307,10 @@ def test_a_listing_that_is_stuck_shows_in_time_what_it_has_found(tmp_path: Path)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_listing_ends_with_the_program_that_started_it(tmp_path: Path, number: signal.Signals) -> None:
     cached(tmp_path, "stuck")
+    stuck = STUCK.replace("PASSED", "0")
     starter = (
         "import os, subprocess, sys\n"
-        f"listing = subprocess.Popen([sys.executable, '-c', {STUCK!r}, '3600', '--parent', str(os.getpid())],"
+        f"listing = subprocess.Popen([sys.executable, '-c', {stuck!r}, '--parent', str(os.getpid())],"
         "stderr=subprocess.PIPE)\n"
         "listing.stderr.readline()\n"
         "print(listing.pid, flush=True)\n"
@@ -320,9 +330,34 @@ def is_running(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
-def test_the_command_and_the_library_name_themselves_as_the_parent(tmp_path: Path) -> None:
+def test_whoever_lists_is_named_as_the_parent() -> None:
+    assert listing_command()[-2:] == ["--parent", str(os.getpid())]
     gone = subprocess.Popen(["true"])
     gone.wait()
     command = [sys.executable, "-m", "lmwire_worker.models", "--parent", str(gone.pid)]
     assert subprocess.run(command, capture_output=True, timeout=SECONDS, check=False).returncode == 74
-    assert subprocess.run([LMWIRE, "models"], capture_output=True, timeout=SECONDS, check=False).returncode == 0
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every listing of this process be one that never ends."""
+    command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    monkeypatch.setattr(listing, "listing_command", lambda *_: command)
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_listing_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "LISTING_S", 0.1)
+    with pytest.raises(LmwireError, match="cannot be listed in"):
+        local_models()
+    assert not listing._running
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_server_that_ends_ends_its_listings() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(local_models)
+        wait_until(lambda: bool(listing._running), "the listing did not start")
+        asyncio.run(Pool(Settings()).close())
+        with pytest.raises(LmwireError, match="cannot be listed"):
+            found.result(SECONDS)

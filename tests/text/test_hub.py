@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import mlx.core as mx
+import mlx_lm.models.qwen3
 import pytest
 from huggingface_hub import constants
 
@@ -41,12 +42,14 @@ class Loader:
         self._process.communicate(timeout=SECONDS)
         assert self._process.returncode == 0
 
-    def load(self, path: str | None = None, cancel: tuple[str, int] | None = None) -> dict[str, Any]:
+    def load(
+        self, path: str | None = None, cancel: tuple[str, int] | None = None, *, trusted: bool = False
+    ) -> dict[str, Any]:
         """What a load said, of the hub's model if no other is named; the hub's requests are those of this load."""
         process = self._process
         assert process.stdin and process.stdout
         self.hub.requests.clear()
-        process.stdin.write(json.dumps({"path": path or self.hub.name, "cancel": cancel}) + "\n")
+        process.stdin.write(json.dumps({"path": path or self.hub.name, "cancel": cancel, "trusted": trusted}) + "\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline())
 
@@ -113,6 +116,25 @@ def test_so_is_one_that_writes_down_speech_whose_weights_have_another_name(
     first = loader.load()
     assert "snapshots" in first["model"] and hub.requests
     assert cut_off.load()["model"] == first["model"]
+
+
+def test_code_is_fetched_only_for_a_load_that_trusts_it(
+    hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (Path(mlx_lm.models.qwen3.__file__)).read_text().replace("from .", "from mlx_lm.models.")
+    folder = write_model(tmp_path / "served")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_file": "model.py"}))
+    (folder / "model.py").write_text(source)
+    monkeypatch.setattr(hub, "folder", folder)
+    refused = loader.load()
+    assert (refused["code"], "trust_remote_code" in refused["message"]) == ("unsupported", True)
+    assert hub.requests and not [request for request in hub.requests if ".py" in request]
+    assert cut_off.load()["code"] == "unsupported"
+    loaded = loader.load(trusted=True)
+    assert "model" in loaded, loaded
+    assert [request for request in hub.requests if request.startswith("GET") and request.endswith("model.py")]
+    assert cut_off.load(trusted=True)["model"] == loaded["model"]
 
 
 def test_a_model_on_disk_loads_while_the_hub_is_down(loader: Loader, cut_off: Loader) -> None:
