@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .policy import Policy
 from .problem import Problem
+from .vorbis import decode_vorbis
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,19 +39,23 @@ class Sound:
 def decode_sound(content: bytes, policy: Policy) -> "tuple[NDArray[np.float32], int]":
     """A file's samples, and how many of them a second has. Raises Problem."""
     try:
-        import miniaudio
+        import miniaudio  # noqa: F401
         import numpy as np
     except ImportError:
         problem = "miniaudio is not installed, which reads sounds; install it with `pip install 'lmwire[vision]'`"
         raise Problem(problem, "unsupported") from None
-    describe = _describer(content)
-    try:
-        rate = describe(content).sample_rate
-    except (miniaudio.MiniaudioError, ZeroDivisionError):
-        raise Problem("is a damaged sound") from None
-    if rate not in _RATES:
-        raise Problem(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")
-    samples = np.frombuffer(_decode(content, rate, policy.max_samples), np.float32)
+    if content.startswith(b"OggS"):
+        decoded, rate = decode_vorbis(content, policy.max_samples)
+        _check_rate(rate)
+    else:
+        decoded, rate = _decode(content, policy.max_samples)
+    if len(decoded) > policy.max_samples:
+        minutes = policy.max_samples / rate / 60
+        problem = f"has more than {policy.max_samples:,} samples, {minutes:.0f} minutes of it; send it in parts"
+        raise Problem(problem)
+    if not decoded:
+        raise Problem("is a sound of no length")
+    samples = np.frombuffer(decoded, np.float32)
     if not np.isfinite(samples).all():
         raise Problem("holds samples that are no numbers")
     return samples, rate
@@ -64,28 +69,29 @@ def _describer(content: bytes) -> Callable[[bytes], Any]:
         return miniaudio.wav_get_info
     if content.startswith(b"fLaC"):
         return miniaudio.flac_get_info
-    if content.startswith(b"OggS"):
-        return miniaudio.vorbis_get_info
-    if content.startswith(b"ID3") or (content[0] == 0xFF and content[1:2] and content[1] & 0xE6 == 0xE2):
+    if content.startswith(b"ID3") or (len(content) > 1 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2):
         return miniaudio.mp3_get_info
     raise Problem("is no sound in a format that is read; send WAV, MP3, FLAC or Ogg Vorbis")
 
 
-def _decode(content: bytes, rate: int, limit: int) -> "array[float]":
+def _decode(content: bytes, limit: int) -> "tuple[array[float], int]":
     """One channel, in slices: what a header says of a length, or leaves out, is no promise."""
     import miniaudio
 
+    describe = _describer(content)
     samples = array("f")
     try:
-        slices = miniaudio.stream_memory(content, miniaudio.SampleFormat.FLOAT32, 1, rate, _FRAMES)
-        for decoded in slices:
+        rate = describe(content).sample_rate
+        _check_rate(rate)
+        for decoded in miniaudio.stream_memory(content, miniaudio.SampleFormat.FLOAT32, 1, rate, _FRAMES):
             samples.extend(decoded)
             if len(samples) > limit:
-                raise Problem(
-                    f"has more than {limit:,} samples, {limit / rate / 60:.0f} minutes of it; send it in parts"
-                )
-    except miniaudio.MiniaudioError:
+                break
+    except (miniaudio.MiniaudioError, ZeroDivisionError):
         raise Problem("is a damaged sound") from None
-    if not samples:
-        raise Problem("is a sound of no length")
-    return samples
+    return samples, rate
+
+
+def _check_rate(rate: int) -> None:
+    if rate not in _RATES:
+        raise Problem(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")

@@ -1,0 +1,82 @@
+"""Damaged images and sounds, drawn by a seed, at a real worker: each ends its own request, and nothing else."""
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from damage import damage
+from fuzzing import fuzz_seconds
+from random_vision import write_vision_model
+from reading_media import TONES, animated, bomb, encoded, in_base64, picture, wav
+from worker_process import Event, WorkerProcess
+
+AT_ONCE = 8
+"""Requests that are in work together."""
+MOST_BYTES = 1_500_000_000
+"""What the worker may grow by: some requests together have images of 16 million pixels each, and copies of these."""
+
+
+def images() -> dict[str, bytes]:
+    """Return whole images, small enough for most damage to matter."""
+    small = {"size": (40, 30)}
+    return {
+        "png": encoded(picture(**small)),
+        "png palette": encoded(picture(**small).convert("P")),
+        "png 16 bits": encoded(picture("I;16", (40, 30), 0x8000)),
+        "jpeg": encoded(picture(**small), "JPEG"),
+        "progressive jpeg": encoded(picture(**small), "JPEG", progressive=True),
+        "webp": encoded(picture(**small), "WEBP"),
+        "lossless webp": encoded(picture("RGBA", (40, 30)), "WEBP", lossless=True),
+        "gif": encoded(picture(**small), "GIF"),
+        "animated gif": animated("GIF"),
+        "bmp": encoded(picture(**small), "BMP"),
+        "tiff": encoded(picture(**small), "TIFF"),
+        "packed tiff": encoded(picture(**small), "TIFF", compression="tiff_lzw"),
+        "bomb": bomb(4000, 4000),
+    }
+
+
+def sounds() -> dict[str, bytes]:
+    """Return whole sounds."""
+    tones = {name: (TONES / f"tone.{name}").read_bytes() for name in ("flac", "mp3", "ogg")}
+    return {"wav": wav([0.5, -0.5] * 2000), "stereo wav": wav([0.5, -0.5] * 2000, channels=2), **tones}
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    with WorkerProcess() as worker:
+        worker.load(write_vision_model(tmp_path_factory.mktemp("model") / "model", "gemma4"))
+        yield worker
+
+
+def about(id: str, kind: str, content: bytes) -> Event:
+    """Return a request to count the tokens of a chat about a file."""
+    parts = [{"type": kind, "media": {"data": in_base64(content)}}, {"type": "text", "text": "What is it?"}]
+    return {"id": id, "cmd": "tokenize", "messages": [{"role": "user", "content": parts}]}
+
+
+@pytest.mark.parametrize(("kind", "files"), [("image", images), ("audio", sounds)])
+def test_damaged_files_end_their_own_requests_and_nothing_else(
+    worker: WorkerProcess, kind: str, files: Callable[[], dict[str, bytes]]
+) -> None:
+    whole = files()
+    for name, content in whole.items():
+        worker.call(about(f"whole {kind} {name}", kind, content))
+    before, end = worker.resident_bytes, time.monotonic() + fuzz_seconds(2)
+    for seed in itertools.count():
+        names = random.Random(seed).choices(list(whole), k=AT_ONCE)
+        contents = [damage(whole[name], random.Random(f"{seed} {place}")) for place, name in enumerate(names)]
+        ids = [f"{kind} {seed} {place} {name}" for place, name in enumerate(names)]
+        worker.send(*(about(id, kind, content) for id, content in zip(ids, contents, strict=True)))
+        for id in ids:
+            terminal = worker.terminal(id)
+            assert terminal["event"] == "done" or terminal["code"] in ("invalid_request", "unsupported"), terminal
+        worker.check_terminals(ids)
+        assert worker.resident_bytes - before < MOST_BYTES, ids
+        if time.monotonic() > end:
+            break
+    good = next(iter(whole.values()))
+    assert worker.call(about(f"{kind} after all", kind, good))["event"] == "done"
