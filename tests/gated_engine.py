@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import Generate, Load, RequestError, Tokenize
-from lmwire_protocol.events import Token
+from lmwire_protocol.events import State, Token
 from lmwire_worker.lane import Admitted, Failed, Gathering, Memory, Model, NoRoom, Outcome, Piece, Report, Task
 from lmwire_worker.log import Log
 from lmwire_worker.media import items_of
@@ -63,18 +63,19 @@ class GatedRegistry(Registry):
         super().__init__(outbox)
         self._gate = gate
 
-    def collect(self, *, block: bool) -> Any:
-        if block and not (self._inbox or self._cancelled or self._over()):
-            self._gate.stop("idle")
-        return super().collect(block=False)
-
     def collect_within(self, seconds: float) -> Any:
         if not self._inbox:
             self._gate.stop("waiting for others")
         return super().collect_within(0)
 
-    def wait_unless(self, ready: Callable[[], bool]) -> None:
-        self._gate.stop("paused")
+    def _rest(self, state: State) -> None:
+        self.activity.become(state)
+        self._lock.release()
+        try:
+            self._gate.stop(state)
+        finally:
+            self._lock.acquire()
+        self.activity.become("running")
 
 
 class Events(Outbox):

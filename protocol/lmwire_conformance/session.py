@@ -17,6 +17,7 @@ from lmwire_protocol import (
     Generation,
     Hello,
     LineSplitter,
+    Ping,
     Quit,
     RequestError,
     Tokenize,
@@ -28,7 +29,7 @@ from lmwire_protocol import (
 )
 from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token, ToolCall
 
-from . import lines, results
+from . import lines, pings, results
 from .answers import Answers
 from .uses import Use, failed, succeeded
 from .violation import Violation
@@ -54,6 +55,7 @@ class Session:
         self._used: Counter[str] = Counter()  # all
         self._cancels: dict[str, str | None] = {}  # those answered: by id, their targets; None for all
         self._sent_lines = 0
+        self._in_flight = 0  # those unanswered that a worker has to work on
         self._stray_lines = self._owed_strays = self._stray_answers = 0
         self._answers_hello: str | None = None
         self._ending = False
@@ -132,7 +134,8 @@ class Session:
             self._owed_strays += not self._ending
             return
         self._used[id] += 1
-        self._uses[id].append(Use(id, command, not self._ending, time.monotonic()))
+        self._uses[id].append(Use(id, command, not self._ending, time.monotonic(), self._in_flight))
+        self._in_flight += self._uses[id][-1].occupies
         if isinstance(command, Hello):
             if self._sent_lines == 1:
                 self._answers_hello = id
@@ -173,7 +176,7 @@ class Session:
         refused = [use for use in uses if event.code in (use.asks, "duplicate_id")]
         if not refused:
             raise Violation(("I-5",), f"the code of the later line, {uses[-1].asks}", line)
-        uses.remove(refused[-1])
+        self._close(uses, refused[-1])
 
     def _stream(self, uses: list[Use], event: Event, line: bytes) -> None:
         able = [use for use in uses if isinstance(use.command, Command) and type(event) in use.command.streams]
@@ -199,9 +202,15 @@ class Session:
             _check_count(use.command, value["count"], use.answers.all[0].token_ids, line)
         if isinstance(use.command, Cancel) and isinstance(event, Done):
             self._cancels[use.id] = use.command.target
+        if isinstance(use.command, Ping) and isinstance(event, Done):
+            pings.check(value, use.in_flight, line, ending=self._ending)
         self._quitting |= isinstance(use.command, Quit) and isinstance(event, Done)
-        uses.remove(use)
+        self._close(uses, use)
         self.terminals[use.id].append({**value, **_joined(use.answers)})
+
+    def _close(self, uses: list[Use], use: Use) -> None:
+        uses.remove(use)
+        self._in_flight -= use.occupies
 
     def _may_be_cancelled(self, id: str) -> bool:
         return self._ending or any(target in (None, id) for target in self._cancels.values())

@@ -31,11 +31,18 @@ class Use:
     owed: bool
     """Whether the worker must have answered it by its end."""
     sent_at: float
+    in_flight: int
+    """Requests that the worker may still have worked on when it was sent."""
     progress: int = 0
     answers: Answers = field(init=False)
 
     def __post_init__(self) -> None:
         self.answers = Answers(self.command if isinstance(self.command, Generation | Tokenize) else None)
+
+    @property
+    def occupies(self) -> bool:
+        """Whether the engine has it, if all is right, until its terminal."""
+        return isinstance(self.command, Command) and not self.command.oob
 
     @property
     def asks(self) -> str:

@@ -320,7 +320,7 @@ class PingDone(Done, tag="done", kw_only=True):
     state: State
     """`paused`: the engine waits for the host to read."""
     step_age_ms: Milliseconds | None = None
-    """Since the engine's last sign of progress; absent when idle."""
+    """Since the engine's last progress; absent while it computes nothing."""
     active: Count
     """Requests that the engine works on."""
     queued: Count

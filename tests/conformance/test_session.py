@@ -25,8 +25,8 @@ def ping(id: str) -> dict[str, Any]:
     return {"id": id, "cmd": "ping"}
 
 
-def pong(id: str) -> dict[str, Any]:
-    return {"event": "done", "id": id, "state": "idle", "active": 0, "queued": 0}
+def pong(id: str, **fields: Any) -> dict[str, Any]:
+    return {"event": "done", "id": id, "state": "idle", "active": 0, "queued": 0, **fields}
 
 
 def generate(id: str, **fields: Any) -> dict[str, Any]:
@@ -105,7 +105,43 @@ def test_a_whole_conversation_breaks_no_rule() -> None:
     session.ended(0)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"queued": 1},
+        {"state": "running", "queued": 1, "step_age_ms": 0.5},
+        {"state": "loading", "active": 1, "step_age_ms": 0},
+        {"state": "paused", "active": 1},
+    ],
+)
+def test_a_worker_with_a_request_may_do_anything_that_fits(fields: dict[str, Any]) -> None:
+    session = Session()
+    send(session, generate("g"), ping("p"))
+    see(session, pong("p", **fields))
+
+
 BROKEN = {
+    "a ping that counts what has ended": (
+        [generate("g"), ping("p")],
+        [pong("p", state="running", active=1, queued=1, step_age_ms=1)],
+        "L-4",
+    ),
+    "a ping that is busy with nothing": ([ping("p")], [pong("p", state="running", step_age_ms=1)], "L-4"),
+    "a ping that is idle and works": ([generate("g"), ping("p")], [pong("p", active=1)], "L-4"),
+    "a ping that ends for nobody": ([ping("p")], [pong("p", state="draining")], "L-5"),
+    "a ping with an age that is idle": ([ping("p")], [pong("p", step_age_ms=1)], "L-6"),
+    "a ping with an age that is paused": (
+        [generate("g"), ping("p")],
+        [pong("p", state="paused", active=1, step_age_ms=1)],
+        "L-6",
+    ),
+    "a ping with an age that has nothing to end": (
+        [ping("p"), {"id": "q", "cmd": "quit"}],
+        [pong("p", state="draining", step_age_ms=1)],
+        "L-6",
+    ),
+    "a ping without an age that works": ([generate("g"), ping("p")], [pong("p", state="running", active=1)], "L-6"),
     "an event before any line": ((), [pong("p")], "F-19"),
     "an id that nobody used": ([ping("p")], [pong("other")], "T-1"),
     "a second terminal": ([ping("p")], [pong("p"), pong("p")], "T-1"),

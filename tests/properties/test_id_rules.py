@@ -81,8 +81,13 @@ class AnyOrder(RuleBasedStateMachine):
         assert (done["event"], done["id"]) == ("done", id)
         counts = {"active": self.running(), "queued": len(self.in_flight) - self.running()}
         if command == "ping":
+            doing = {"idle": "running", "step": "running", "load": "loading"}.get(
+                self.worker.engine, self.worker.engine
+            )
+            doing = doing if self.in_flight else "idle"
             assert done.items() >= counts.items()
-            assert (done["state"] == "draining") == self.draining
+            assert done["state"] == ("draining" if self.draining else doing)
+            assert ("step_age_ms" in done) == (doing in ("running", "loading"))
         elif command == "stats":
             assert done["requests"] == {"accepted": self.accepted, **counts, **self.ended}
 

@@ -9,7 +9,7 @@ from lmwire_worker import scheduler
 def test_it_starts_when_its_images_are_there(turns: Turns) -> None:
     turns.show("a")
     turns.step()
-    assert (turns.worker.engine, turns.reading, turns.started) == ("paused", ["a"], [])
+    assert (turns.worker.engine, turns.reading, turns.started) == ("idle", ["a"], [])
     turns.finish("a")
     turns.step()
     assert (turns.worker.engine, turns.started) == ("step", ["a"])

@@ -30,7 +30,7 @@ def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Regi
     registry.cancel("c", "a")
     assert outbox.terminals() == ["c", "a"]
     assert registry.collect(block=False) is not None
-    assert registry.active_and_queued() == (0, 0)
+    assert (registry.counts().active, registry.counts().queued) == (0, 0)
 
 
 def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(registry: Registry, outbox: Recorder) -> None:
@@ -74,7 +74,7 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
     registry.emit([(old, piece("old", [1]))])
     registry.end(old, old.result())
     assert outbox.terminals() == ["a"]
-    assert registry.active_and_queued() == (0, 1)
+    assert (registry.counts().active, registry.counts().queued) == (0, 1)
 
 
 def test_the_last_piece_and_the_terminal_are_one(registry: Registry, outbox: Recorder) -> None:

@@ -1,10 +1,12 @@
 """Workers that remember, load or take in what they should not."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from lmwire_protocol import Line, Load, limits
+from lmwire_protocol.events import PingDone
 from lmwire_worker import registry
 from lmwire_worker.mock.cache import PromptCache
 from lmwire_worker.mock.lane import MockLane
@@ -95,3 +97,36 @@ def answers_pings_in_their_turn() -> None:
 
     wrap(Process, "_handle", wait_and_handle)
     wrap(Registry, "_end", end_and_tell)
+
+
+@mutant("L-4", "l-4-idle-again")
+def says_that_it_runs_when_all_is_answered() -> None:
+    _change_pongs(lambda pong: pong.state == "idle", state="running", step_age_ms=5.0)
+
+
+@mutant("L-4", "l-4-idle-again")
+def says_that_it_is_idle_while_it_works() -> None:
+    _change_pongs(lambda pong: pong.state == "running", state="idle", step_age_ms=None)
+
+
+@mutant("L-5", "l-4-idle-again")
+def says_that_it_ends_though_nobody_asked() -> None:
+    _change_pongs(lambda pong: pong.state == "running", state="draining")
+
+
+@mutant("L-6", "l-4-idle-again")
+def ages_although_it_has_nothing_to_do() -> None:
+    _change_pongs(lambda pong: pong.state == "idle", step_age_ms=5.0)
+
+
+@mutant("L-6", "l-4-idle-again")
+def hides_that_it_makes_no_progress() -> None:
+    _change_pongs(lambda pong: pong.state == "running", step_age_ms=None)
+
+
+def _change_pongs(which: Callable[[PingDone], bool], **fields: Any) -> None:
+    def pong_changed(pong: Any, self: Registry, id: str) -> PingDone:
+        done = pong(self, id)
+        return msgspec.structs.replace(done, **fields) if which(done) else done
+
+    wrap(Registry, "pong", pong_changed)

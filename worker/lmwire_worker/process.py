@@ -68,6 +68,7 @@ class Process:
     def _serve(self) -> None:
         self._registry.wait_opened()
         self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
+        self._registry.activity.become("loading")
         self._engine.prepare()
         self._scheduler.run()
 

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
-from lmwire_protocol.events import CancelDone, Done, QuitDone, RequestStats
+from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
+from .activity import Activity
 from .lane import CallPiece, Embedded, Heard, Listened, Piece
 from .outbox import Outbox
 from .requests import Cut, Request
@@ -37,6 +38,8 @@ class Registry:
         self._line_bytes = 0
         self._counts = dict.fromkeys(("accepted", "done", "errors", "cancelled"), 0)
         self._opened = False
+        self.activity = Activity()
+        """Kept by the engine, reported by every `ping`."""
         self.draining = False
         self.model_loaded = False
         """Kept by the engine, told by every failed load."""
@@ -61,6 +64,7 @@ class Registry:
             self._line_bytes += request.line_bytes
             self._counts["accepted"] += 1
             self._inbox.append(request)
+            self.activity.rouse()
             self._news.notify_all()
 
     def reply(self, id: str, line: bytes) -> None:
@@ -151,7 +155,7 @@ class Registry:
                     return None
                 if not block:
                     break
-                self._news.wait()
+                self._rest("idle")
             return self._take_inbox()
 
     def collect_within(self, seconds: float) -> list[Request]:
@@ -161,15 +165,21 @@ class Registry:
                 self._news.wait(seconds)
             return self._take_inbox()
 
-    def wait_unless(self, ready: Callable[[], bool]) -> None:
-        """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads."""
+    def wait_unless(self, ready: Callable[[], bool], state: State) -> None:
+        """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads.
+
+        Args:
+            ready: whether there is nothing to wait for.
+            state: what `ping` reports meanwhile.
+        """
         with self._lock:
             if not (ready() or self._inbox or self._cancelled):
-                self._news.wait()
+                self._rest(state)
 
     def wake(self) -> None:
         """Makes a waiting engine look again."""
         with self._lock:
+            self.activity.rouse()
             self._news.notify_all()
 
     def take_cancelled(self) -> list[Request]:
@@ -287,12 +297,29 @@ class Registry:
             active, queued = self._active_and_queued()
             return RequestStats(active=active, queued=queued, **self._counts)
 
-    def active_and_queued(self) -> tuple[int, int]:
-        """Requests that the engine works on, and requests that wait for it."""
+    def pong(self, id: str) -> PingDone:
+        """Report what the engine does, and how long ago it last made progress.
+
+        Under the lock that decides every end: once the last terminal is queued, the worker is idle.
+        """
         with self._lock:
-            return self._active_and_queued()
+            active, queued = self._active_and_queued()
+            state = self.activity.state if self._live else "idle"
+            return PingDone(
+                id=id,
+                state="draining" if self.draining else state,
+                step_age_ms=self.activity.step_age_ms() if self._live else None,
+                active=active,
+                queued=queued,
+            )
 
     # With the lock held.
+
+    def _rest(self, state: State) -> None:
+        """Lets the engine wait for news."""
+        self.activity.become(state)
+        self._news.wait()
+        self.activity.become("running")
 
     def _take_inbox(self) -> list[Request]:
         arrived = list(self._inbox)

@@ -27,10 +27,8 @@ from lmwire_protocol.events import (
     Done,
     MemoryStats,
     ModelDone,
-    PingDone,
     Progress,
     Stage,
-    State,
     TokenizeDone,
     TokenStats,
     Unit,
@@ -88,12 +86,11 @@ class Scheduler:
         self._too_large: Request | None = None
         """The lane had no memory for it, and nothing has ended since."""
         self._keys = 0
-        self._activity: State = "idle"
-        self._sign_of_life = time.monotonic()
         self.tokens = TokenStats(prompt=0, completion=0)
 
     def run(self) -> None:
         """Works until the registry says that all is done."""
+        self._registry.activity.become("running")
         while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
             self._waiting.extend(arrived)
             self._apply_cancels()
@@ -103,27 +100,15 @@ class Scheduler:
                 if was_empty and self._active:
                     self._start_others()
             if not self._active:
-                self._activity = "idle"
                 if self._waiting:  # for images or sounds that are being read
-                    self._registry.wait_unless(lambda: self._room_made)
+                    self._registry.wait_unless(lambda: self._room_made, "idle")
             elif self._outbox.full:
-                self._activity = "paused"
-                self._registry.wait_unless(lambda: not self._outbox.full)
+                self._registry.wait_unless(lambda: not self._outbox.full, "paused")
             else:
-                self._activity = "running"
-                self._sign_of_life = time.monotonic()
+                self._registry.activity.progressed()
                 self._send(self._require_lane().step())
 
     # Asked by the reader, from its own thread.
-
-    def pong(self, id: str) -> PingDone:
-        """Whether the engine lives and how long ago it last made progress."""
-        active, queued = self._registry.active_and_queued()
-        activity = self._activity
-        then = self._sign_of_life  # before now is asked for: the engine may give another sign in between
-        age = None if activity == "idle" else round((time.monotonic() - then) * 1000, 3)
-        state = "draining" if self._registry.draining else activity
-        return PingDone(id=id, state=state, step_age_ms=age, active=active, queued=queued)
 
     def memory(self) -> MemoryStats:
         """The model library's memory."""
@@ -203,7 +188,7 @@ class Scheduler:
 
     def _begin(self, request: Request) -> bool:
         """Serves a request, or begins to. False: it has to wait for memory."""
-        self._sign_of_life = time.monotonic()
+        self._registry.activity.progressed()
         try:
             outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
         except NoRoom:
@@ -265,14 +250,16 @@ class Scheduler:
         def report(stage: Stage, current: int, total: int | None, unit: Unit) -> None:
             if request.cut:
                 raise LoadCancelled
-            self._sign_of_life = time.monotonic()
+            self._registry.activity.progressed()
             self._progress(request, stage, current, total, unit)
 
-        self._activity = "loading"
+        self._registry.activity.become("loading")
         try:
             self._lane = self._engine.open(load, report, self._drop_lane)
         except LoadCancelled:
             raise RequestError("cancelled", "the load was cancelled") from None
+        finally:
+            self._registry.activity.become("running")
         self._registry.model_loaded = True
         return self._describe(request)
 

@@ -144,8 +144,7 @@ class Session:
             case Hello():
                 self._hello(id, command)
             case Ping():
-                pong = self._scheduler.pong(id)
-                self._registry.reply(id, encode_event(pong))
+                self._registry.reply(id, encode_event(self._registry.pong(id)))
             case Stats():
                 self._registry.reply(id, encode_event(self._stats(id)))
             case Cancel():
