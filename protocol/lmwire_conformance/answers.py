@@ -1,7 +1,6 @@
 """The answers to one request, put together from its events: text by channel, tokens, tool calls."""
 
 import contextlib
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +15,9 @@ from .violation import Violation
 RULES: Final = ("F-14", "K-5", "K-7", "N-3", "P-2", "Q-1", "#generate", "#token", "#tool_call", "#tokenize")
 """The rules that are checked here, on every event of every answer."""
 
+_NO_JSON: Final = (msgspec.DecodeError, RecursionError)
+"""What reading the arguments of a call can raise: they are whatever text the worker sends."""
+
 
 @dataclass
 class Call:
@@ -29,8 +31,8 @@ class Call:
     def told(self) -> dict[str, Any]:
         """The call for patterns: its arguments are JSON, or the text that they are where they are none."""
         told = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments, "complete": self.complete}
-        with contextlib.suppress(json.JSONDecodeError):
-            told["arguments"] = json.loads(self.arguments)
+        with contextlib.suppress(*_NO_JSON):
+            told["arguments"] = msgspec.json.decode(self.arguments)
         return told
 
 
@@ -137,6 +139,6 @@ class Answers:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except json.JSONDecodeError:
+        return isinstance(msgspec.json.decode(text), dict)
+    except _NO_JSON:
         return False

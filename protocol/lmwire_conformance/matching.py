@@ -75,6 +75,12 @@ def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], p
 
 
 def _at(answer: Any, path: tuple[str | int, ...]) -> Any:
+    """What stands at a place of an answer; None where there is no such place."""
     for step in path:
-        answer = answer.get(step) if isinstance(answer, dict) else answer[step]
+        if isinstance(answer, dict):
+            answer = answer.get(step)
+        elif isinstance(answer, list) and isinstance(step, int) and step < len(answer):
+            answer = answer[step]
+        else:
+            return None
     return answer

@@ -11,12 +11,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from lmwire_protocol import limits
+
 from .session import Session
-from .violation import Violation
+from .violation import Violation, of_the_kit
 
 Found = TypeVar("Found")
 
 _READ_BYTES = 1 << 16
+_KEPT_BYTES = 1 << 12
 _STDERR_LINES = 20
 _SEEN_LINES = 3
 _JOIN_SECONDS = 1.0
@@ -108,8 +111,7 @@ class Peer:
         with self._news:
             if number != signal.SIGINT:
                 self.session.ends()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        _signal_group(self._process.pid, number)
 
     def wait(self, find: Callable[[], Found | None], rules: tuple[str, ...], expected: str) -> Found:
         """Waits until `find`, called with the session at rest, returns something.
@@ -153,8 +155,7 @@ class Peer:
 
     def kill(self) -> None:
         """Ends it and all that it has started, in whatever state."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        _signal_group(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self.start_reading()
         for thread in self._threads:
@@ -181,6 +182,9 @@ class Peer:
             with self._news:
                 for line in whole:
                     self._take(line)
+                if len(rest) >= limits.LINE_OUT_BYTES:
+                    self._fail(Violation(("F-12",), f"a line shorter than {limits.LINE_OUT_BYTES} bytes", rest))
+                    rest = rest[:_KEPT_BYTES]  # the worker may never end it
                 self._news.notify_all()
         with self._news:
             if rest:
@@ -207,6 +211,8 @@ class Peer:
                 self.session.seen(line)
             except Violation as violation:
                 self._fail(violation)
+            except Exception as error:
+                self._fail(of_the_kit(error))
 
     def _fail(self, violation: Violation) -> None:
         self._violation = self._violation or violation
@@ -217,3 +223,8 @@ class Peer:
             *lines, rest = (rest + data).split(b"\n")
             self._said.extend(lines)
             rest = rest[-_READ_BYTES:]
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # what macOS says of a group that has ended
+        os.killpg(group, number)

@@ -11,7 +11,7 @@ from .matching import matches
 from .peer import Peer
 from .report import Case
 from .transcript import Step, Transcript, expand, filled
-from .violation import Violation, shown
+from .violation import Violation, of_the_kit, shown
 
 MODEL = "$MODEL"
 GRACE = 1 / 20
@@ -32,14 +32,13 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
     """
     began = time.monotonic()
     player = _Player(transcript, command, model, seconds)
-    try:
-        player.play()
-    except Violation as violation:
-        spent = time.monotonic() - began
-        rules = tuple(dict.fromkeys((*violation.rules, *player.rules)))
-        where = f"{violation.expected} ({transcript.name}.jsonl:{player.line})"
-        return Case(transcript.name, rules, "fail", where, violation.seen, spent)
-    return Case(transcript.name, transcript.rules, "pass", seconds=time.monotonic() - began)
+    violation = player.play()
+    spent = time.monotonic() - began
+    if violation is None:
+        return Case(transcript.name, transcript.rules, "pass", seconds=spent)
+    rules = tuple(dict.fromkeys((*violation.rules, *player.rules)))
+    where = f"{violation.expected} ({transcript.name}.jsonl:{player.line})"
+    return Case(transcript.name, rules, "fail", where, violation.seen, spent)
 
 
 class _Player:
@@ -54,20 +53,34 @@ class _Player:
         """The rules that this line is about."""
         self._start()
 
-    def play(self) -> None:
-        """Every step, and the end of stdin behind the last."""
+    def play(self) -> Violation | None:
+        """Plays every step, and the end of stdin after the last; returns what the worker broke.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
         try:
-            for step in self._transcript.steps:
-                self.line = step.number
-                self.rules = (step.rule,) if step.rule else self._transcript.rules
-                play: Callable[[Step], None] = getattr(self, f"_step_{step.kind}")
-                play(step)
-            if not self._over:
-                self.rules = ("E-2",)
-                self._peer.close_stdin()
-                self._exit(0)
+            self._play()
+        except Violation as violation:
+            return violation
+        except OSError:
+            raise
+        except Exception as error:
+            return of_the_kit(error)
         finally:
             self._peer.kill()
+        return None
+
+    def _play(self) -> None:
+        for step in self._transcript.steps:
+            self.line = step.number
+            self.rules = (step.rule,) if step.rule else self._transcript.rules
+            play: Callable[[Step], None] = getattr(self, f"_step_{step.kind}")
+            play(step)
+        if not self._over:
+            self.rules = ("E-2",)
+            self._peer.close_stdin()
+            self._exit(0)
 
     def _start(self) -> None:
         self._peer = Peer(self._command, self._seconds)

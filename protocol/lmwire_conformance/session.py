@@ -93,6 +93,8 @@ class Session:
             return
         event = _event(value, line)
         id = value.get("id")
+        if not isinstance(id, str | None):
+            raise Violation(("#events",), "an `id` that is a string", line)
         if self._quitting and not self._is_quit(id):
             raise Violation(("O-2",), "nothing after the `done` of `quit`", line)
         if len(self.objects) == 1 and self._answers_hello not in (None, id):

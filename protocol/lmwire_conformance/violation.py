@@ -1,5 +1,8 @@
 """The one exception of the kit: somebody broke the protocol."""
 
+import traceback
+from pathlib import Path
+
 _SHOWN = 2000
 
 
@@ -21,7 +24,18 @@ class Violation(Exception):
 
 
 def shown(text: str | bytes) -> str:
-    """A line for a report: readable, and not longer than a person reads."""
+    """Return a line for a report: no longer than a person reads, and without what a terminal or XML takes amiss.
+
+    Characters that show nothing are named, as `<U+2028>`: written as JSON escapes them, they would look right.
+    """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    start = "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text[:_SHOWN])
+    return start if len(text) <= _SHOWN else f"{start}… ({len(text)} characters)"
+
+
+def of_the_kit(error: Exception) -> "Violation":
+    """The failure of a case that meets a defect of the kit: whatever a worker writes, the other cases are played."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    why = f"{type(error).__name__}: {error}, at {where.name} in {Path(where.filename).name}:{where.lineno}"
+    return Violation((), "something that the kit can judge; please report this defect of the kit", why)

@@ -55,7 +55,7 @@ def features(command: Sequence[str], seconds: float) -> frozenset[str]:
     try:
         peer.write(_HELLO)
         answers = peer.wait(lambda: peer.session.terminals["features"] or None, ("#hello",), "the reply to hello")
-        return frozenset(answers[0].get("features", ()))
+        return frozenset(answers[0]["features"] if answers[0]["event"] == "done" else ())
     except Violation:
         return frozenset()
     finally:

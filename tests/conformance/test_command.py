@@ -37,7 +37,7 @@ def test_what_fails_is_shown_with_both_lines_and_exits_1(tmp_path: Path) -> None
     ran = lmwire("conformance", "worker", *SEPARATORS, "--junit", str(junit), "--json", str(saved), *BROKEN)
     assert ran.returncode == 1
     assert "expected: U+2028 escaped (f-13-separators.jsonl:3)" in ran.stdout
-    assert 'seen:     {"event":"done","id":"a\u2028b' in ran.stdout
+    assert 'seen:     {"event":"done","id":"a<U+2028>b' in ran.stdout
     (case,) = json.loads(saved.read_text(encoding="utf-8"))["cases"]
     assert (case["outcome"], case["rules"]) == ("fail", ["F-13"])
     assert ElementTree.parse(junit).getroot().get("failures") == "1"

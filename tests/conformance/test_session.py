@@ -231,6 +231,17 @@ BROKEN = {
         [result("g", 0, usage={"prompt_tokens": 2, "cached_tokens": 3, "completion_tokens": 0})],
         "#the-result",
     ),
+    "a call whose arguments are nested without end": (
+        [chat("g", tools=TOOLS)],
+        [called("g", call_id="c", name="look", arguments="[" * 5000, complete=True)],
+        "Q-1",
+    ),
+    "a call whose arguments are no number of JSON": (
+        [chat("g", tools=TOOLS)],
+        [called("g", call_id="c", name="look", arguments='{"a":NaN}', complete=True)],
+        "Q-1",
+    ),
+    "an id of another type in a new event": ([ping("p")], [{"event": "news", "id": ["p"]}], "#events"),
     "a call in a continued prompt": ([generate("g")], [called("g", call_id="c", name="look")], "#commands"),
     "a call without tools": ([chat("g")], [called("g", call_id="c", name="look")], "P-2"),
     "a call that nobody may make": (

@@ -1,0 +1,90 @@
+"""Whatever a worker writes, the kit reports it as a failure with a rule: it never fails itself."""
+
+import json
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from lmwire_conformance import report
+from lmwire_conformance.matching import matches
+from lmwire_conformance.replay import replay
+from lmwire_conformance.session import Session
+from lmwire_conformance.transcript import Transcript, filled, read_all
+from lmwire_conformance.violation import Violation
+from lmwire_conformance.worker import features
+from strange_lines import Stranger
+
+SESSIONS = int(os.environ.get("LMWIRE_FUZZ_SESSIONS", "3000"))
+"""Of the short version."""
+LINES_OF_EACH = 12
+STRANGER = Path(__file__).parents[1] / "strange_worker.py"
+PLAYED = ("b-4-failed-load", "generate", "k-7-logprobs", "l-4-idle-again", "n-3-choices", "g-1-bridge", "hello")
+SECONDS = 1.0
+"""How long a stranger is waited for: what does not come by then may come never."""
+
+TRANSCRIPTS = {item.name: item for item in read_all()}
+
+
+def commands_of(transcript: Transcript) -> list[dict[str, Any]]:
+    sent = [step.what for step in transcript.steps if step.kind == "send"]
+    return [filled(one, 1) for what in sent for one in (what if isinstance(what, list) else [what])]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_session_with_a_stranger_ends_in_a_violation_or_goes_on(seed: int) -> None:
+    stranger, chance = Stranger(seed), random.Random(seed)
+    conversations = [commands_of(item) for item in TRANSCRIPTS.values()]
+    for _ in range(SESSIONS // 4):
+        session = Session()
+        for command in chance.choice(conversations)[:6]:
+            session.sent(json.dumps(command).encode() + b"\n")
+            stranger.note(command)
+        try:
+            for _ in range(LINES_OF_EACH):
+                session.seen(stranger.line())
+            session.ended(chance.choice([0, 1, 70, -9]))
+        except Violation as violation:
+            assert violation.rules
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_any_answer_matches_a_pattern_or_does_not(name: str) -> None:
+    stranger = Stranger(len(name))
+    for step in TRANSCRIPTS[name].steps:
+        if step.kind in ("answer", "event", "line"):
+            for _ in range(20):
+                said = dict.fromkeys(_ids(TRANSCRIPTS[name]), stranger.value())
+                matches(filled(step.what, 1), stranger.value(like=step.what), said)
+
+
+def _ids(transcript: Transcript) -> list[str]:
+    return [str(command["id"]) for command in commands_of(transcript) if "id" in command]
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_a_strange_worker_fails_by_a_rule(name: str) -> None:
+    for seed in range(3):
+        case = replay(TRANSCRIPTS[name], [sys.executable, str(STRANGER), str(seed)], "mock", SECONDS)
+        assert case.outcome == "fail", f"{STRANGER.name} {seed}"
+        assert case.rules
+        assert "the kit" not in case.expected, (case.expected, case.seen)
+        ElementTree.fromstring(report.as_junit([case], "strangers"))
+        assert report.line(case).replace("\n", "").isprintable()
+
+
+def test_features_that_are_none_are_no_crash() -> None:
+    answer = {"event": "error", "id": "features", "error": "x", "code": "bad_model", "retryable": False, "features": 7}
+    worker = f"import sys; sys.stdin.readline(); print({json.dumps(json.dumps(answer))})"
+    assert features([sys.executable, "-c", worker], SECONDS) == frozenset()
+
+
+def test_a_line_without_an_end_is_reported_while_it_grows() -> None:
+    endless = "import sys\nwhile True: sys.stdout.write('x' * 10000)"
+    case = replay(TRANSCRIPTS["hello"], [sys.executable, "-c", f"input()\n{endless}"], "mock", 30.0)
+    assert case.outcome == "fail"
+    assert "F-12" in case.rules
