@@ -28,7 +28,7 @@ class Host:
 
     def __init__(self, way: str, *arguments: str) -> None:
         self._way = way
-        module = ["-m", "lmwire_worker", *arguments]
+        module = ["-P", "-m", "lmwire_worker", *arguments]
         through = {WAYS[0]: [*RELAY, *arguments], WAYS[1]: [*LAUNCHER, *module]}
         command = through.get(way, [sys.executable, *module])
         self.process = subprocess.Popen(

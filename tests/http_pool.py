@@ -13,7 +13,7 @@ from lmwire_http.pool import Pool, ResidentFigures
 from lmwire_http.settings import Settings
 from worker_process import SECONDS
 
-MOCK = (sys.executable, "-m", "lmwire_worker", "--mock")
+MOCK = (sys.executable, "-P", "-m", "lmwire_worker", "--mock")
 """A worker whose one model is `mock`."""
 
 P = ParamSpec("P")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from signal import SIGTERM
 from urllib.request import urlopen
 
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from worker_process import SECONDS
 
-MOCK = f"{sys.executable} -m lmwire_worker --mock"
+MOCK = f"{sys.executable} -P -m lmwire_worker --mock"
 """A worker without a model: it answers as its README, worker/MOCK.md, says."""
 
 
@@ -62,11 +63,19 @@ def wait_until(condition: Callable[[], bool], problem: str) -> None:
 
 
 @contextmanager
-def served(*options: str) -> Iterator[Server]:
-    """A server with these options of `lmwire serve`; ended at the block's end, in order."""
+def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
+    """A server with these options of `lmwire serve`; ended at the block's end, in order.
+
+    Args:
+        options: Its command line.
+        directory: Where it is started; where the tests are when None.
+    """
     listening = () if "--uds" in options else ("--port", "0")
     process = subprocess.Popen(
-        [sys.executable, "-m", "lmwire_http", *listening, *options], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-m", "lmwire_http", *listening, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=directory,
     )
     assert process.stderr
     log: list[str] = []

@@ -17,7 +17,7 @@ CONVERSATION = (HELLO, LOAD, GENERATE)
 
 def mock(*options: str) -> list[str]:
     """The command that runs a mock worker."""
-    return [sys.executable, "-m", "lmwire_worker", "--mock", *options]
+    return [sys.executable, "-P", "-m", "lmwire_worker", "--mock", *options]
 
 
 def faulty(*faults: str) -> list[str]:

@@ -12,7 +12,7 @@ import threading
 def main() -> None:
     """Relays until the worker's output ends."""
     worker = subprocess.Popen(
-        [sys.executable, "-m", "lmwire_worker", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-m", "lmwire_worker", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert worker.stdin and worker.stdout
     threading.Thread(target=_copy, args=(0, worker.stdin.fileno()), daemon=True).start()

@@ -36,7 +36,7 @@ class WorkerProcess:
         **popen: Any,
     ) -> None:
         self.process = subprocess.Popen(
-            command or [sys.executable, "-m", "lmwire_worker", *arguments],
+            command or [sys.executable, "-P", "-m", "lmwire_worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ from waits import wait_gone, wait_until_still, watch
 
 WORDS = 30_000
 """As tokens more than a worker keeps for a host that does not read."""
-MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
+MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 Calls = list[tuple[float, Callable[[], None]]]
 
 

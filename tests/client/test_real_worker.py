@@ -13,7 +13,7 @@ from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
 from worker_process import SECONDS
 
-MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
+MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}
 WEATHER: ToolDict = {
     "type": "function",

@@ -10,7 +10,7 @@ import pytest
 from lmwire_command import lmwire
 from mutant_worker import command
 
-MOCK = ("--", sys.executable, "-m", "lmwire_worker", "--mock")
+MOCK = ("--", sys.executable, "-P", "-m", "lmwire_worker", "--mock")
 BROKEN = ("--", *command("escapes_no_separators"))
 SEPARATORS = ("--only", "f-13-separators")
 

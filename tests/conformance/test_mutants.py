@@ -34,5 +34,5 @@ def test_a_worker_is_caught_that(played: Played, name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLING)
 def test_a_mock_that_calls_is_right_without_a_mutation(name: str) -> None:
-    case = play([sys.executable, "-m", "lmwire_worker", "--mock", *CALLS], name)
+    case = play([sys.executable, "-P", "-m", "lmwire_worker", "--mock", *CALLS], name)
     assert case.outcome == "pass", (case.expected, case.seen)

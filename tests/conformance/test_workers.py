@@ -11,7 +11,7 @@ from lmwire_conformance.worker import features, missing
 from random_model import write_model
 from worker_process import SECONDS
 
-WORKER = [sys.executable, "-m", "lmwire_worker"]
+WORKER = [sys.executable, "-P", "-m", "lmwire_worker"]
 
 
 NEEDS_A_MODEL = {"b-8-kv-bits", "chat-template", "j-1-formats", "j-2-wrong-formats"}

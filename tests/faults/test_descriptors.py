@@ -17,8 +17,8 @@ from random_model import write_model
 from waits import GONE_SECONDS
 from worker_process import SECONDS, TERMINALS, Event
 
-MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
-REAL = [sys.executable, "-m", "lmwire_worker"]
+MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
+REAL = [sys.executable, "-P", "-m", "lmwire_worker"]
 FULL = Path("/dev/full").exists()  # takes nothing; Linux has it
 
 

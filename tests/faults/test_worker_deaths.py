@@ -11,7 +11,7 @@ from lmwire import Stream, Worker, WorkerExited
 from misbehaving_models import ABORTS, CRASHES, LEAVES, MARK, write_misbehaving_model
 from worker_process import SECONDS
 
-MOCK = [sys.executable, "-m", "lmwire_worker", "--mock"]
+MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 
 
 def start_endless(worker: Worker) -> list[Stream]:

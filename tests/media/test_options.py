@@ -61,7 +61,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
-    command = [sys.executable, "-m", "lmwire_worker", *arguments]
+    command = [sys.executable, "-P", "-m", "lmwire_worker", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 64
     assert problem in ended.stderr.splitlines()[0]

@@ -235,8 +235,9 @@ def test_a_whole_model_passes_the_checks(folder: Path) -> None:
 def test_a_folder_may_be_a_link_or_relative(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
     Path("link").symlink_to(folder)
-    assert Loading("link").failure is None
+    assert Loading("./link").failure is None
     assert Loading("./model").failure is None
+    assert Loading("link/").failure is None
 
 
 def test_a_load_after_a_failed_one_works(folder: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Bridge:
 
     def __init__(self, *command: str) -> None:
         self.process = subprocess.Popen(
-            command or (sys.executable, "-m", "lmwire_worker", "--mock"),
+            command or (sys.executable, "-P", "-m", "lmwire_worker", "--mock"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -65,7 +65,7 @@ def test_a_worker_ends_with_all_written_that_it_began_to_write(end: str, tmp_pat
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:
-    command = [sys.executable, "-m", "lmwire_worker", *arguments]
+    command = [sys.executable, "-P", "-m", "lmwire_worker", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 64
     assert problem in ended.stderr.splitlines()[0]

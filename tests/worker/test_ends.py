@@ -146,7 +146,7 @@ def test_a_host_that_is_killed_takes_the_worker_with_it(state: str) -> None:
 
 
 def test_a_host_named_by_its_pid_takes_the_worker_with_it_even_when_the_pipes_stay_open() -> None:
-    launcher = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'lmwire_worker', '--mock'])"
+    launcher = "import subprocess, sys; subprocess.run([sys.executable, '-P', '-m', 'lmwire_worker', '--mock'])"
     with WorkerProcess(command=[sys.executable, "-c", launcher]) as worker:
         done = worker.call({"id": "h", "cmd": "hello", "host_pid": worker.process.pid})
         watched = watch(done["pid"])
@@ -156,7 +156,7 @@ def test_a_host_named_by_its_pid_takes_the_worker_with_it_even_when_the_pipes_st
 
 def test_an_unknown_argument_exits_64() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "lmwire_worker", "--sing"], capture_output=True, check=False, timeout=SECONDS
+        [sys.executable, "-P", "-m", "lmwire_worker", "--sing"], capture_output=True, check=False, timeout=SECONDS
     )
     assert run.returncode == 64
     assert run.stdout == b""

@@ -1,4 +1,4 @@
-"""`python -m lmwire_worker`: a worker on this process's pipes."""
+"""`python -P -m lmwire_worker`: a worker on this process's pipes."""
 
 import os
 import sys
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from .mock.plan import Plan
     from .text.disk_settings import DiskSettings
 
-_USAGE = """usage: python -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
-                               [--media-dir DIR]... [--media-urls]
-       python -m lmwire_worker --mock ...
+_USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
+                                  [--media-dir DIR]... [--media-urls]
+       python -P -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
 

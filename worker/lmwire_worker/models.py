@@ -1,4 +1,4 @@
-"""`python -m lmwire_worker.models [--all] [--json] [FOLDER…]`: the models on this machine, or those in the folders.
+"""`python -P -m lmwire_worker.models [--all] [--json] [FOLDER…]`: the models on this machine, or those in the folders.
 
 Nothing is loaded, and no model library is imported: a snapshot's files say whether it can run. A folder that cannot be
 looked at hides no other one, and the program ends in time and with the one that started it.
@@ -197,7 +197,7 @@ def _size(size: int) -> str:
 
 def main() -> None:
     """Prints the models as a table or as JSON; does not return."""
-    parser = argparse.ArgumentParser(prog="python -m lmwire_worker.models")
+    parser = argparse.ArgumentParser(prog="python -P -m lmwire_worker.models")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started it, ends")

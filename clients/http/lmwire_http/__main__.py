@@ -1,4 +1,4 @@
-"""`python -m lmwire_http`, which is `lmwire serve`."""
+"""`python -P -m lmwire_http`, which is `lmwire serve`."""
 
 import sys
 

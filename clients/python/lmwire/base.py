@@ -1,7 +1,6 @@
 """What the two faces share: how a worker is started, and what a caller sees of one request. Nothing here waits."""
 
 import os
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from lmwire_protocol import Cancel, Command, Hello, __version__, events
 
 from .answer import Answer, whole_answers
+from .children import python_command
 from .connection import Connection, Delivery, Mailbox, Patience
 from .embeddings import whole_vectors
 from .errors import LmwireError, NotServed, RequestFailed, RequestTimeout, StartFailed, WorkerLost
@@ -18,7 +18,7 @@ from .features import features_used
 from .pieces import CallPiece, Piece
 from .process import Reader
 
-DEFAULT_COMMAND: Final = (sys.executable, "-m", "lmwire_worker")
+DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
 
 OnProgress: TypeAlias = Callable[[events.Progress], None]
 Result = TypeVar("Result", bound=events.Done)

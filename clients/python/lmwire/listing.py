@@ -3,12 +3,12 @@
 import logging
 import os
 import subprocess
-import sys
 from importlib.util import find_spec
 from typing import Final
 
 import msgspec
 
+from .children import child_environment, python_command
 from .errors import LmwireError
 
 LISTING_S: Final = 60.0
@@ -45,7 +45,9 @@ def local_models(*folders: str) -> list[LocalModel]:
         LmwireError: no worker is installed here, or it has failed.
     """
     command = listing_command("--json", "--all", "--", *folders)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    environment = child_environment()
+    with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=pipe, env=environment) as process:
         _running.add(process)
         try:
             output, errors = process.communicate(timeout=LISTING_S)
@@ -81,4 +83,4 @@ def listing_command(*options: str) -> list[str]:
     """
     if find_spec("huggingface_hub") is None:
         raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")
-    return [sys.executable, "-m", "lmwire_worker.models", "--parent", str(os.getpid()), *options]
+    return python_command("lmwire_worker.models", "--parent", str(os.getpid()), *options)

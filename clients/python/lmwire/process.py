@@ -18,6 +18,8 @@ from typing import Protocol
 
 from lmwire_protocol import Line, LineSplitter
 
+from .children import child_environment
+
 _READ_BYTES = 64 * 1024
 _LEFTOVER_READS = 16
 """Reads after the end: 1 MiB, the most that a pipe holds."""
@@ -77,6 +79,7 @@ class Process:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            env=child_environment(),
         )
         self.pid = self._popen.pid
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr

@@ -13,15 +13,20 @@ from .aliases import ALIASES
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
-HUB_ID: Final = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_NAME: Final = re.compile(r"\w[\w.-]*")
+"""An alias, or a word that could be one."""
 
 
 def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -> Path:
-    """The folder of a path, a hub id, an alias or a built-in model; fetched when the hub has it and the disk does not.
+    """Return the folder of a path, a hub id, an alias or a built-in model.
+
+    What the hub has and the disk does not is fetched. A name that can be a hub id or an alias is never a folder in the
+    working directory, which may be somebody else's: such a folder is named as ./folder.
 
     Args:
-        path: What the host calls it.
-        report: Told of a download.
+        path: As a host writes it.
+        report: Receives the progress of a download.
         trust_remote_code: Whether Python files are fetched with it.
 
     Raises:
@@ -30,6 +35,8 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
     """
     if path.startswith(BUILTIN_PREFIX):
         return _builtin(path)
+    if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
+        return _named(path, report, trust_remote_code)
     # The functions of os.path take any string, however long or odd.
     folder = os.path.expanduser(path)
     if os.path.isdir(folder):
@@ -38,15 +45,28 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
         raise RequestError("model_not_found", f"{folder} is a file; give the folder that it lies in")
     if path.startswith(("/", "./", "../", "~")) or path in (".", ".."):
         raise RequestError("model_not_found", f"there is no folder {folder}")
-    hub_id = ALIASES.get(path.lower(), path)
-    if HUB_ID.fullmatch(hub_id):
+    raise _unknown(path)
+
+
+def _named(name: str, report: Report, trust_remote_code: bool) -> Path:
+    hub_id = ALIASES.get(name.lower(), name)
+    try:
+        if not HUB_ID.fullmatch(hub_id):
+            raise _unknown(name)
         from .hub import find_snapshot
 
         return find_snapshot(hub_id, report, trust_remote_code=trust_remote_code)
+    except RequestError as error:
+        if os.path.isdir(name):
+            error.message += f"; for the folder of this name, in the worker's working directory, write ./{name}"
+        raise
+
+
+def _unknown(path: str) -> RequestError:
     close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
     problem = f"{path[:200]} is no folder, no hub id (owner/name) and no alias; {hint}"
-    raise RequestError("model_not_found", problem)
+    return RequestError("model_not_found", problem)
 
 
 def _builtin(path: str) -> Path:

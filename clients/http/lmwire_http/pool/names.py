@@ -17,8 +17,8 @@ from .target import Catalogue, Target, not_found, unknown
 _FRESH_S: Final = 10.0
 """A listing is made again for a name that is not in it, and for who wants to see it, when it is older."""
 _FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
-_FETCHED: Final = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
-"""A hub id or an alias."""
+_FETCHED: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
+"""A hub id or an alias; never a folder in the working directory."""
 _FOLDERS: Final = 256
 
 
@@ -97,7 +97,7 @@ class Names:
         folder = os.path.expanduser(name)
         if self._settings.command:
             return Target(id=name, path=name)
-        if _FOLDER.match(name) or os.path.isdir(folder):
+        if _FOLDER.match(name) or (os.path.isdir(folder) and not _FETCHED.fullmatch(name)):
             [model] = await self._ask(folder)
             if model.problem:
                 raise not_found(f"the model {name} cannot run: {model.problem}")

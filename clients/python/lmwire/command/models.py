@@ -3,6 +3,7 @@
 import subprocess
 from argparse import Namespace
 
+from ..children import child_environment
 from ..errors import LmwireError
 from ..listing import listing_command
 from .failures import Failure
@@ -13,4 +14,4 @@ def run(arguments: Namespace) -> int:
         command = listing_command(*[option for option in ("--all", "--json") if getattr(arguments, option[2:])])
     except LmwireError as error:
         raise Failure(str(error)) from None
-    return subprocess.run(command, check=False).returncode
+    return subprocess.run(command, check=False, env=child_environment()).returncode

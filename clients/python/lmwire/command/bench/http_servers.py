@@ -18,13 +18,14 @@ from typing import Final, NamedTuple, Self
 
 import uvloop
 
+from ...children import child_environment, python_command
 from ..failures import Failure
 
 PEERS: Final = {
-    "mlx_lm.server": ["-m", "mlx_lm", "server"],
-    "mlx_vlm.server": ["-m", "mlx_vlm.server"],
+    "mlx_lm.server": ["mlx_lm", "server"],
+    "mlx_vlm.server": ["mlx_vlm.server"],
 }
-"""What Python is given to run them."""
+"""The module that each one is, and its command line."""
 _START_S: Final = 120.0
 TEXT: Final = re.compile(rb'"(?:content|reasoning|reasoning_content)": ?"[^"]')
 """What a stream's first token is known by."""
@@ -57,7 +58,9 @@ class Server:
     def __init__(self, command: Sequence[str], model: Path, port: int) -> None:
         self.port = port
         self._command, self._model = command, str(model)
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=child_environment()
+        )
 
     def __enter__(self) -> Self:
         """Waits until it has answered once, so that the model is loaded."""
@@ -166,7 +169,7 @@ def lmwire_server(model: Path) -> Server:
 
 def peer_server(name: str, model: Path) -> Server:
     """One of `PEERS`."""
-    command = [sys.executable, *PEERS[name], "--model", str(model), "--host", "127.0.0.1"]
+    command = python_command(*PEERS[name], "--model", str(model), "--host", "127.0.0.1")
     return Server([*command, "--port", str(port := _free_port())], model, port)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from lmwire_protocol import Command, encode_command
 from lmwire_protocol.commands import Generation
 
+from ...children import child_environment, python_command
 from ..failures import Failure
 
 WORKER: Final = [sys.argv[0], "worker"]
@@ -24,7 +25,9 @@ class Program:
     """A child process with pipes. Leaving it closes its stdin, which ends it."""
 
     def __init__(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +55,7 @@ class InProcess(Program):
     """A model library in one process."""
 
     def __init__(self, model: Path, program: str = "in_process") -> None:
-        super().__init__([sys.executable, "-m", f"{__package__}.{program}", str(model)])
+        super().__init__(python_command(f"{__package__}.{program}", str(model)))
         self.read_line()
 
     def rate(self, streams: int, tokens: int) -> float:
