@@ -2,10 +2,13 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
 
+from .signals import leave_on_signals
+
+TYPE_CHECKING = False  # `typing` is imported only after the signals are taken care of
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import NoReturn
 
     from .log import Log
     from .media import Policy
@@ -42,6 +45,7 @@ EXIT_STDOUT = 74
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a worker; does not return."""
+    leave_on_signals()
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--help"], ["-h"]):
         print(_USAGE, end="")
@@ -83,7 +87,7 @@ def _value(name: str, value: str) -> str:
     return value
 
 
-def _refuse(problem: str) -> NoReturn:
+def _refuse(problem: str) -> "NoReturn":
     print(f"lmwire worker: {problem}\n\n{_USAGE}", end="", file=sys.stderr)
     sys.exit(EXIT_USAGE)
 

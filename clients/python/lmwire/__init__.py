@@ -20,9 +20,11 @@ package costs nothing: each name below is imported when it is first used. It run
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # a worker is started through this package, and `typing` takes longer than all of it
 if TYPE_CHECKING:
+    from typing import Any
+
     from .answer import Answer, ToolCall
     from .asyncio_worker import AsyncStream, AsyncTranscript, AsyncWorker
     from .attachments import image_part, media, sound_part
@@ -154,7 +156,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if (home := _HOMES.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{home}", __name__), name)

@@ -21,10 +21,10 @@ def main() -> int:
 
 
 def _worker(*options: str) -> int:
-    import runpy
+    from importlib import import_module
 
     sys.argv[:2] = ["lmwire worker", *options]
-    runpy.run_module("lmwire_worker", run_name="__main__", alter_sys=True)
+    import_module("lmwire_worker.__main__").main()
     return 0
 
 

@@ -1,0 +1,80 @@
+"""Signals in a worker's first moments: each comes when the worker imports a module, whatever the machine's speed."""
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import dropwhile
+from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM, Signals
+
+import pytest
+
+from lmwire_command import LMWIRE
+from worker_process import SECONDS, WorkerProcess
+
+SITE = str(Path(__file__).parents[1] / "signalling_site")
+
+PROGRAMS = {
+    "module": [sys.executable, "-P", "-m", "lmwire_worker", "--mock"],
+    "mock": [LMWIRE, "mock"],
+    "worker": [LMWIRE, "worker"],
+}
+LOAD = json.dumps({"id": "l", "cmd": "load", "path": "mock"}).encode() + b"\n"
+
+
+def start(program: str, **environment: str) -> WorkerProcess:
+    """A worker that has been given a command."""
+    paths = os.pathsep.join((SITE, os.environ["PYTHONPATH"]))
+    worker = WorkerProcess(command=PROGRAMS[program], env=os.environ | {"PYTHONPATH": paths} | environment)
+    with suppress(BrokenPipeError):  # it has left already
+        worker.write(LOAD)
+    return worker
+
+
+def imports(program: str, file: Path) -> list[str]:
+    """What a worker imports from the first line of its `main` to the answer to its first command."""
+    with start(program, IMPORTS_TO=str(file)) as worker:
+        worker.terminal("l")
+    names = file.read_text().split()
+    after = names[names.index("lmwire_worker.signals") + 1 :]
+    return list(dict.fromkeys(dropwhile(lambda name: not name.startswith("lmwire_worker."), after)))
+
+
+@pytest.mark.parametrize("program", ["module", "mock"])
+@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+def test_a_signal_at_any_import_ends_the_worker_with_0(
+    program: str, number: Signals, tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    def end(module: str) -> int:
+        with start(program, SIGNAL_AT=f"{module} {number:d}") as worker:
+            return worker.process.wait(SECONDS)
+
+    modules = imports(program, tmp_path / "imports")
+    assert {"lmwire_worker.process", "msgspec", "lmwire_worker.watcher"} <= set(modules)
+    codes = dict(zip(modules, pool.map(end, modules), strict=True))
+    assert {module: code for module, code in codes.items() if code != 0} == {}
+
+
+@pytest.mark.parametrize("module", ["lmwire_worker.pipes", "lmwire_worker.process", "msgspec", "lmwire_worker.watcher"])
+@pytest.mark.parametrize("program", ["module", "mock"])
+def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
+    with start(program, SIGNAL_AT=f"{module} {SIGINT:d}") as worker:
+        assert worker.terminal("l")["event"] == "done"
+        assert worker.quit() == 0
+        assert worker.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "module", ["lmwire_worker.pipes", "lmwire_worker.engine", "mlx_lm", "transformers", "mlx.core"]
+)
+def test_a_signal_while_a_real_worker_imports_its_libraries_ends_it_with_0(module: str) -> None:
+    with start("worker", SIGNAL_AT=f"{module} {SIGTERM:d}") as worker:
+        assert worker.process.wait(SECONDS) == 0
+        assert b"Traceback" not in worker.stderr
+
+
+def test_what_is_wrong_with_the_command_line_is_still_told(tmp_path: Path) -> None:
+    with WorkerProcess(command=[*PROGRAMS["worker"], "--sing"]) as worker:
+        assert worker.wait_end() == 64
