@@ -39,6 +39,8 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--cors", "http://localhost:3000", "--cors", "null"], "cors", ("http://localhost:3000", "null")),
     (["--max-body", "1M"], "body_bytes", 2**20),
     (["--max-queue", "3"], "queue", 3),
+    (["--step-limit", "90"], "step_limit_s", 90.0),
+    (["--step-limit", "0"], "step_limit_s", 0.0),
     (["--keep-alive", "2s"], "keep_alive_s", 2.0),
     (["--patience", "5"], "patience_s", 5.0),
     (["--drain", "0"], "drain_s", 0.0),

@@ -173,6 +173,14 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         help=f"of one request (default: {_DEFAULT.body_bytes // MIB}M)",
     )
     group.add_argument(
+        "--step-limit",
+        dest="step_limit_s",
+        type=duration,
+        metavar="TIME",
+        help="without progress, after which a worker that requests wait for is replaced; 0 is never "
+        f"(default: {_DEFAULT.step_limit_s:g})",
+    )
+    group.add_argument(
         "--keep-alive",
         dest="keep_alive_s",
         type=positive_duration,

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from lmwire import LmwireError, NotServed, RequestFailed, RequestTimeout, StartFailed, WorkerLost, WorkerUnavailable
+from lmwire import (
+    LmwireError,
+    NotServed,
+    RequestFailed,
+    RequestTimeout,
+    StartFailed,
+    WorkerHung,
+    WorkerLost,
+    WorkerUnavailable,
+)
 
 _STATUS: Final = {
     "invalid_request": 400,
@@ -103,6 +112,11 @@ def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiEr
             return ApiError(504, str(error), code=error.code)
         case WorkerUnavailable():
             return ApiError(503, str(error), code="worker_unavailable", retry_after=error.retry_after)
+        case WorkerHung():
+            message = (
+                "the model's process hung and was ended, and the request with it; a new one is started for the next"
+            )
+            return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case WorkerLost() | StartFailed():
             # What the worker wrote to stderr is for the log, not for whoever is at the other end of the network.
             message = "the model's process has ended, and the request with it; a new one is started for the next"

@@ -46,6 +46,8 @@ class Settings:
     """Of a request, at most. A worker's line holds 32 MiB."""
     queue: int = 256
     """Requests of one model at once; more are told to come again."""
+    step_limit_s: float = 300.0
+    """Without progress, after which a worker that requests wait for counts as hung and is replaced; 0 is never."""
     keep_alive_s: float = 10.0
     """Of silence in a stream, until a comment is sent."""
     patience_s: float = 60.0

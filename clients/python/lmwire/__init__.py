@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         RequestTimeout,
         StartFailed,
         WorkerExited,
+        WorkerHung,
         WorkerLost,
         WorkerUnavailable,
     )
@@ -100,6 +101,7 @@ __all__ = [
     "Transcript",
     "Worker",
     "WorkerExited",
+    "WorkerHung",
     "WorkerLost",
     "WorkerUnavailable",
     "image_part",
@@ -147,6 +149,7 @@ _HOMES = {
     "Transcript": "worker",
     "Worker": "worker",
     "WorkerExited": "errors",
+    "WorkerHung": "errors",
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
     "image_part": "attachments",

@@ -15,6 +15,7 @@ from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
 from .connection import Connection, Delivery
+from .errors import WorkerLost
 from .event_loop import EventLoop
 from .options import (
     ChatOptions,
@@ -172,6 +173,11 @@ class AsyncWorker(BaseWorker):
         """Ends the worker, cancelling what runs, and returns when its process is gone. Safe to call again."""
         if self._started:
             await asyncio.to_thread(self._started.close, self._patience)
+
+    async def give_up(self, why: WorkerLost) -> None:
+        """Fails all requests with `why` at once, ends the worker by force, and returns when its process is gone."""
+        if self._started:
+            await asyncio.to_thread(self._started.give_up, why, self._patience)
 
     async def __aenter__(self) -> Self:
         return await self.start()

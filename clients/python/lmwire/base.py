@@ -90,6 +90,11 @@ class BaseWorker:
         return self._connection.lost
 
     @property
+    def works(self) -> bool:
+        """Return whether a request is in flight that the worker's engine serves; `ping` and `stats` are none."""
+        return self._connection.works
+
+    @property
     def stderr_tail(self) -> list[str]:
         """The last 64 lines of the worker's stderr."""
         return self._connection.stderr_tail

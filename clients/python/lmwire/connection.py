@@ -96,6 +96,12 @@ class Connection:
         """Why the worker is gone; None while it lives."""
         return self._lost
 
+    @property
+    def works(self) -> bool:
+        """Return whether a request is in flight that the worker's engine serves, abandoned ones included."""
+        with self._lock:
+            return self._session.works
+
     def send(self, command: Command, mailbox: Mailbox | None = None) -> str:
         """Sends a command without waiting and returns its id. Without a mailbox the answer is dropped.
 
@@ -138,6 +144,25 @@ class Connection:
         # "SIGKILL, each wait bounded".
         self.kill()
 
+    def give_up(self, why: WorkerLost, patience: Patience) -> None:
+        """Fails all requests with `why` at once, then ends a worker that does nothing any more.
+
+        A polite end is of no use there: `quit` and the end of stdin let the engine finish first.
+
+        Args:
+            why: what the requests fail with, now and later.
+            patience: how long SIGTERM may take, before SIGKILL.
+        """
+        with self._lock:
+            if self._lost:
+                return
+            self._lost = why
+            left, self._mailboxes = [*self._mailboxes.values()], {}
+        self._deliver([(mailbox, copy(why)) for mailbox in left])
+        self._process.signal(SIGTERM)
+        if not self._process.wait(patience.term):
+            self.kill()
+
     def kill(self) -> None:
         """Ends the worker at once."""
         self._process.signal(SIGKILL)
@@ -172,7 +197,7 @@ class Connection:
             self._coalescing.end()
         self._receive(b"")
         with self._lock:
-            lost = self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
+            lost = self._lost or self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
             self._lost = lost
             left = [mailbox for id in self._session.finish() if (mailbox := self._mailboxes.pop(id, None)) is not None]
         self._deliver([(mailbox, copy(lost)) for mailbox in left])

@@ -6,6 +6,7 @@ LmwireError
 ├── RequestTimeout         the caller's time ran out (also a TimeoutError)
 ├── WorkerLost             the request has no answer and will get none
 │   ├── WorkerExited       the process ended: exit code or signal, last lines of stderr
+│   ├── WorkerHung         it made no progress for too long, and a supervisor ended it
 │   └── ProtocolViolation  it wrote what no worker may write, and was killed
 ├── StartFailed            it could not be spawned, or did not answer `hello`; the cause is chained
 └── WorkerUnavailable      it died too often; the supervisor starts none for a while
@@ -96,6 +97,24 @@ class WorkerExited(WorkerLost):
         how = f"was ended by {self.signal.name}" if self.signal else f"exited with code {self.returncode}"
         tail = "".join(f"\n    {line}" for line in self.stderr_tail[-_QUOTED_LINES:])
         return f"the worker {how}" + (f"; the end of its stderr:{tail}" if tail else "")
+
+
+class WorkerHung(WorkerLost):
+    """The worker made no progress for longer than its supervisor allows, so the supervisor ends it.
+
+    Args:
+        step_limit: the supervisor's limit, in seconds.
+        answers: whether it still answered `ping`: its engine hung, and not the whole process.
+    """
+
+    def __init__(self, step_limit: float, answers: bool) -> None:  # positional, so that it can be copied
+        super().__init__(step_limit, answers)
+        self.step_limit = step_limit
+        self.answers = answers
+
+    def __str__(self) -> str:
+        how = "made no progress" if self.answers else "did not answer"
+        return f"the worker {how} for {self.step_limit:g} s while requests waited for it, and was ended"
 
 
 class ProtocolViolation(WorkerLost):

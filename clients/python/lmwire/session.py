@@ -52,6 +52,11 @@ class Session:
         self._banner_bytes = 0
         self._greeted = False
 
+    @property
+    def works(self) -> bool:
+        """Return whether a request is in flight that the worker's engine serves."""
+        return any(not command.oob for command in self._pending.values())
+
     def send(self, command: Command) -> tuple[str, bytes]:
         """Opens a request and returns its id and the line to write.
 

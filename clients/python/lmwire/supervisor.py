@@ -1,8 +1,10 @@
-"""Supervisors: a worker that is started again when it has died, but not for ever.
+"""Supervisors: a worker that is started again when it has died or hangs, but not for ever.
 
-They start the next worker when one is asked for, not when the last one dies: so nothing runs in the background, and a
-model that kills its worker is not loaded again and again with nobody waiting. Requests of a dead worker fail with
-WorkerLost and are not sent again, since only the caller knows whether half an answer has been used.
+They start the next worker when one is asked for, not when the last one dies: so a model that kills its worker is not
+loaded again and again with nobody waiting. Requests of a dead worker fail with WorkerLost and are not sent again, since
+only the caller knows whether half an answer has been used.
+
+A worker that makes no progress while requests wait for it is ended, see `watch`. Its requests fail with WorkerHung.
 """
 
 import asyncio
@@ -10,11 +12,15 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Self
+from typing import Final, Self
 
 from .asyncio_worker import AsyncWorker
 from .errors import LmwireError, StartFailed, WorkerLost, WorkerUnavailable
+from .watch import WatchThread, watch
 from .worker import Worker
+
+STEP_LIMIT_S: Final = 300.0
+"""Steps take a part of a second, and slow ones a few: this is far beyond, on any machine."""
 
 
 class CrashLoop:
@@ -65,6 +71,8 @@ class Supervisor:
         make: makes a worker that has not been started.
         setup: brings a started one to where requests can come, as `lambda worker: worker.load(path)`.
         crash_loop: when to give up for a while.
+        step_limit: seconds without progress, while a request waits, after which a worker counts as hung and is ended.
+            A load makes progress as long as it reports some. None for never.
     """
 
     def __init__(
@@ -73,8 +81,11 @@ class Supervisor:
         *,
         make: Callable[[], Worker] = Worker,
         crash_loop: CrashLoop | None = None,
+        step_limit: float | None = STEP_LIMIT_S,
     ) -> None:
         self._setup, self._make, self._crash_loop = setup, make, crash_loop or CrashLoop()
+        self._step_limit = step_limit
+        self._watch: WatchThread | None = None
         self._lock = threading.Lock()
         self._worker: Worker | None = None
 
@@ -88,7 +99,7 @@ class Supervisor:
         with self._lock:
             if self._worker and self._worker.lost:
                 self._crash_loop.record(self._worker.lost)
-                self._worker.close()
+                self._end(self._worker)
                 self._worker = None
             if self._worker is None:
                 self._crash_loop.check()
@@ -99,7 +110,7 @@ class Supervisor:
         """Ends the worker."""
         with self._lock:
             if self._worker:
-                self._worker.close()
+                self._end(self._worker)
             self._worker = None
 
     def __enter__(self) -> Self:
@@ -112,13 +123,23 @@ class Supervisor:
         worker = self._make()
         try:
             worker.start()
+            if self._step_limit:
+                self._watch = WatchThread(worker, self._step_limit)
             self._setup(worker)
         except BaseException as error:
             if isinstance(error, StartFailed | WorkerLost):
                 self._crash_loop.record(error)
-            worker.close()
+            self._end(worker)
             raise
         return worker
+
+    def _end(self, worker: Worker) -> None:
+        if self._watch:
+            self._watch.stop()
+        worker.close()
+        if self._watch:
+            self._watch.join()
+            self._watch = None
 
 
 class AsyncSupervisor:
@@ -130,8 +151,11 @@ class AsyncSupervisor:
         *,
         make: Callable[[], AsyncWorker] = AsyncWorker,
         crash_loop: CrashLoop | None = None,
+        step_limit: float | None = STEP_LIMIT_S,
     ) -> None:
         self._setup, self._make, self._crash_loop = setup, make, crash_loop or CrashLoop()
+        self._step_limit = step_limit
+        self._watch: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._worker: AsyncWorker | None = None
 
@@ -140,7 +164,7 @@ class AsyncSupervisor:
         async with self._lock:
             if self._worker and self._worker.lost:
                 self._crash_loop.record(self._worker.lost)
-                await self._worker.close()
+                await self._end(self._worker)
                 self._worker = None
             if self._worker is None:
                 self._crash_loop.check()
@@ -151,7 +175,7 @@ class AsyncSupervisor:
         """Ends the worker."""
         async with self._lock:
             if self._worker:
-                await self._worker.close()
+                await self._end(self._worker)
             self._worker = None
 
     async def __aenter__(self) -> Self:
@@ -164,10 +188,18 @@ class AsyncSupervisor:
         worker = self._make()
         try:
             await worker.start()
+            if self._step_limit:
+                self._watch = asyncio.create_task(watch(worker, self._step_limit))
             await self._setup(worker)
         except BaseException as error:
             if isinstance(error, StartFailed | WorkerLost):
                 self._crash_loop.record(error)
-            await worker.close()
+            await self._end(worker)
             raise
         return worker
+
+    async def _end(self, worker: AsyncWorker) -> None:
+        if self._watch:
+            self._watch.cancel()
+            self._watch = None
+        await worker.close()

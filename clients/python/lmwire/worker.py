@@ -12,6 +12,7 @@ from .answer import Answer
 from .attachments import media
 from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
 from .connection import Connection, Delivery, put
+from .errors import WorkerLost
 from .options import (
     ChatOptions,
     EmbedOptions,
@@ -158,6 +159,11 @@ class Worker(BaseWorker):
         """Ends the worker, cancelling what runs, and returns when its process is gone. Safe to call again."""
         if self._started:
             self._started.close(self._patience)
+
+    def give_up(self, why: WorkerLost) -> None:
+        """Fails all requests with `why` at once, ends the worker by force, and returns when its process is gone."""
+        if self._started:
+            self._started.give_up(why, self._patience)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -52,6 +52,7 @@ class _Figures:
         running = GaugeMetricFamily("lmwire_worker_requests_in_flight", "Requests on it.", labels=_REPLICA)
         restarts = CounterMetricFamily("lmwire_worker_restarts", "Workers in place of dead ones.", labels=_REPLICA)
         deaths = CounterMetricFamily("lmwire_worker_deaths", "Workers that ended by themselves.", labels=_REPLICA)
+        hangs = CounterMetricFamily("lmwire_worker_hangs", "Those of them that hung, and were ended.", labels=_REPLICA)
         for resident in self._residents:
             answers = self._stats.get(resident.id, [])
             for number, replica in enumerate(resident.replicas):
@@ -60,7 +61,8 @@ class _Figures:
                 running.add_metric(labels, replica.in_flight)
                 restarts.add_metric(labels, replica.restarts)
                 deaths.add_metric(labels, replica.deaths)
-        yield from (up, running, restarts, deaths)
+                hangs.add_metric(labels, replica.hangs)
+        yield from (up, running, restarts, deaths, hangs)
 
     def _of_work(self) -> Iterator[Metric]:
         uptime = GaugeMetricFamily("lmwire_worker_uptime_seconds", "Since it was started.", labels=_REPLICA)

@@ -44,6 +44,8 @@ class ReplicaFigures:
     """Workers that came up in place of one that had died, since the server started."""
     deaths: int
     """Workers that ended, or did not come up, and were not told to."""
+    hangs: int
+    """Those of them that made no progress, and were ended for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

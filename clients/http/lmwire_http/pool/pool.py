@@ -171,6 +171,7 @@ class Pool:
             self._make,
             lambda worker: worker.load(target.path, **self._settings.load),
             queue=self._settings.queue,
+            step_limit_s=self._settings.step_limit_s,
             clock=self._clock,
         )
         return self._residents[target.id]

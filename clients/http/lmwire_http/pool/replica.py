@@ -1,4 +1,4 @@
-"""One worker of a model: started when it is needed, and again when it has died."""
+"""One worker of a model: started when it is needed, and again when it has died or was ended because it hung."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-from lmwire import AsyncSupervisor, AsyncWorker, StartFailed, WorkerLost
+from lmwire import AsyncSupervisor, AsyncWorker, StartFailed, WorkerHung, WorkerLost
 from lmwire_protocol import events
 
 from .figures import ReplicaFigures
@@ -25,6 +25,7 @@ class Replica:
         make: Makes a worker that has not been started.
         load: Loads the model.
         fresh: Called when a worker has come up, which has nothing cached.
+        step_limit_s: Without progress, after which a worker is ended; 0 for never.
     """
 
     def __init__(
@@ -33,17 +34,19 @@ class Replica:
         make: Callable[[], AsyncWorker],
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
         fresh: Callable[[], None],
+        step_limit_s: float,
     ) -> None:
         self.in_flight = 0
         """Requests."""
         self.restarts = 0
         """Workers that came up in place of one that had died."""
         self._name, self._load, self._fresh = name, load, fresh
-        self._supervisor = AsyncSupervisor(self._set_up, make=make)
+        self._supervisor = AsyncSupervisor(self._set_up, make=make, step_limit=step_limit_s or None)
         self._worker: AsyncWorker | None = None
         self._facts: events.ModelDone | None = None
         self._starting: asyncio.Task[None] | None = None
         self._counted_deaths = 0
+        self._counted_hangs = 0
         self._died = False
         self._not_before = 0.0
 
@@ -63,6 +66,11 @@ class Replica:
     def deaths(self) -> int:
         """Workers that ended, or did not come up, and were not told to."""
         return self._counted_deaths + (self._worker is not None and self._worker.lost is not None)
+
+    @property
+    def hangs(self) -> int:
+        """Return how many of the deaths were workers that hung, and were ended."""
+        return self._counted_hangs + (self._worker is not None and isinstance(self._worker.lost, WorkerHung))
 
     def start(self) -> "asyncio.Task[None]":
         """Starts a worker, unless one lives. All who ask while it starts get the same task.
@@ -91,7 +99,9 @@ class Replica:
     def figures(self) -> ReplicaFigures:
         """What it looks like now."""
         pid = worker.pid if (worker := self.worker) else None
-        return ReplicaFigures(pid=pid, in_flight=self.in_flight, restarts=self.restarts, deaths=self.deaths)
+        return ReplicaFigures(
+            pid=pid, in_flight=self.in_flight, restarts=self.restarts, deaths=self.deaths, hangs=self.hangs
+        )
 
     async def close(self) -> None:
         """Ends the worker, also one that is starting, and returns when it is gone."""
@@ -114,6 +124,7 @@ class Replica:
 
     def _count_death(self, death: BaseException) -> None:
         self._counted_deaths += 1
+        self._counted_hangs += isinstance(death, WorkerHung)
         self._died = True
         _log.warning("a worker of %s has died: %s", self._name, death)
 

@@ -31,6 +31,7 @@ class Resident:
         make: Makes a worker that has not been started.
         load: Loads the model.
         queue: Requests at once, at most, with those that wait.
+        step_limit_s: Without progress, after which a worker is ended; 0 for never.
         clock: Seconds from any start.
     """
 
@@ -42,6 +43,7 @@ class Resident:
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
         *,
         queue: int,
+        step_limit_s: float,
         clock: Callable[[], float],
     ) -> None:
         self.target = target
@@ -57,7 +59,7 @@ class Resident:
         self._queue, self._clock = queue, clock
         self._affinity = Affinity()
         self.replicas = [
-            Replica(target.id, partial(make, self), load, partial(self._affinity.forget, number))
+            Replica(target.id, partial(make, self), load, partial(self._affinity.forget, number), step_limit_s)
             for number in range(replicas)
         ]
 

@@ -1,0 +1,127 @@
+"""The watch over a worker: what counts as a hang, what does not, and what comes of one."""
+
+import asyncio
+import os
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fake_worker import fake
+from gated_worker import in_a_row
+from lmwire import AsyncSupervisor, AsyncWorker, Supervisor, Worker, WorkerHung
+from lmwire.watch import LOOKS, Watch
+from lmwire_protocol.events import PingDone, State
+from worker_process import SECONDS
+
+STEP_LIMIT_S = 3.0
+PAUSE_S = 1.0
+HOUR_S = 3600.0
+
+
+def ping(age_s: float | None, state: State = "running") -> PingDone:
+    return PingDone(id="1", state=state, step_age_ms=None if age_s is None else age_s * 1000, active=1, queued=0)
+
+
+STUCK = ping(HOUR_S)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether there is no such process any more: the client takes notice of its end before it starts the next."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def looks(*pings: PingDone | None) -> list[bool]:
+    """What a watch says at each of these looks, a pause apart: whether the worker hangs."""
+    watch = Watch(PAUSE_S * LOOKS)
+    return [watch.judge(answer, PAUSE_S) is not None for answer in pings]
+
+
+def test_a_worker_hangs_that_makes_no_progress_for_the_whole_limit() -> None:
+    assert looks(*[STUCK] * LOOKS) == [False] * (LOOKS - 1) + [True]
+
+
+def test_so_does_one_that_does_not_answer() -> None:
+    assert looks(*[None] * LOOKS)[-1]
+
+
+def test_any_sign_of_life_in_between_begins_the_count_anew() -> None:
+    assert not any(looks(*[STUCK] * (LOOKS - 1), ping(PAUSE_S / 2), *[None] * (LOOKS - 1)))
+
+
+@pytest.mark.parametrize("excused", [ping(None, "idle"), ping(HOUR_S, "paused"), ping(HOUR_S, "draining")])
+def test_a_worker_of_which_no_step_is_due_does_not_hang(excused: PingDone) -> None:
+    assert not any(looks(*[excused] * 3 * LOOKS))
+
+
+def test_a_load_that_reports_progress_does_not_hang() -> None:
+    assert not any(looks(*[ping(PAUSE_S / 2, "loading")] * 3 * LOOKS))
+
+
+def test_an_hour_asleep_is_one_look_without_progress() -> None:
+    """Whose clock went on meanwhile, the worker's or the host's, makes no difference."""
+    watch = Watch(PAUSE_S * LOOKS)
+    assert [watch.judge(ping(0.1), PAUSE_S), watch.judge(ping(HOUR_S), PAUSE_S), watch.judge(None, HOUR_S)] == [
+        None
+    ] * 3
+    assert watch.judge(ping(0.1), PAUSE_S) is None
+
+
+def test_the_error_tells_a_silent_worker_from_one_whose_engine_hangs() -> None:
+    assert (
+        str(WorkerHung(300, True))
+        == "the worker made no progress for 300 s while requests waited for it, and was ended"
+    )
+    assert str(WorkerHung(0.5, False)).startswith("the worker did not answer for 0.5 s")
+
+
+def test_a_supervisor_ends_a_worker_that_hangs_and_starts_another_for_the_next_request(tmp_path: Path) -> None:
+    make = lambda: Worker(in_a_row(tmp_path, "--fault stall:after=1", ""))  # noqa: E731
+    with Supervisor(lambda worker: worker.load("mock"), make=make, step_limit=STEP_LIMIT_S) as supervisor:
+        hung = supervisor.worker()
+        with hung.generate("one two three") as stream:
+            pieces = iter(stream)
+            next(pieces)
+            with pytest.raises(WorkerHung):
+                list(pieces)
+        assert supervisor.worker() is not hung
+        assert is_gone(hung.pid)
+        assert supervisor.worker().generate("one two three").text() == "one two three"
+
+
+def test_the_asynchronous_supervisor_does_the_same(tmp_path: Path) -> None:
+    async def run() -> None:
+        make = lambda: AsyncWorker(in_a_row(tmp_path, "--fault stall:after=1", ""))  # noqa: E731
+        async with AsyncSupervisor(
+            lambda worker: worker.load("mock"), make=make, step_limit=STEP_LIMIT_S
+        ) as supervisor:
+            hung = await supervisor.worker()
+            async with hung.generate("one two three") as stream:
+                with pytest.raises(WorkerHung):
+                    await stream.text()
+            assert await supervisor.worker() is not hung
+            assert is_gone(hung.pid)
+            assert await (await supervisor.worker()).generate("one two three").text() == "one two three"
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize(("step_limit", "watches"), [(STEP_LIMIT_S, 1), (None, 0)])
+def test_a_supervisor_without_a_limit_does_not_watch(step_limit: float | None, watches: int) -> None:
+    with Supervisor(lambda worker: None, make=partial(Worker, fake("Good")), step_limit=step_limit) as supervisor:
+        supervisor.worker()
+        assert sum(thread.name.startswith("lmwire-watch") for thread in threading.enumerate()) == watches
+
+
+def test_a_load_that_hangs_is_ended_too(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text('{"rules": [{"match": {"cmd": "load"}, "reply": {"then": "hang"}}]}')
+    make = lambda: Worker(in_a_row(tmp_path / "workers", f"--scenario {scenario}"))  # noqa: E731
+    supervisor = Supervisor(lambda worker: worker.load("mock"), make=make, step_limit=STEP_LIMIT_S)
+    with pytest.raises(WorkerHung):
+        supervisor.worker()
