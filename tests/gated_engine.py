@@ -130,7 +130,8 @@ class GatedLane:
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
-        self._held: list[int] = []
+        self._held: dict[int, int] = {}
+        """The choices of each key."""
         self.gatherings: dict[str, GatedGathering] = {}
         """By the first image's data."""
 
@@ -145,24 +146,28 @@ class GatedLane:
         name = request.prompt if isinstance(request, Generate) else items_of(request)[0].media.data
         assert isinstance(name, str)
         assert gathered is self.gatherings.get(name) and (gathered is None or gathered.done)
-        assert len(self._held) < ROWS
+        assert not self._held or sum(self._held.values()) < ROWS
         if self._held and name.endswith(LARGE):
             raise NoRoom
         self._started(name)
-        self._held.append(key)
+        self._held[key] = request.n if isinstance(request, Generate) else 1
         return Admitted(1)
 
     def step(self) -> list[Outcome]:
         order = self._gate.stop("step")
-        held = self._held
-        ending = {"first": held[:1], "last": held[-1:], "all": held, "fail": held}.get(order, [])
-        self._held = [key for key in held if key not in ending]
+        held, keys = self._held, [*self._held]
+        ending = {"first": keys[:1], "last": keys[-1:], "all": keys, "fail": keys}.get(order, [])
+        self._held = {key: choices for key, choices in held.items() if key not in ending}
         if order == "fail":
             return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
-        return [Piece(key, "x", [7], 1, "stop" if key in ending else None) for key in held]
+        return [
+            Piece(key, "x", [7], 1, "stop" if key in ending else None, choice=choice)
+            for key, choices in held.items()
+            for choice in range(choices)
+        ]
 
     def remove(self, key: int) -> Sequence[Outcome]:
-        self._held.remove(key)
+        del self._held[key]
         return [Piece(key, "held back", [])]
 
     def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:

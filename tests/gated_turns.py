@@ -22,9 +22,9 @@ class Turns:
         self.worker.session.serve(command, 10)
         return self.worker.events.take()
 
-    def generate(self, *prompts: str) -> None:
+    def generate(self, *prompts: str, n: int = 1) -> None:
         for prompt in prompts:
-            self.send({"id": prompt, "cmd": "generate", "prompt": prompt})
+            self.send({"id": prompt, "cmd": "generate", "prompt": prompt, "n": n})
 
     def show(self, *images: str) -> None:
         for image in images:

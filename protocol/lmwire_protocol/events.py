@@ -199,6 +199,8 @@ class ModelDone(Done, tag="done"):
     """Absent for a model that is not quantised."""
     adapter_path: str | None = None
     """Of the adapter that was loaded with it."""
+    batch_size: Count | None = None
+    """Answers that it works on at once, at most; absent when the worker does not say."""
 
 
 class UnloadDone(Done, tag="done"):

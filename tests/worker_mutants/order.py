@@ -78,3 +78,8 @@ def lets_later_requests_pass_a_barrier() -> None:
         start(self)
 
     wrap(Scheduler, "_start_waiting", start_waiting)
+
+
+@mutant("N-10", "n-10-turns")
+def starts_all_in_the_order_of_their_lines() -> None:
+    replace(Scheduler, "_line_up", lambda self, arrived: self._waiting.extend(arrived))

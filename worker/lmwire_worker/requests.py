@@ -88,6 +88,7 @@ class Request:
         "cut",
         "deadline",
         "dimensions",
+        "due",
         "duration_s",
         "first_token_at",
         "gathering",
@@ -116,6 +117,7 @@ class Request:
         self.running = False
         self.cut: Cut | None = None
         self.key = 0
+        self.due = 0.0
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
@@ -140,6 +142,11 @@ class Request:
         if isinstance(self.command, Transcribe):
             return self.heard_all
         return all(answer.finish_reason is not None for answer in self.answers)
+
+    @property
+    def unended(self) -> int:
+        """Return how many of its choices have not ended: so many rows it has, or is to have."""
+        return sum(answer.finish_reason is None for answer in self.answers)
 
     def embedding(self) -> EmbedDone:
         """The `done` of an `embed` whose vectors are all sent."""

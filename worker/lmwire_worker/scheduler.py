@@ -7,7 +7,7 @@ is one step long, so that is how late a cancel is.
 import time
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lmwire_protocol import (
     Cache,
@@ -81,6 +81,9 @@ class Scheduler:
         self._log = log
         self._lane: Lane | None = None
         self._waiting: deque[Request] = deque()
+        """In the order in which they start."""
+        self._round = 0.0
+        """How often each waiting request would have had a row, had they been given out one by one."""
         self._active: dict[int, Request] = {}
         self._room_made = False
         self._too_large: Request | None = None
@@ -92,7 +95,7 @@ class Scheduler:
         """Works until the registry says that all is done."""
         self._registry.activity.become("running")
         while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
-            self._waiting.extend(arrived)
+            self._line_up(arrived)
             self._apply_cancels()
             was_empty = not self._active
             if self._waiting and (arrived or self._room_made or not self._registry.holds(self._waiting[0])):
@@ -130,6 +133,20 @@ class Scheduler:
                 self._forget(request)
                 self._registry.end(request, request.cancellation())
 
+    def _line_up(self, arrived: Iterable[Request]) -> None:
+        """Puts requests where they start in their turn, those that want few rows before those that want many.
+
+        Start-time order of fair queueing: if all who wait were given rows one by one, in turn, a request would have its
+        last one as many rounds from now as it has choices. Whoever comes later goes before it only until then.
+        https://en.wikipedia.org/wiki/Weighted_fair_queueing
+        """
+        for request in arrived:
+            request.due = self._round + len(request.answers)
+            place = len(self._waiting)
+            while place and _gives_way(self._waiting[place - 1], request):
+                place -= 1
+            self._waiting.insert(place, request)
+
     def _start_waiting(self) -> None:
         """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
         self._room_made = False
@@ -162,7 +179,7 @@ class Scheduler:
         begun = 0
         while len(self._active) > begun and (waits_s := lane.first_waits_s):
             begun = len(self._active)
-            self._waiting.extend(self._registry.collect_within(waits_s))
+            self._line_up(self._registry.collect_within(waits_s))
             self._start_waiting()
 
     def _has_gathered(self, request: Request, *, may_read: bool) -> bool:
@@ -183,7 +200,7 @@ class Scheduler:
         """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
         if request is self._too_large:
             return False
-        taken = sum(len(active.answers) for active in self._active.values())
+        taken = sum(active.unended for active in self._active.values())
         return not (self._lane and taken) or taken + len(request.answers) <= self._lane.rows
 
     def _begin(self, request: Request) -> bool:
@@ -232,6 +249,7 @@ class Scheduler:
         request.gathering = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
+        self._round += len(request.answers) / (1 + len(self._waiting))
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
         tokens, text = self._lane_for(command).tokenize(command, request.gathering)
@@ -272,8 +290,9 @@ class Scheduler:
         return lane.close() if lane else 0
 
     def _describe(self, request: Request) -> ModelDone:
-        model = self._require_lane().model
-        return ModelDone(request.id, **{name: getattr(model, name) for name in model.__slots__})
+        lane = self._require_lane()
+        model = {name: getattr(lane.model, name) for name in lane.model.__slots__}
+        return ModelDone(request.id, **model, batch_size=lane.rows)
 
     def _lane_for(self, command: Command) -> Lane:
         lane = self._require_lane()
@@ -303,6 +322,7 @@ class Scheduler:
                 generated.append((request, outcome))
                 if outcome.finish_reason is not None:
                     ended.add(request)
+                    self._make_room()  # the choice's row is free, whether or not the request goes on
             elif isinstance(outcome, CallPiece):
                 generated.append((request, outcome))
             elif isinstance(outcome, Prefilled):
@@ -344,3 +364,9 @@ class Scheduler:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
             self._registry.progress(request, request.voice.progress(event))
+
+
+def _gives_way(earlier: Request, later: Request) -> bool:
+    """Return whether a request that came later starts first: both run in the lane, and it is due sooner."""
+    both_run = isinstance(earlier.command, Task) and isinstance(later.command, Task)
+    return both_run and not earlier.voice.serial and later.due < earlier.due

@@ -1,0 +1,112 @@
+"""Rows are shared between requests: one that wants many of them does not hold up those that want few."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gated_engine import ROWS
+from gated_turns import Turns
+from worker_process import Event, WorkerProcess
+
+MOCK_ROWS = 64
+MANY = 16
+HOUR_MS = 3_600_000
+
+SCENARIO = {
+    "rules": [
+        {"match": {"prompt": "^wait"}, "reply": {"tokens": ["on"], "then": "wait"}},
+        {
+            "match": {"prompt": "^all but one end"},
+            "reply": {
+                "choices": [
+                    {"tokens": ["on", {"text": "on", "delay_ms": HOUR_MS}]},
+                    *[{"tokens": ["over"]}] * (MANY - 1),
+                ]
+            },
+        },
+    ]
+}
+
+
+def generation(id: str, prompt: str, n: int = 1, **fields: Any) -> Event:
+    return {"id": id, "cmd": "generate", "prompt": prompt, "n": n, **fields}
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[WorkerProcess]:
+    """A mock worker."""
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps(SCENARIO))
+    with WorkerProcess("--mock", "--scenario", str(scenario)) as worker:
+        worker.load("mock")
+        yield worker
+
+
+def fill(worker: WorkerProcess, prompt: str) -> None:
+    """Takes all rows with requests for many answers."""
+    running = [f"running {number}" for number in range(MOCK_ROWS // MANY)]
+    worker.send(*(generation(id, prompt, MANY) for id in running))
+    for id in running:
+        worker.first_token(id)
+
+
+def test_a_request_for_one_answer_is_next_though_others_for_many_came_first(worker: WorkerProcess) -> None:
+    fill(worker, "wait")
+    worker.send(*(generation(f"waiting {number}", "wait", MANY) for number in range(10)))
+    worker.send(generation("small", "hello"), {"id": "cancel", "cmd": "cancel", "target": "running 0"})
+    assert worker.terminal("small")["finish_reason"] == "stop"
+    assert worker.call({"id": "ping", "cmd": "ping"})["queued"] >= 9
+
+
+def test_an_answer_that_has_ended_leaves_its_row_to_others(worker: WorkerProcess) -> None:
+    fill(worker, "all but one end")
+    worker.send(generation("small", "hello"))
+    assert worker.terminal("small")["finish_reason"] == "stop"
+    assert worker.of("running 0")[-1]["event"] == "token"
+
+
+def test_so_it_is_with_a_real_model() -> None:
+    with WorkerProcess() as worker:
+        rows = worker.load("builtin:tiny")["batch_size"]
+        many = [f"many {number}" for number in range(4 * rows // MANY)]
+        worker.send(
+            *(generation(id, "Once", MANY, max_tokens=40, ignore_eos=True, temperature=1) for id in many),
+            generation("small", "Hello", max_tokens=4),
+        )
+        for id in [*many, "small"]:
+            worker.terminal(id)
+        ends = [event["id"] for event in worker.events if event["event"] == "done"]
+        assert ends.index("small") < ends.index(many[2 * rows // MANY]), ends
+
+
+def test_requests_for_as_many_answers_start_in_their_order(turns: Turns) -> None:
+    turns.generate("a", "b", "c", "d", "e")
+    turns.step()
+    for _ in range(3):
+        turns.step("first")
+    assert turns.started == ["a", "b", "c", "d", "e"]
+
+
+def test_one_for_many_answers_is_not_overtaken_for_ever(turns: Turns) -> None:
+    turns.generate("a", "b")
+    turns.generate("many", n=ROWS)
+    turns.step()
+    for number in range(20):
+        turns.generate(f"small {number}")
+        turns.step("first")
+    assert turns.started[:3] == ["a", "b", "small 0"]
+    assert "many" in turns.started
+
+
+def test_none_overtakes_a_load(turns: Turns) -> None:
+    turns.generate("a", "b")
+    turns.generate("many", n=ROWS)
+    turns.send({"id": "load", "cmd": "load", "path": "other"})
+    turns.generate("small")
+    turns.step()
+    turns.step("all")
+    turns.step("all")
+    assert turns.started == ["a", "b", "many", "other"]
