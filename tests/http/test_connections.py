@@ -61,7 +61,7 @@ def connection(loop: Loop, transport: Transport) -> Connection:
     """One whose client has not read what it was sent."""
     config = uvicorn.Config(nothing, log_config=None, ws="none")
     config.load()
-    connection = Connection(config, ServerState(), {}, cast(Any, loop), patience_s=PATIENCE)
+    connection = Connection(config, ServerState(), {}, cast(Any, loop), patience_s=PATIENCE, body_s=PATIENCE, limit=1)
     connection.connection_made(transport)
     transport.unread = 100_000
     connection.pause_writing()

@@ -1,6 +1,8 @@
 """Who may ask: those with a key, where one is needed, and pages of origins that were named."""
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anthropic
@@ -9,7 +11,7 @@ import pytest
 
 from http_server import MOCK, Server, served
 from lmwire_http.failures import ApiError
-from lmwire_http.operations.keys import check_key
+from lmwire_http.operations.keys import BadKeys, check_key, given_keys
 from raw_http import CHAT, Answer, asked, chat_body
 
 KEY, OTHER = "k-ada", "k-alan"
@@ -173,3 +175,67 @@ def test_without_keys_a_page_that_was_named_is_served(tmp_path: Path) -> None:
     with served("--cors", PAGE, "--worker", MOCK) as server:
         assert chat(server.url, origin=PAGE).status == 200
         assert chat(server.url, origin="http://evil.example").status == 403
+
+
+# Files of keys, and where a key must not appear.
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "keys"
+    file.write_text(f"{KEY}\n")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o602])
+def test_a_file_of_keys_that_others_can_read_is_warned_of_at_the_start(keys: Path, mode: int) -> None:
+    keys.chmod(mode)
+    with served("--api-key-file", str(keys), "--worker", MOCK) as server:
+        line = server.wait_for_line("other users can read or change")
+        assert asked(server.url, "GET", "/health").status == 200
+    assert f"chmod 600 {keys}" in line
+    assert " warning " in line
+
+
+def test_one_of_its_owner_alone_is_not(keys: Path) -> None:
+    with served("--api-key-file", str(keys), "--worker", MOCK) as server:
+        assert asked(server.url, "GET", "/health").status == 200
+        assert not any(" warning " in line for line in server.log)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "keys")
+    for path in (tmp_path / "keys", Path("/dev/zero")):
+        with pytest.raises(BadKeys, match=rf"{path} is not a regular file"):
+            given_keys([], path, {})
+
+
+def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(keys: Path) -> None:
+    """In a path, a query, a header that is logged, and a model's name, which a worker may log too."""
+    noisy = f"{sys.executable} {Path(__file__).parents[1] / 'noisy_worker.py'}"
+    with served("--api-key-file", str(keys), "--worker", noisy) as server:
+        key = {"authorization": f"Bearer {KEY}"}
+        answers = [
+            asked(server.url, "GET", f"/v1/models/{KEY}", **key),
+            asked(server.url, "GET", f"/v1/{KEY}", **key),
+            asked(server.url, "GET", f"/v1/responses/{KEY}?key={KEY}", **key, x_request_id=KEY),
+            asked(server.url, "POST", CHAT, chat_body("hello", model=KEY), **key),
+            asked(server.url, "POST", CHAT, {"model": "mock", "messages": [], KEY: KEY}, **key),
+        ]
+        server.wait_for_line("was asked to load")
+        asked(server.url, "GET", "/health", x_request_id="last-line")
+        server.wait_for_line("last-line")
+    assert KEY not in "".join(server.log)
+    assert "[API key]" in "".join(server.log)
+    assert not [answer for answer in answers if answer.status >= 400 and KEY.encode() in answer.body]
+
+
+def test_a_worker_is_not_given_the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMWIRE_API_KEY", KEY)
+    noisy = f"{sys.executable} {Path(__file__).parents[1] / 'noisy_worker.py'}"
+    with served("--worker", noisy) as server:
+        assert chat(server.url).status == 401
+        chat(server.url, authorization=f"Bearer {KEY}")
+        assert "environment: no key" in server.wait_for_line("environment: ")

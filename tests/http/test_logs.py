@@ -83,9 +83,16 @@ def test_a_request_for_no_model_has_none(mock_server: Server) -> None:
     assert "model=" not in line_of(mock_server, "healthy")
 
 
-def test_a_path_or_a_model_cannot_make_lines_of_its_own(mock_server: Server) -> None:
-    asked(mock_server.url, "GET", "/v1/a%0Ainfo%20forged", x_request_id="forged-path")
-    assert r'path="/v1/a\ninfo forged"' in line_of(mock_server, "forged-path")
+def test_a_path_is_told_as_it_is_served_and_not_as_it_was_written(mock_server: Server) -> None:
+    """A client that writes its key, or anything else, into the path has none of it in the log."""
+    asked(mock_server.url, "GET", "/v1/a%0Ainfo%20forged", x_request_id="unknown-path")
+    assert "path=unknown" in line_of(mock_server, "unknown-path")
+    asked(mock_server.url, "GET", f"/v1/models/{SECRET}?key={SECRET}", x_request_id="models-path")
+    assert "path=/v1/models/{model}" in line_of(mock_server, "models-path")
+    assert not [line for line in mock_server.log if SECRET in line or "forged" in line]
+
+
+def test_a_model_cannot_make_lines_of_its_own(mock_server: Server) -> None:
     body = chat_body("hello", model="a\u2028info status=200 forged")
     asked(mock_server.url, "POST", CHAT, body, x_request_id="forged-model")
     assert r'model="a\u2028info status=200 forged"' in line_of(mock_server, "forged-model")

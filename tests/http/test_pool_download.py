@@ -49,3 +49,17 @@ async def test_what_the_hub_has_not_got_is_not_found(hub: Hub) -> None:
         with pytest.raises(ApiError, match="the hub does not give it") as error:
             await asked(pool, "none")
         assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
+
+
+@awaited
+async def test_a_name_that_a_client_chose_is_looked_for_on_the_hub_and_not_in_a_folder(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker takes a folder of that name for the model otherwise, relative to where the server was started."""
+    owner, name = ID.split("/")
+    write_model(tmp_path / "here" / owner / name, max_position_embeddings=77)
+    monkeypatch.chdir(tmp_path / "here")
+    async with pooled(download=True) as pool:
+        await asked(pool, ID)
+        assert hub.requests
+        assert [model.context_len for model in await pool.models() if model.loaded] != [77]

@@ -88,10 +88,43 @@ async def test_many_names_are_not_all_said() -> None:
 
 
 @awaited
-async def test_what_cannot_run_is_refused_with_the_reason_and_not_listed() -> None:
+async def test_what_cannot_run_is_not_listed_and_the_log_alone_has_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     found = await names(TINY, HALF)
-    assert (await refused(found, "half")).message == "the model somebody/Half cannot run: no weights"
+    assert (await refused(found, "half")).message == unknown_message("half")
+    assert "somebody/Half was asked for, and cannot run: no weights" in caplog.text
     assert [target.id for target in await found.all()] == [TINY.id]
+
+
+@awaited
+async def test_a_short_name_of_two_models_that_cannot_run_is_unknown_too() -> None:
+    found = await names(TINY, HALF, local_model("other/Half", problem="no weights"))
+    assert (await refused(found, "half")).message == unknown_message("half")
+
+
+@awaited
+async def test_a_folder_is_unknown_whatever_is_at_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its sentence nor a look at the disk tells a client of a model, a directory, a file, or nothing."""
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "file").touch()
+    listing = Listing(TINY, local_model("owner/Cached", path=str(tmp_path / "cached")))
+    for settings in (Settings(), Settings(download=True)):
+        found = Names(settings, listing)
+        monkeypatch.setattr("os.path.isdir", lambda _: pytest.fail("the disk was looked at"))
+        for name in (
+            str(model),
+            str(tmp_path),
+            f"{tmp_path}/file",
+            f"{tmp_path}/no",
+            f"{tmp_path}/cached",
+            "~",
+            ".",
+            "..",
+        ):
+            assert (await refused(found, name)).message == unknown_message(name, TINY.id, "owner/Cached")
+
+
+def unknown_message(name: str, *known: str) -> str:
+    return f"the model {name!r} is not served here; there are {', '.join(known or [TINY.id])}"
 
 
 @awaited
@@ -142,7 +175,22 @@ async def test_a_named_folder_is_called_by_its_path_or_its_last_part(tmp_path: P
 @awaited
 async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
     anything = await names(TINY, command=("ssh", "studio", "lmwire", "worker"))
-    assert (await anything.find("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
+    for name in (QWEN.id, "qwen3-0.6b", "builtin:tiny"):
+        assert (await anything.find(name)).path == name
+    for name in (
+        "/Users/ada/models/Qwen",
+        "./Qwen",
+        "~/Qwen",
+        "models/mlx/Qwen",
+        "models/..",
+        r"C:\Qwen",
+        "..",
+        "a/../b",
+        "",
+    ):
+        await refused(anything, name)
+    any_path = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), allow_paths=True)
+    assert (await any_path.find("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
     named = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))
     assert (await named.find("qwen")).path == "/Users/ada/models/Qwen"
     await refused(named, "builtin:tiny")
@@ -157,15 +205,14 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
     random_model.write_model(snapshot)
     (refs := tmp_path / "hub" / "models--owner--Cached" / "refs").mkdir()
     (refs / "main").write_text("a" * 40)
-    found = Names(Settings())
+    found = Names(Settings(allow_paths=True))
     assert [target.id for target in await found.all()] == ["builtin:tiny", "owner/Cached"]
     assert (await found.find("cached")).context_len == 4096
     folder = random_model.write_model(tmp_path / "folder")
     target = await found.find(f"{folder}/../folder/")
     assert (target.path, target.context_len) == (str(folder.resolve()), 4096)
     assert (await found.find(str(snapshot))).id == "owner/Cached"
-    assert "no config.json" in (await refused(found, str(tmp_path))).message
-    for name in (str(tmp_path / "nowhere"), "/odd\0path", "~odd\0user/model", "/" + "long" * 10_000):
+    for name in (str(tmp_path), str(tmp_path / "nowhere"), "/odd\0path", "~odd\0user/model", "/" + "long" * 10_000):
         await refused(found, name)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gated_worker import in_a_row, let_through
 from http_server import Server, served
+from random_model import write_model
 from raw_http import CHAT, Answer, RawClient, asked, chat_body
 
 CRASH = "--fault crash-mid-stream:after=2"
@@ -67,3 +68,26 @@ def test_more_than_may_wait_are_told_when_to_come_again(tmp_path: Path) -> None:
         let_through(tmp_path, 0)
         assert text(client.answer()) == "first"
         assert text(chat(server)) == "to be or not"
+
+
+def test_a_folder_is_served_only_where_that_was_allowed(tmp_path: Path) -> None:
+    model = str(write_model(tmp_path / "model"))
+    (tmp_path / "empty").mkdir()
+    with served() as server:
+        words = {
+            asked_for(server, name).replace(name, "NAME") for name in (model, f"{tmp_path}/empty", f"{tmp_path}/no")
+        }
+        assert words == {"the model 'NAME' is not served here; there are builtin:tiny"}
+        assert "no config.json" not in "".join(server.log)
+    with served("--allow-paths") as server:
+        assert chat(server, model).status == 200
+        assert asked_for(server, f"{tmp_path}/empty") == asked_for(server, f"{tmp_path}/no").replace("/no'", "/empty'")
+        assert "no config.json" in server.wait_for_line("cannot run")
+
+
+def asked_for(server: Server, name: str) -> str:
+    """What is said of a model that is not served, by every way to it."""
+    answers = chat(server, name), asked(server.url, "GET", f"/v1/models/{name}")
+    assert {(answer.status, answer.json["error"]["code"]) for answer in answers} == {(404, "model_not_found")}
+    assert len({answer.body for answer in answers}) == 1
+    return answers[0].json["error"]["message"]

@@ -16,6 +16,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["a", "b/c"], "models", ("a", "b/c")),
     (["a", "--preload"], "preload", True),
     (["--download"], "download", True),
+    (["--allow-paths"], "allow_paths", True),
     (["--replicas", "2"], "replicas", 2),
     (["--memory", "8G"], "memory_bytes", 8 * 2**30),
     (["--memory", "1.5 GiB"], "memory_bytes", 3 * 2**29),
@@ -37,7 +38,11 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--uds", "/tmp/s"], "uds", "/tmp/s"),
     (["--public"], "public", True),
     (["--cors", "http://localhost:3000", "--cors", "null"], "cors", ("http://localhost:3000", "null")),
+    (["--cors", "*", "--api-key", "k-1"], "cors", ("*",)),
+    (["--host-name", "studio.local", "--host-name", "box"], "host_names", ("studio.local", "box")),
     (["--max-body", "1M"], "body_bytes", 2**20),
+    (["--body-timeout", "10m"], "body_s", 600.0),
+    (["--max-connections", "9"], "connections", 9),
     (["--max-queue", "3"], "queue", 3),
     (["--step-limit", "90"], "step_limit_s", 90.0),
     (["--step-limit", "0"], "step_limit_s", 0.0),
@@ -70,7 +75,7 @@ def test_every_option_becomes_a_setting(argv: Sequence[str], field: str, value: 
 
 
 def test_every_setting_can_be_typed() -> None:
-    assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys"}
+    assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys", "warnings"}
 
 
 @pytest.mark.parametrize(
@@ -89,11 +94,14 @@ def test_every_setting_can_be_typed() -> None:
         (["--kv-bits", "5"], "argument --kv-bits: invalid choice: 5"),
         (["--log-format", "xml"], "argument --log-format: invalid choice: 'xml'"),
         (["--cors", "localhost"], "argument --cors: 'localhost' is no origin: write scheme://host:port"),
-        (["--cors", "*"], "argument --cors: '*' is no origin"),
+        (["--cors", "*.example"], "argument --cors: '*.example' is no origin"),
+        (["--host-name", "studio.local:8080"], "argument --host-name: 'studio.local:8080' is no host name"),
+        (["--body-timeout", "0"], "argument --body-timeout: must be more than 0 seconds"),
         (["--cors", "http://a/b"], "without a path"),
         (["--worker", "'"], "argument --worker: "),
         (["--worker", " "], "argument --worker: is empty"),
         ([""], "argument MODEL: is empty"),
+        (["a", "--allow-paths"], "--allow-paths: only the models that are named are served"),
         (["--preload"], "--preload: name the models to load"),
         (["--adapter", "poet"], "--adapter: it belongs to one model"),
         (["a", "b", "--draft", "small"], "--draft: it belongs to one model"),

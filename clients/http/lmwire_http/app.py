@@ -8,8 +8,8 @@ from starlette.types import ASGIApp
 
 from . import anthropic, openai, operations
 from .endpoint import Endpoint
+from .guard import Guard
 from .openapi import document_endpoint
-from .operations.origins import letting_pages_ask
 from .routing import make_router
 from .service import Service, make_service
 from .settings import Settings
@@ -35,6 +35,4 @@ def app_of(service: Service) -> ASGIApp:
             await service.startup.stop()
             await service.pool.close()
 
-    router = make_router(ENDPOINTS, service, lifespan)
-    origins = service.settings.cors
-    return letting_pages_ask(router, origins) if origins else router
+    return Guard(make_router(ENDPOINTS, service, lifespan), service)

@@ -10,10 +10,10 @@ from typing import Any, Final
 from lmwire.command.arguments import Parser
 from lmwire.command.failures import reported
 
-from .operations.keys import BadKeys, given_keys
+from .operations.keys import VARIABLE, BadKeys, exposure, given_keys
 from .serving import serve
-from .settings import MIB, Settings
-from .typed import command, count, duration, model, origin, port, positive_duration, size
+from .settings import ANY_ORIGIN, MIB, Settings
+from .typed import command, count, duration, host_name, model, origin, port, positive_duration, size
 
 _DEFAULT: Final = Settings()
 _LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits")
@@ -21,19 +21,23 @@ _LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits")
 
 def main(argv: Sequence[str]) -> int:
     """Serves until it is told to end, and returns the exit code."""
-    return reported(serve, parse(argv, os.environ))
+    settings = parse(argv, os.environ)
+    os.environ.pop(VARIABLE, None)  # workers inherit the rest
+    return reported(serve, settings)
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """What the command line says. Exits, with a sentence on stderr, when it says nothing that can be done."""
     parser = _parser()
     given = vars(parser.parse_args(argv))
+    key_file = given.pop("api_key_file")
     try:
-        given["api_keys"] = given_keys(given.pop("api_key"), given.pop("api_key_file"), environment)
+        given["api_keys"] = given_keys(given.pop("api_key"), key_file, environment)
     except BadKeys as error:
         parser.error(str(error))
     if problem := _contradiction(given):
         parser.error(problem)
+    given["warnings"] = _warnings(given, key_file)
     given["worker"] = _worker_options(given)
     given["load"] = {name: value for name in _LOAD_OPTIONS if (value := given.pop(name)) is not None}
     # What was not given is left to the settings' own defaults.
@@ -50,9 +54,20 @@ def _contradiction(given: Mapping[str, Any]) -> str | None:
     for option, name in (("--adapter", "adapter_path"), ("--draft", "draft_path")):
         if given[name] and len(given["models"]) != 1:
             return f"{option}: it belongs to one model: name that one, and no other"
+    if given["allow_paths"] and given["models"]:
+        return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["uds"] and (given["host"] or given["port"] is not None):
         return "--uds: it is instead of --host and --port: leave those out"
     return None
+
+
+def _warnings(given: Mapping[str, Any], key_file: Path | None) -> list[str]:
+    warnings = [] if key_file is None else [exposure(key_file)]
+    if ANY_ORIGIN in (given["cors"] or ()) and not given["api_keys"]:
+        warnings.append(
+            "--cors '*' without an API key: every page that a browser on this machine shows can ask anything"
+        )
+    return [warning for warning in warnings if warning]
 
 
 def _worker_options(given: dict[str, Any]) -> tuple[str, ...]:
@@ -104,6 +119,11 @@ def _add_models(parser: Parser) -> None:
     )
     parser.add_argument("--preload", action="store_true", help="load the models at once, not when they are asked for")
     parser.add_argument("--download", action="store_true", help="fetch models that are not on this machine")
+    parser.add_argument(
+        "--allow-paths",
+        action="store_true",
+        help="let requests name any folder of this machine as their model; without it, only what /v1/models lists",
+    )
     parser.add_argument("--adapter", dest="adapter_path", metavar="FOLDER", help="a LoRA adapter of the model")
     parser.add_argument(
         "--draft", dest="draft_path", metavar="MODEL", help="a smaller model of the same tokens, to speed this one up"
@@ -115,6 +135,14 @@ def _add_models(parser: Parser) -> None:
 def _add_listening(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--host", help=f"the address to listen on (default: {_DEFAULT.host}, this machine alone)")
     group.add_argument("--port", type=port, help=f"(default: {_DEFAULT.port}; 0 is any that is free)")
+    group.add_argument(
+        "--host-name",
+        dest="host_names",
+        action="append",
+        type=host_name,
+        metavar="NAME",
+        help="answer requests for this name too, as studio.local, where no API key is asked for; can be given again",
+    )
     group.add_argument("--uds", metavar="PATH", help="listen on a Unix socket, which this user alone can open")
     group.add_argument(
         "--public", action="store_true", help="serve other machines without an API key, and whoever is on them"
@@ -133,7 +161,7 @@ def _add_listening(group: argparse._ArgumentGroup) -> None:
         action="append",
         type=origin,
         metavar="ORIGIN",
-        help="let pages of this origin ask, as http://localhost:3000; can be given again",
+        help="let pages of this origin ask, as http://localhost:3000, or of any with '*'; can be given again",
     )
     group.add_argument(
         "--log-format", choices=("text", "json"), help=f"of the lines on stderr (default: {_DEFAULT.log_format})"
@@ -193,6 +221,20 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         type=positive_duration,
         metavar="TIME",
         help=f"for a client that stops in the middle, sending or reading (default: {_DEFAULT.patience_s:g})",
+    )
+    group.add_argument(
+        "--body-timeout",
+        dest="body_s",
+        type=positive_duration,
+        metavar="TIME",
+        help=f"for the whole body of a request to arrive (default: {_DEFAULT.body_s:g})",
+    )
+    group.add_argument(
+        "--max-connections",
+        dest="connections",
+        type=count,
+        metavar="N",
+        help=f"open at once; for a new one the longest idle one is closed (default: {_DEFAULT.connections})",
     )
     group.add_argument(
         "--drain",

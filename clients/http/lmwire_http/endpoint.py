@@ -9,6 +9,7 @@ from .replies import Reply
 
 if TYPE_CHECKING:
     from .call import Call
+    from .failures import ApiError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Endpoint:
         events: The type of a streamed event's data, if the reply can be streamed.
         statuses: The types of the JSON that comes with other statuses, where it is no error.
         open: Whether it needs no API key.
+        refusal: Makes the error with which it answers every request, before the body is read; None to serve them.
     """
 
     method: str
@@ -42,3 +44,4 @@ class Endpoint:
     events: Any = None
     statuses: Mapping[int, Any] = field(default_factory=dict)
     open: bool = False
+    refusal: "Callable[[], ApiError] | None" = None

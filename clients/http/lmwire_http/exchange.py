@@ -19,13 +19,12 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException
 
 from .call import Call
-from .decoding import decode
+from .decoding import check_media_type, decode
 from .endpoint import Endpoint
 from .failures import ApiError
 from .forms import read_form
 from .operations.keys import check_key
-from .operations.logs import log
-from .operations.origins import check_origin
+from .operations.logs import log, redacted
 from .response import Message, Response, Send
 from .service import Service
 
@@ -33,6 +32,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 CLIENT_GONE: Final = 499
 """The status in the log, nginx's, of a request whose client did not wait."""
+UNKNOWN_PATH: Final = "unknown"
+"""In the log, for any path at which there is nothing."""
 _LAST_WORD_S: Final = 1.0
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _log = logging.getLogger("lmwire_http")
@@ -44,7 +45,7 @@ class Exchange:
     def __init__(self, endpoint: Endpoint, service: Service, scope: Message, receive: Receive, send: Send) -> None:
         self._endpoint, self._service = endpoint, service
         self._receive = receive
-        self._method, self._path = scope["method"], scope["path"]
+        self._method = scope["method"]
         self._headers = Headers(scope=scope)
         given = self._headers.get("x-request-id", "")
         self._call = Call(
@@ -84,6 +85,7 @@ class Exchange:
         except _ClientGone:
             self._client_gone = True
         except ApiError as error:
+            error.message = redacted(error.message, self._service.settings.api_keys)
             await self._response.fail(error)
         except Exception as error:
             self._log_failure(error)
@@ -119,20 +121,24 @@ class Exchange:
         """Checks the head, and reads the body.
 
         Raises:
-            ApiError: no key, or too long or too slow a body.
+            ApiError: the endpoint refuses all requests, or this one has no key, or too long or too slow a body.
             _ClientGone: before the body's end.
         """
         settings = self._service.settings
+        if self._endpoint.refusal:
+            raise self._endpoint.refusal()
         if not self._endpoint.open:
-            check_origin(self._headers, settings)
             check_key(self._headers, settings.api_keys)
+        if self._endpoint.body is not None:
+            check_media_type(self._headers, form=self._endpoint.form)
         length = self._headers.get("content-length", "0")
         if length.isdecimal() and int(length) > settings.body_bytes:
             raise _too_long(settings.body_bytes)
         body = bytearray()
+        deadline = self._call.began + settings.body_s
         more = True
         while more:
-            message = await self._receive_in_time(settings.patience_s)
+            message = await self._receive_in_time(deadline)
             if message["type"] == "http.disconnect":
                 raise _ClientGone
             body += message.get("body", b"")
@@ -141,12 +147,16 @@ class Exchange:
             more = message.get("more_body", False)
         return bytes(body)
 
-    async def _receive_in_time(self, seconds: float) -> Message:
+    async def _receive_in_time(self, deadline: float) -> Message:
+        settings = self._service.settings
+        left = deadline - monotonic()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(settings.patience_s, left)):
                 return await self._receive()
         except TimeoutError:
-            problem = f"nothing of the body came for {seconds:g} s, and it is not whole: send it again"
+            problem = f"nothing of the body came for {settings.patience_s:g} s, and it is not whole: send it again"
+            if left <= settings.patience_s:
+                problem = f"the body was not whole within {settings.body_s:g} s: send it faster, or a shorter one"
             raise ApiError(408, problem, code="timeout") from None
 
     async def _decode(self, body: bytes) -> Any:
@@ -168,7 +178,9 @@ class Exchange:
         call = self._call
         status = CLIENT_GONE if self._client_gone else self._response.status or 500
         self._service.metrics.ended(self._endpoint.path, call, status)
-        facts: dict[str, Any] = {"method": self._method, "path": self._path, "status": status}
+        # The path as it is served: a client's own may have anything in it, an API key too.
+        path = self._endpoint.path.replace(":path", "") or UNKNOWN_PATH
+        facts: dict[str, Any] = {"method": self._method, "path": path, "status": status}
         if call.model:
             facts["model"] = call.model
         if call.prompt_tokens or call.completion_tokens:

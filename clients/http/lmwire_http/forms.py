@@ -7,7 +7,6 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartParser
 
 from .decoding import convert
-from .failures import ApiError
 
 T = TypeVar("T")
 
@@ -19,8 +18,6 @@ async def read_form(headers: Headers, body: bytes, type: type[T]) -> T:
         ApiError: it is not that.
         MultiPartException: it is no form.
     """
-    if not headers.get("content-type", "").startswith("multipart/form-data"):
-        raise ApiError(415, "the body must be multipart/form-data", code="unsupported_media_type")
     form = await MultiPartParser(headers, _whole(body), max_part_size=len(body) + 1).parse()
     fields: dict[str, Any] = {}
     for name, value in form.multi_items():

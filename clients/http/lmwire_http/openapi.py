@@ -33,20 +33,21 @@ _KEYS: Final = {
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "An API key."},
 }
 _REFUSALS: Final = {
-    400: "The body, or a field of it, is wrong.",
+    400: "A header, the body, or a field of it, is wrong.",
     401: "An API key is needed.",
-    403: "The page that asks may not.",
+    403: "The page that asks may not, or the Host is no name of this server.",
     404: "There is no such model, or no such thing.",
     408: "The body did not come.",
     413: "The body is too long.",
-    415: "The body is no form.",
+    415: "The body is of another media type, or compressed.",
     429: "Too many requests wait.",
     500: "The server, or the model's process, failed on this request.",
     503: "The model's process has ended, is not there, or is ending.",
     504: "The request took longer than it may.",
 }
-_OF_MODELS: Final = (401, 403, 404, 429, 503, 504)
-_OF_BODIES: Final = (400, 408, 413)
+_OF_ALL: Final = (400, 403, 500)
+_OF_MODELS: Final = (401, 404, 429, 503, 504)
+_OF_BODIES: Final = (408, 413, 415)
 
 
 def document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
@@ -191,13 +192,11 @@ def _event(data: Any, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _refusals(endpoint: Endpoint) -> list[int]:
-    statuses = {500}
+    statuses: set[int] = set(_OF_ALL)
     if not endpoint.open:
         statuses.update(_OF_MODELS)
     if endpoint.body is not None:
         statuses.update(_OF_BODIES)
-    if endpoint.form:
-        statuses.add(415)
     return sorted(statuses)
 
 

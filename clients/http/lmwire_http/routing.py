@@ -41,7 +41,7 @@ class _OnePath:
         self._service = service
         allowed = ", ".join(sorted(self._methods))
         refusal = partial(ApiError, 405, f"{path} is served by {allowed}", code="method_not_allowed")
-        self._unserved = _refusing(_dialect(path), path, partial(refusal, headers={"allow": allowed}))
+        self._unserved = refusing(dialect_of(path), path, partial(refusal, headers={"allow": allowed}))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._methods.get(scope["method"], self._unserved)
@@ -55,21 +55,30 @@ class _Nowhere:
         message = f"there is nothing at this path; these are served: {', '.join(known)}"
         refusal = partial(ApiError, 404, message, code="unknown_path")
         self._endpoints: dict[Dialect, Endpoint] = {
-            dialect: _refusing(dialect, "", refusal) for dialect in (OPENAI, ANTHROPIC)
+            dialect: refusing(dialect, "", refusal) for dialect in (OPENAI, ANTHROPIC)
         }
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints[_dialect(scope["path"])]
+        endpoint = self._endpoints[dialect_of(scope["path"])]
         await Exchange(endpoint, self._service, scope, receive, send).run()
 
 
-def _refusing(dialect: Dialect, path: str, refusal: Callable[[], ApiError]) -> Endpoint:
-    async def refuse(_: Call, __: object) -> Reply:
+def refusing(dialect: Dialect, path: str, refusal: Callable[[], ApiError]) -> Endpoint:
+    """Return an endpoint that answers every request with an error.
+
+    Args:
+        dialect: How the error is written.
+        path: The path for metrics and logs.
+        refusal: Makes the error.
+    """
+
+    async def serve(_: Call, __: object) -> Reply:
         raise refusal()
 
-    return Endpoint(method="", path=path, summary="", serve=refuse, dialect=dialect, open=True)
+    return Endpoint(method="", path=path, summary="", serve=serve, dialect=dialect, open=True, refusal=refusal)
 
 
-def _dialect(path: str) -> Dialect:
+def dialect_of(path: str) -> Dialect:
+    """Return how errors at a path are written."""
     return ANTHROPIC if path.startswith(_ANTHROPIC_PATH) else OPENAI

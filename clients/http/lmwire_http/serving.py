@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import math
+import resource
 import signal
 import socket
 from functools import partial
@@ -26,6 +27,8 @@ _IDLE_S: Final = 75
 """For a connection between requests: longer than clients keep theirs, or they ask on one that closes."""
 _LAST_WORDS_S: Final = 5
 """For clients to read how their requests were ended."""
+_OTHER_FILES: Final = 64
+"""Descriptors for all but connections: sockets, workers' pipes, libraries."""
 _log = logging.getLogger("lmwire_http")
 
 
@@ -35,7 +38,7 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotListen: there is nothing to serve on.
     """
-    with listening(settings) as found, logging_to_stderr(settings.log_format):
+    with listening(settings) as found, logging_to_stderr(settings.log_format, settings.api_keys):
         failure = _serve(settings, found)
     return UNAVAILABLE if failure else OK
 
@@ -46,7 +49,15 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
     config = uvicorn.Config(
         app_of(service),
         loop="uvloop",
-        http=cast(Any, partial(Connection, patience_s=settings.patience_s)),
+        http=cast(
+            Any,
+            partial(
+                Connection,
+                patience_s=settings.patience_s,
+                body_s=settings.body_s,
+                limit=_connection_limit(settings.connections),
+            ),
+        ),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -56,11 +67,19 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
     )
+    for warning in settings.warnings:
+        _log.warning("%s", warning)
     _log.info("lmwire serves on %s", found.where)
     gc.collect()
     gc.freeze()  # what is imported stays: a collection that went through it again would hold all streams for its time
     _Server(config, service).run([*found.sockets])
     return service.startup.failure
+
+
+def _connection_limit(wanted: int) -> int:
+    """Return as many connections as were asked for, or as the system lets this process have."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _OTHER_FILES))
 
 
 class _Server(uvicorn.Server):

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 MIB = 1024 * 1024
+ANY_ORIGIN = "*"
+"""In `Settings.cors`: pages of every origin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +14,8 @@ class Settings:
 
     models: tuple[str, ...] = ()
     """Names of the models to serve; any on this machine when empty."""
+    allow_paths: bool = False
+    """Whether a request may name any folder of this machine as its model."""
     download: bool = False
     """Whether a model that is not on this machine may be fetched from the hub."""
     preload: bool = False
@@ -39,6 +43,8 @@ class Settings:
     """Whether other machines may be served without an API key."""
     api_keys: tuple[str, ...] = ()
     """Any of them opens everything; without one everything is open."""
+    host_names: tuple[str, ...] = ()
+    """Names of this server, besides `localhost` and addresses, that a request may have as its Host."""
     cors: tuple[str, ...] = ()
     """Origins of pages that may ask."""
 
@@ -52,8 +58,14 @@ class Settings:
     """Of silence in a stream, until a comment is sent."""
     patience_s: float = 60.0
     """For a client that stops in the middle, sending a request or reading its answer."""
+    body_s: float = 300.0
+    """Total time in which a request's body must arrive."""
+    connections: int = 1024
+    """Open connections, at most. For a new one the connection that is idle for longest is closed."""
     drain_s: float = 30.0
     """For running requests when the server ends."""
     stored: int = 1024
     """Responses that are kept to be continued, at most."""
     log_format: Literal["text", "json"] = "text"
+    warnings: tuple[str, ...] = ()
+    """Sentences for the log: settings that the operator may not have meant."""

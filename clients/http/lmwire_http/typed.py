@@ -5,9 +5,12 @@ import shlex
 from argparse import ArgumentTypeError
 from typing import Final
 
+from .settings import ANY_ORIGIN
+
 _BYTES: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>s|m|h|)", re.IGNORECASE)
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+|null", re.IGNORECASE)
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _UNIT_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -58,9 +61,16 @@ def model(text: str) -> str:
 
 
 def origin(text: str) -> str:
-    """Where a page is from: `http://localhost:3000`, or `null`, which is what files are from."""
-    if not _ORIGIN.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is no origin: write scheme://host:port, without a path")
+    """Where a page is from: `http://localhost:3000`; `null`, which is what files are from; `*` for anywhere."""
+    if text != ANY_ORIGIN and not _ORIGIN.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is no origin: write scheme://host:port, without a path, or *")
+    return text
+
+
+def host_name(text: str) -> str:
+    """A name of this machine, as it stands in a URL: `studio.local`."""
+    if not _HOST_NAME.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is no host name: write it as in a URL, without a port, as studio.local")
     return text
 
 

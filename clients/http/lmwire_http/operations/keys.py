@@ -1,7 +1,9 @@
 """API keys: where they come from, and who has one."""
 
 import hmac
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -9,6 +11,8 @@ from typing import Final
 from ..failures import ApiError
 
 VARIABLE: Final = "LMWIRE_API_KEY"
+_FILE_BYTES: Final = 1024 * 1024
+_OTHERS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _KEY: Final = re.compile(r"[\x21-\x7e]+")
 
 
@@ -30,9 +34,17 @@ def given_keys(typed: Sequence[str], file: Path | None, environment: Mapping[str
     return tuple(dict.fromkeys(keys))
 
 
+def exposure(path: Path) -> str | None:
+    """Return a sentence if other users of this machine can read or change a file of keys, else None."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not mode & _OTHERS:
+        return None
+    return f"--api-key-file: other users can read or change {path} (mode {mode:04o}): chmod 600 {path}"
+
+
 def _from_file(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = _read_regular(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadKeys(f"--api-key-file: cannot read {path}: {error}") from error
     numbered = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
@@ -40,6 +52,25 @@ def _from_file(path: Path) -> list[str]:
     if not keys:
         raise BadKeys(f"--api-key-file: {path} has no key: write one a line; lines with # are comments")
     return keys
+
+
+def _read_regular(path: Path) -> bytes:
+    """Return a file's content.
+
+    Raises:
+        BadKeys: it is a device, a pipe or a directory, reading which may never end, or it is too long.
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadKeys(f"--api-key-file: {path} is not a regular file")
+        if status.st_size > _FILE_BYTES:
+            raise BadKeys(f"--api-key-file: {path} is longer than {_FILE_BYTES:,} bytes")
+        return os.read(descriptor, _FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _checked(key: str, where: str) -> str:

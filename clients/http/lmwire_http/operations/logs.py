@@ -5,7 +5,7 @@ import logging
 import os
 import select
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -24,10 +24,28 @@ def log(level: int, message: str, facts: Mapping[str, Any]) -> None:
     _log.log(level, message, extra={"facts": facts})
 
 
+def redacted(text: str, keys: Sequence[str]) -> str:
+    """Return the text with every API key in it replaced.
+
+    Args:
+        text: For a log, or for a client.
+        keys: The API keys.
+    """
+    for key in keys:
+        for written in (key, json.dumps(key)[1:-1]):
+            text = text.replace(written, "[API key]")
+    return text
+
+
 @contextmanager
-def logging_to_stderr(format: Literal["text", "json"]) -> Iterator[None]:
-    """What is logged in the block goes there, that of libraries too."""
-    lines = Lines()
+def logging_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Iterator[None]:
+    """Write what is logged in the block to stderr, by libraries too.
+
+    Args:
+        format: Of the lines.
+        keys: API keys, which no line may have.
+    """
+    lines = Lines(keys)
     lines.setFormatter(JsonLines() if format == "json" else TextLines())
     root = logging.getLogger()
     root.addHandler(lines)
@@ -43,8 +61,9 @@ def logging_to_stderr(format: Literal["text", "json"]) -> Iterator[None]:
 class Lines(logging.Handler):
     """Writes lines by a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
+        self._keys = sorted(keys, key=len, reverse=True)
         self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
@@ -59,7 +78,7 @@ class Lines(logging.Handler):
             dropped, self._dropped = self._dropped, 0
             log(logging.WARNING, "lines of the log were dropped before this one", {"lines": dropped})
         try:
-            self._waiting.put(f"{self.format(record)}\n")
+            self._waiting.put(redacted(f"{self.format(record)}\n", self._keys))
         except Exception:
             self.handleError(record)
 

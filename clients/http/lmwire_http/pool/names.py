@@ -1,6 +1,7 @@
 """From what a client calls a model to what a worker is to load."""
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -17,9 +18,12 @@ from .target import Catalogue, Target, not_found, unknown
 _FRESH_S: Final = 10.0
 """A listing is made again for a name that is not in it, and for who wants to see it, when it is older."""
 _FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
+_FOREIGN_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)", re.DOTALL)
+"""A path on whatever machine a worker is. A hub id has one slash."""
 _FETCHED: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
 _FOLDERS: Final = 256
+_log = logging.getLogger("lmwire_http")
 
 
 class Names:
@@ -40,6 +44,7 @@ class Names:
         self._settings, self._listing, self._clock = settings, listing, clock
         self._catalogue = Catalogue(())
         self._listed_at: float | None = None
+        self._unusable = Catalogue(())
         self._listing_now = asyncio.Lock()
         self._folders: dict[str, Target] = {}
 
@@ -61,13 +66,14 @@ class Names:
         if self._settings.models:
             target = self._catalogue.find(name)
         elif self._settings.command:
-            target = Target(id=name, path=name) if name else None
+            target = self._for_foreign_worker(name)
         else:
             target = await self._on_this_machine(name)
-        if target is None:
+        if target is None or target.problem:
+            # The reason is for the operator. A client is told the same of every name, whatever is on the disk.
+            for unusable in [target] if target else self._unusable.all_of(name):
+                _log.warning("the model %s was asked for, and cannot run: %s", unusable.id, unusable.problem)
             raise unknown(name, self._runnable())
-        if target.problem:
-            raise not_found(f"the model {target.id} cannot run: {target.problem}")
         return target
 
     async def all(self) -> list[Target]:
@@ -84,7 +90,7 @@ class Names:
         """What was listed is not true any more."""
         if not self._settings.models:
             self._listed_at = None
-            self._catalogue = Catalogue(())
+            self._catalogue = self._unusable = Catalogue(())
             self._folders.clear()
 
     def _runnable(self) -> list[Target]:
@@ -103,7 +109,7 @@ class Names:
                 raise not_found(f"the model {name} cannot run: {model.problem}")
             return _target(model, id=name)
         await self._list(older_than=_FRESH_S)
-        if target := self._catalogue.find(name):
+        if target := self._catalogue.find(name) or next(iter(self._unusable.all_of(name)), None):
             return Target(
                 id=target.id,
                 path=target.id if target.problem else target.path,  # what is not whole is fetched again
@@ -113,16 +119,22 @@ class Names:
             )
         return Target(id=name, path=name)
 
+    def _for_foreign_worker(self, name: str) -> Target | None:
+        if not name or (_FOREIGN_FOLDER.match(name) and not self._settings.allow_paths):
+            return None
+        return Target(id=name, path=name)
+
     async def _on_this_machine(self, name: str) -> Target | None:
-        if _FOLDER.match(name):
+        is_folder = _FOLDER.match(name) is not None
+        if is_folder and self._settings.allow_paths:
             folder = _folder(name)
             return None if folder is None else self._catalogue.find(folder) or await self._in(folder)
         target = self._catalogue.find(name)
         if target is None:
             await self._list(older_than=_FRESH_S)
             target = self._catalogue.find(name)
-        if self._settings.download and _FETCHED.fullmatch(name) and (target is None or target.problem):
-            id = target.id if target else name
+        if self._settings.download and not (target or is_folder) and _FETCHED.fullmatch(name):
+            id = next((unusable.id for unusable in self._unusable.all_of(name)), name)
             return Target(id=id, path=id)
         return target
 
@@ -138,14 +150,19 @@ class Names:
         """Lists what is on this machine, unless that was done a moment ago."""
         async with self._listing_now:
             if self._listed_at is None or self._clock() - self._listed_at > older_than:
-                self._catalogue = Catalogue(map(_target, await self._ask()))
+                paths = bool(self._settings.models) or self._settings.allow_paths
+                targets = [_target(model, by_path=paths) for model in await self._ask()]
+                self._catalogue = Catalogue(target for target in targets if not target.problem)
+                self._unusable = Catalogue(target for target in targets if target.problem)
                 self._listed_at = self._clock()
 
     async def _ask(self, *folders: str) -> Sequence[LocalModel]:
         try:
             return await asyncio.to_thread(self._listing, *folders)
         except LmwireError as error:
-            raise ApiError(500, str(error), code="internal") from error
+            _log.error("%s", error)
+            message = "the models on this machine cannot be listed; the server's log says why"
+            raise ApiError(500, message, code="internal") from error
 
 
 def _folder(name: str) -> str | None:
@@ -157,11 +174,11 @@ def _folder(name: str) -> str | None:
     return folder if os.path.isdir(folder) else None
 
 
-def _target(model: LocalModel, id: str | None = None) -> Target:
+def _target(model: LocalModel, id: str | None = None, *, by_path: bool = True) -> Target:
     return Target(
         id=id or model.id,
         path=model.path,
-        names=(*model.aliases, model.path),
+        names=(*model.aliases, model.path) if by_path else tuple(model.aliases),
         size_bytes=model.size_bytes,
         context_len=model.context_len,
         problem=model.problem,

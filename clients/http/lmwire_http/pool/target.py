@@ -53,12 +53,14 @@ class Catalogue:
         Raises:
             ApiError: there are several.
         """
+        targets = self.all_of(name)
+        return _only(name, targets) if targets else None
+
+    def all_of(self, name: str) -> list[Target]:
+        """Return the models that a name fits."""
         if target := self._targets.get(name):
-            return target
-        for names in (self._full, self._short):
-            if targets := names.get(name.lower()):
-                return _only(name, targets)
-        return None
+            return [target]
+        return self._full.get(name.lower()) or self._short.get(name.lower()) or []
 
 
 def unknown(name: str, known: Iterable[Target]) -> ApiError:

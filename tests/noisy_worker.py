@@ -1,0 +1,21 @@
+"""The mock worker, which says on stderr what it is asked to load, and whether an API key is in its environment."""
+
+import os
+import sys
+from typing import Any
+
+from lmwire_worker.__main__ import main
+from lmwire_worker.mock.engine import MockEngine
+
+_open = MockEngine.open
+
+
+def _open_and_say(self: MockEngine, request: Any, *arguments: Any) -> Any:
+    print(f"was asked to load {request.path}", file=sys.stderr, flush=True)
+    return _open(self, request, *arguments)
+
+
+MockEngine.open = _open_and_say  # pyright: ignore[reportAttributeAccessIssue]
+print(f"environment: {'a key' if 'LMWIRE_API_KEY' in os.environ else 'no key'}", file=sys.stderr, flush=True)
+sys.argv = ["lmwire_worker", "--mock"]
+main()
