@@ -130,9 +130,10 @@ class Stream:
         try:
             outcomes = self._piece(token, logprob, drafted)
         except Exception as error:  # its neighbours go on
-            outcomes = self._fail(f"token {token} cannot be turned into text: {type(error).__name__}: {error}")
+            problem = f"token {token} cannot be turned into text: {type(error).__name__}: {error}"
+            outcomes = self._fail("engine_error", problem)
         if self.constraint is not None and self.constraint.error is not None and not self.ended:
-            outcomes = self._fail(self.constraint.error)
+            outcomes = self._fail("invalid_request", self.constraint.error)  # the grammar is the request's
         self._outcomes += outcomes
         return not self.ended
 
@@ -249,9 +250,9 @@ class Stream:
         else:
             outcomes.append(Piece(self.key, text, choice=self.choice, channel=self._channel))
 
-    def _fail(self, problem: str) -> list[Outcome]:
+    def _fail(self, code: str, problem: str) -> list[Outcome]:
         self.ended = True
-        return [Failed(self.key, RequestError("engine_error", problem))]
+        return [Failed(self.key, RequestError(code, problem))]
 
 
 def _new_call_id() -> str:

@@ -121,7 +121,7 @@ def wire_arguments(written: str) -> dict[str, Any] | str:
     if written:
         try:
             msgspec.json.decode(written, type=dict[str, msgspec.Raw])
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return {_UNREADABLE: written}
     return written
 

@@ -130,7 +130,7 @@ def ended(response: Response, output: list[OutputItem], result: events.ResultDon
 
 def failed(response: Response, output: list[OutputItem], error: ApiError) -> Response:
     """The response when its answer has failed."""
-    code = "rate_limit_exceeded" if error.status == 429 else "server_error"
+    code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
     return msgspec.structs.replace(
         response, status="failed", error=Failure(code=code, message=error.message), output=output
     )
