@@ -23,13 +23,15 @@ from worker_process import Event, WorkerProcess
 
 VALUES: Final = (
     None, True, False, 0, -1, 1, 7, 64, 10**5, 10**9, 2**31, 2**53, 2**64, 10**30, -(10**9), 0.5, -0.0, 1e308,
-    float("nan"), float("inf"), "", "text", "\0", "../..", "/dev/zero", [], [1], [[]], {}, {"a": None}, {"__float__": "NaN"},
+    float("nan"), float("inf"), "", "text", "\0", "../..", "/dev/zero", [], [1], [[]], {}, {"a": None},
+    {"__float__": "NaN"},
 )  # fmt: skip
 KEYS: Final = (
     "num_hidden_layers", "hidden_size", "vocab_size", "intermediate_size", "head_dim", "num_attention_heads",
     "num_key_value_heads", "max_position_embeddings", "rope_theta", "rope_scaling", "quantization", "model_type",
     "architectures", "eos_token_id", "text_config", "vision_config", "layer_types", "auto_map", "tokenizer_class",
     "chat_template", "model_max_length", "added_tokens_decoder", "image_token_id", "tie_word_embeddings", "dtype",
+    "group_size", "bits", "mode", "patch_size", "spatial_merge_size", "kernel_size", "stride", "window_size",
 )  # fmt: skip
 MOST_BYTES: Final = 2_000_000_000
 """What the worker may grow by."""
@@ -44,7 +46,7 @@ BASES: dict[str, tuple[Callable[[Path], Path], Event]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
     with WorkerProcess() as worker:
         worker.load("builtin:tiny")
@@ -62,6 +64,7 @@ def test_a_damaged_folder_ends_its_own_load_and_nothing_else(worker: WorkerProce
         folder = tmp_path / f"damaged {seed}"
         shutil.copytree(whole, folder)
         changes = [spoil(folder, random.Random(f"{base} {seed} {number}")) for number in range(1 + seed % 3)]
+        print(base, seed, *changes, sep="\n", flush=True)  # a test that fails shows it
         ids = [f"load {base} {seed}", f"ask {base} {seed}"]
         worker.send({"id": ids[0], "cmd": "load", "path": str(folder)}, {"id": ids[1], **request})
         for id in ids:
@@ -79,7 +82,7 @@ def test_a_damaged_folder_ends_its_own_load_and_nothing_else(worker: WorkerProce
 def spoil(folder: Path, draw: random.Random) -> str:
     """Change one file of a folder, and return which and how."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors", ".jinja"))
-    path = draw.choice(files)
+    path = folder / "config.json" if draw.random() < 0.5 else draw.choice(files)
     if path.suffix == ".json" and draw.random() < 0.7:
         return f"{path.name}: {_change_json(path, draw)}"
     if path.suffix == ".safetensors" and draw.random() < 0.6:
@@ -114,18 +117,16 @@ def _change_header(path: Path, draw: random.Random) -> str:
 
 
 def _set_somewhere(content: Any, draw: random.Random) -> str:
-    place = content
-    path: list[Any] = []
+    """Replace or add one member of an object or a list, however deep."""
+    place, path = content, list[Any]()
     while isinstance(place, dict | list) and place:
         key = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
+        inner = place[key]
+        if not isinstance(inner, dict | list) or not inner or draw.random() < 0.3:
+            if isinstance(place, dict) and draw.random() < 0.4:
+                key = draw.choice(KEYS)
+            place[key] = draw.choice((0, 1, -1)) if draw.random() < 0.3 else draw.choice(VALUES)
+            return f"{[*path, key]} = {place[key]!r}"
         path.append(key)
-        if not isinstance(place[key], dict | list) or draw.random() < 0.3:
-            break
-        place = place[key]
-    if not isinstance(place, dict | list) or not path:
-        return "left"
-    value = draw.choice(VALUES)
-    if isinstance(place, dict) and draw.random() < 0.4:
-        path[-1] = draw.choice(KEYS)
-    place[path[-1]] = value
-    return f"{path} = {value!r}"
+        place = inner
+    return "left"

@@ -188,6 +188,8 @@ CLAIMS: dict[str, tuple[Change, str]] = {
     "endless width": (set_fields(hidden_size=float("inf")), "hidden_size inf, which must be"),
     "a vocabulary": (set_fields(vocab_size=10**9), "claims vocab_size 1000000000"),
     "negative heads": (set_fields(num_attention_heads=-4), "num_attention_heads -4"),
+    "groups of nothing": (set_fields(quantization={"group_size": 0, "bits": 4}), "quantization.group_size 0"),
+    "no heads": (set_fields(num_key_value_heads=0), "num_key_value_heads 0, which must be above 0"),
     "heads": (set_fields(num_attention_heads=10**8), "claims num_attention_heads 100000000"),
     "experts": (set_fields(num_experts=10**7), "claims num_experts 10000000"),
     "digits": (set_fields(vocab_size=10**4000), "claims vocab_size 1000"),
@@ -221,6 +223,29 @@ def test_an_index_leads_out_of_the_folder_to_nothing(worker: WorkerProcess, fold
         (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
         error = load(worker, folder, id=name)
         assert error["code"] == "bad_model" and name in error["error"]
+
+
+def give_high_tokens(folder: Path) -> Path:
+    """Let a tokenizer make tokens that are far beyond the model's table."""
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    tokenizer["model"]["vocab"]["H"] = 10**9
+    path.write_text(json.dumps(tokenizer))
+    return folder
+
+
+def test_a_token_that_a_model_lacks_is_not_looked_up_in_other_memory(worker: WorkerProcess, tmp_path: Path) -> None:
+    assert load(worker, give_high_tokens(write_whisper(tmp_path / "speech")))["code"] == "bad_model"
+    worker.load(give_high_tokens(write_embedding_model(tmp_path / "vectors")), id="vectors")
+    error = worker.call({"id": "embed", "cmd": "embed", "input": ["Hm", "Hi"]})
+    assert (error["code"], error["field"]) == ("invalid_request", "input[0]")
+    assert worker.call({"id": "embed again", "cmd": "embed", "input": ["well"]})["event"] == "done"
+
+
+def test_a_weight_in_groups_of_nothing_ends_its_load_alone(worker: WorkerProcess, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "quantised", quantize=(4, 32))
+    set_fields(intermediate_size=1)(folder)
+    assert load(worker, folder)["code"] == "bad_model"
 
 
 def cached(cache: Path, *names: str) -> list[Path]:

@@ -23,6 +23,11 @@ NUMBERS: Final = (
     "num_attention_heads", "num_key_value_heads", "head_dim", "num_experts", "num_local_experts", "n_routed_experts",
 )  # fmt: skip
 """Fields that are whole numbers, or lists of these, in every model."""
+_DIVISORS: Final = re.compile(
+    r"(?:^|_)(?:hidden_size|vocab_size|head_dim|attention_heads|key_value_heads|heads|head|patch_size|merge_size|kernel"
+    r"|kernel_size|strides?|groups?|group_size|bits)$"
+)
+"""Fields that are above 0: MLX divides by some of them without looking, which ends the process where one is 0."""
 _LAYERS: Final = re.compile(r"(?:^|_)(?:layers?|depths?|blocks?)$")
 _PARTS: Final = re.compile(r"(?:^|_)(?:experts?|heads?)$")
 _SIZES: Final = re.compile(r"(?:^|_)(?:size|dims?|rank|embd|width|channels|features|state|model)$")
@@ -44,11 +49,14 @@ def check_config(path: Path, config: Mapping[str, Any], tensors: Tensors) -> Non
     parts = max(len(tensors), widest)
     for name, value in _fields(path, config):
         key = name.rpartition(".")[2]
-        if key in NUMBERS:
-            _check_number(path, name, value)
-        for number in value if isinstance(value, list) else [value]:
+        numbers = value if isinstance(value, list) else [value]
+        if key in NUMBERS and any(number is not None and (type(number) is not int or number < 0) for number in numbers):
+            raise bad(path, f"has {name} {_short(value)}, which must be a whole number of 0 or more")
+        for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
+            if _DIVISORS.search(key) and number <= 0:
+                raise bad(path, f"has {name} {_short(number)}, which must be above 0")
             if _LAYERS.search(key) and number > min(LAYERS, len(tensors)):
                 problem = f"the model has {len(tensors)} tensors, and {LAYERS:,} layers are the most that are loaded"
                 raise bad(path, f"claims {_short(number)} layers ({name}); {problem}")
@@ -71,12 +79,6 @@ def _fields(path: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, list):
             waiting += [(f"{name}[]", part, depth + 1) for part in value if isinstance(part, dict | list)]
         yield name, value
-
-
-def _check_number(path: Path, name: str, value: Any) -> None:
-    numbers = value if isinstance(value, list) else [value]
-    if any(number is not None and (type(number) is not int or number < 0) for number in numbers):
-        raise bad(path, f"has {name} {_short(value)}, which must be a whole number of 0 or more")
 
 
 def _short(value: Any) -> str:

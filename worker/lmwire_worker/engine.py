@@ -73,11 +73,12 @@ class MlxEngine:
         from .kinds import kind_of
         from .remote_code import guarded
         from .text.resolve import find_folder
+        from .weights import checked_quantization
 
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
-        with guarded(folder, trusted=request.trust_remote_code):
+        with guarded(folder, trusted=request.trust_remote_code), checked_quantization():
             return self._open_kind(kind, request, folder, config, report, give_up)
 
     def _open_kind(

@@ -1,6 +1,7 @@
 """A model's weights: how large they are, and how they come into memory."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,23 @@ def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Modu
             raise RequestError("bad_model", f"the weights of {folder} cannot be read: {sentence(error)}") from None
         done += sum(weight.nbytes for weight in group)
         report("read", done, total, "bytes")
+
+
+@contextmanager
+def checked_quantization() -> Iterator[None]:
+    """Let a group size of 0, which folders lead to in many ways, be an error: MLX would divide by it."""
+    quantize = mx.quantize
+
+    def checked(array: mx.array, group_size: int | None = None, *arguments: Any, **options: Any) -> Any:
+        if group_size is not None and group_size < 1:
+            raise ValueError(f"a weight would be quantised in groups of {group_size}")
+        return quantize(array, group_size, *arguments, **options)
+
+    mx.quantize = checked
+    try:
+        yield
+    finally:
+        mx.quantize = quantize
 
 
 def weights_bytes(network: nn.Module) -> int:

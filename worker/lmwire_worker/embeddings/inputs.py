@@ -11,11 +11,13 @@ class TextInputs:
     Args:
         tokenizer: The model's own.
         recipe: What its folder says.
+        vocab_size: How many tokens the network has; a tokenizer may have others.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, recipe: Recipe) -> None:
+    def __init__(self, tokenizer: TokenizerWrapper, recipe: Recipe, vocab_size: int) -> None:
         self._tokenizer = tokenizer
         self._recipe = recipe
+        self._vocab_size = vocab_size
 
     def render(self, text: str) -> str:
         """A text with what belongs to it."""
@@ -27,7 +29,13 @@ class TextInputs:
         Raises:
             ValueError: it cannot be an input; says why.
         """
-        return self._tokenizer.encode(self.render(text))
+        return self._known(self._tokenizer.encode(self.render(text)))
+
+    def _known(self, tokens: list[int]) -> list[int]:
+        """Return tokens that are all in the network's table: it reads beyond its memory for others."""
+        if max(tokens, default=0) >= self._vocab_size:
+            raise ValueError(f"holds a token that the tokenizer knows and this model, of {self._vocab_size}, does not")
+        return tokens
 
     def _cased(self, text: str) -> str:
         return text.lower() if self._recipe.lower_case else text

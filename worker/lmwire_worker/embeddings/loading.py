@@ -77,7 +77,8 @@ def _open(
         RequestError: bad_model, unsupported.
     """
     if not sees(config):
-        return EmbeddingNetwork(folder, recipe), TextInputs(tokenizer, recipe), TRIAL
+        network = EmbeddingNetwork(folder, recipe)
+        return network, TextInputs(tokenizer, recipe, network.vocab_size), TRIAL
     network = SeeingNetwork(folder, recipe, trust_remote_code=trust_remote_code)
     inputs = SeenInputs(tokenizer, recipe, network)
     images = [trial_image(), trial_image(1, 64, 96)]

@@ -51,11 +51,19 @@ class EmbeddingNetwork:
             problem = f"{folder} has layers behind its pooling, which mlx-vlm does not know for `{_type(network)}`"
             raise RequestError("unsupported", problem)
         network.pooling_config = recipe.pooling  # where mlx-vlm's models look for it
+        if not 0 <= self.padding < self.vocab_size:
+            raise RequestError("bad_model", f"{folder} pads with the token {self.padding}, which it does not have")
 
     @property
     def padding(self) -> int:
         """The token that fills up the shorter rows."""
         return getattr(self.module.config, "pad_token_id", None) or 0
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens it has."""
+        config: Any = self.module.config
+        return config.vocab_size
 
     @property
     def longest(self) -> int:

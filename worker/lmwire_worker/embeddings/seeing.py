@@ -46,6 +46,11 @@ class SeeingNetwork(EmbeddingNetwork):
         self._pooling: dict[str, Any] = recipe.pooling or LAST_TOKEN
 
     @property
+    def vocab_size(self) -> int:
+        config: Any = self.module.config
+        return config.text_config.vocab_size
+
+    @property
     def longest(self) -> int:
         config: Any = self.module.config
         return config.text_config.max_position_embeddings
@@ -82,7 +87,7 @@ class SeenInputs(TextInputs):
     """
 
     def __init__(self, tokenizer: TokenizerWrapper, recipe: Recipe, network: SeeingNetwork) -> None:
-        super().__init__(tokenizer, recipe)
+        super().__init__(tokenizer, recipe, network.vocab_size)
         self._instruction = recipe.prompt or INSTRUCTION
         self._sizes = network.processor.image_processor
         self._marks = network.marks
@@ -121,7 +126,7 @@ class SeenInputs(TextInputs):
         return rendered
 
     def _encode(self, rendered: str) -> list[int]:
-        return self._tokenizer.encode(rendered, add_special_tokens=False)
+        return self._known(self._tokenizer.encode(rendered, add_special_tokens=False))
 
 
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:

@@ -86,6 +86,10 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
         return Parakeet(module)
     if module._processor is None or START not in module._processor.tokenizer.get_vocab():
         raise RequestError("bad_model", f"{folder} has no processor that loads: Whisper's tokenizer files are needed")
+    last = max(module._processor.tokenizer.get_vocab().values())
+    rows = module.decoder.token_embedding.weight.shape[0]
+    if max(last, module.dims.n_vocab - 1) >= rows:
+        raise RequestError("bad_model", f"{folder} has a table of {rows} tokens, and its tokenizer or config has more")
     from .whisper import Whisper
 
     return Whisper(module)

@@ -1,8 +1,10 @@
 """A model's folder into memory, through mlx-lm."""
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
+from mlx import nn
 from mlx_lm import utils
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
@@ -35,8 +37,8 @@ def check_architecture(config: dict[str, Any]) -> None:
 
 def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: bool) -> TokenizerWrapper:
     """Raises bad_model when the tokenizer's files are damaged."""
-    ends = utils.load_config(folder).get("eos_token_id")
     try:
+        ends = utils.load_config(folder).get("eos_token_id")
         return utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=ends)
     except Exception as error:  # transformers raises whatever its tokenizers raise
         if "trust_remote_code" in str(error):
@@ -71,7 +73,7 @@ def describe(
     return Model(
         path=str(folder),
         model_type=config["model_type"],
-        vocab_size=_first(configs, ("vocab_size",)) or len(tokenizer),
+        vocab_size=min(_first(configs, ("vocab_size",)) or len(tokenizer), _table_rows(network)),
         layers=len(getattr(network, "layers", ())),
         hidden_size=_first(configs, HIDDEN_FIELDS) or 0,
         context_len=context,
@@ -80,6 +82,12 @@ def describe(
         quantization=quantization(config),
         adapter_path=str(adapter) if adapter else None,
     )
+
+
+def _table_rows(network: Any) -> int:
+    """Return the rows of the largest table of embeddings. A token beyond it would be read from other memory."""
+    tables = [part for part in network.modules() if isinstance(part, nn.Embedding | nn.QuantizedEmbedding)]
+    return max((table.weight.shape[0] for table in tables), default=sys.maxsize)
 
 
 def _first(configs: list[dict[str, Any]], fields: tuple[str, ...]) -> int | None:
