@@ -120,7 +120,7 @@ def _set_somewhere(content: Any, draw: random.Random) -> str:
     """Replace or add one member of an object or a list, however deep."""
     place, path = content, list[Any]()
     while isinstance(place, dict | list) and place:
-        key = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
+        key: Any = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
         inner = place[key]
         if not isinstance(inner, dict | list) or not inner or draw.random() < 0.3:
             if isinstance(place, dict) and draw.random() < 0.4:

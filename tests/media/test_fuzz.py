@@ -21,20 +21,20 @@ MOST_BYTES = 1_500_000_000
 
 def images() -> dict[str, bytes]:
     """Return whole images, small enough for most damage to matter."""
-    small = {"size": (40, 30)}
+    small = (40, 30)
     return {
-        "png": encoded(picture(**small)),
-        "png palette": encoded(picture(**small).convert("P")),
-        "png 16 bits": encoded(picture("I;16", (40, 30), 0x8000)),
-        "jpeg": encoded(picture(**small), "JPEG"),
-        "progressive jpeg": encoded(picture(**small), "JPEG", progressive=True),
-        "webp": encoded(picture(**small), "WEBP"),
-        "lossless webp": encoded(picture("RGBA", (40, 30)), "WEBP", lossless=True),
-        "gif": encoded(picture(**small), "GIF"),
+        "png": encoded(picture(size=small)),
+        "png palette": encoded(picture(size=small).convert("P")),
+        "png 16 bits": encoded(picture("I;16", small, 0x8000)),
+        "jpeg": encoded(picture(size=small), "JPEG"),
+        "progressive jpeg": encoded(picture(size=small), "JPEG", progressive=True),
+        "webp": encoded(picture(size=small), "WEBP"),
+        "lossless webp": encoded(picture("RGBA", small), "WEBP", lossless=True),
+        "gif": encoded(picture(size=small), "GIF"),
         "animated gif": animated("GIF"),
-        "bmp": encoded(picture(**small), "BMP"),
-        "tiff": encoded(picture(**small), "TIFF"),
-        "packed tiff": encoded(picture(**small), "TIFF", compression="tiff_lzw"),
+        "bmp": encoded(picture(size=small), "BMP"),
+        "tiff": encoded(picture(size=small), "TIFF"),
+        "packed tiff": encoded(picture(size=small), "TIFF", compression="tiff_lzw"),
         "bomb": bomb(4000, 4000),
     }
 

@@ -55,7 +55,7 @@ def check_config(path: Path, config: Mapping[str, Any], tensors: Tensors) -> Non
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
-            if _DIVISORS.search(key) and number <= 0:
+            if number == 0 and _DIVISORS.search(key):
                 raise bad(path, f"has {name} {_short(number)}, which must be above 0")
             if _LAYERS.search(key) and number > min(LAYERS, len(tensors)):
                 problem = f"the model has {len(tensors)} tensors, and {LAYERS:,} layers are the most that are loaded"
