@@ -17,6 +17,8 @@ RULES: Final = ("B-4", "F-10", "I-5", "#errors")
 
 _REFUSED: Final = {"parse_error", "line_too_long", "unknown_command"}
 """Codes that a line without a fault never gets."""
+_OF_FILES: Final = {"model_not_found", "bad_model"}
+"""Codes of a load that is given files which do not load."""
 _TURNED_AWAY: Final = {"invalid_request", "busy", "draining", "unsupported_protocol"}
 """Codes of a load that never began, and so has nothing to say about the model."""
 
@@ -90,6 +92,8 @@ def failed(uses: list[Use], error: Error, line: bytes) -> Use:
             began = isinstance(use.command, Load) and error.code not in _TURNED_AWAY
             if began and error.loaded is None:
                 raise Violation(("B-4",), "a failed load that says whether a model is `loaded`", line)
+            if began and error.code in _OF_FILES and error.field is None:
+                raise Violation(("B-4",), "a failed load that names the `field` of what does not load", line)
             return use
     asked = uses[0]
     expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.asks

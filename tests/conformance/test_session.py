@@ -163,6 +163,11 @@ BROKEN = {
     "busy for ever": ([generate("g")], [error("busy", "g")], "#errors"),
     "a long sentence": ([generate("g")], [error("engine_error", "g", error="x" * 5000)], "F-14"),
     "a failed load that says too little": ([{"id": "l", "cmd": "load", "path": "a"}], [error("bad_model", "l")], "B-4"),
+    "a failed load that does not say of what": (
+        [{"id": "l", "cmd": "load", "path": "a"}],
+        [error("bad_model", "l", loaded=False)],
+        "B-4",
+    ),
     "a lost token": ([generate("g")], [token("g", "x", 1), result("g", 2)], "K-2"),
     "two end-of-turn tokens": ([generate("g")], [result("g", 2, "stop")], "K-2"),
     "a stop string in the text": ([generate("g", stop=["b"])], [token("g", "abc", 1), result("g", 1)], "K-3"),

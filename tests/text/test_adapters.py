@@ -218,7 +218,7 @@ def cut(adapter: Path) -> None:
 
 FIRST = "model.layers.0.self_attn.q_proj.lora_a"
 FAULTS: list[tuple[Callable[[Path], Any], str, str]] = [
-    (shutil.rmtree, "model_not_found", "no folder"),
+    (shutil.rmtree, "model_not_found", "not a folder"),
     (lambda adapter: (adapter / "adapter_config.json").unlink(), "bad_model", "adapter_config.json"),
     (lambda adapter: (adapter / "adapter_config.json").write_bytes(b"{"), "bad_model", "not JSON"),
     (lambda adapter: edit_config(adapter, peft_type="LORA"), "unsupported", "PEFT"),

@@ -141,7 +141,7 @@ def test_weights_that_do_not_fit_the_config_are_refused_shortly(folder: Path) ->
         ("/nonesuch/model", "/nonesuch/model"),
         ("./nonesuch", "nonesuch"),
         ("~/nonesuch-model", "nonesuch-model"),
-        ("builtin:nonesuch", "only builtin:tiny"),
+        ("builtin:nonesuch", "give builtin:tiny"),
         ("qwen3-0.7b", "qwen3-0.6b"),
         ("xyzzy", "aliases"),
         ("a/b/c", "a/b/c"),

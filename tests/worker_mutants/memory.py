@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from lmwire_protocol import Line, Load, limits
-from lmwire_protocol.events import PingDone
+from lmwire_protocol import Line, Load, RequestError, limits
+from lmwire_protocol.events import Error, PingDone
 from lmwire_worker import registry
 from lmwire_worker.mock.cache import PromptCache
 from lmwire_worker.mock.lane import MockLane
@@ -106,22 +106,17 @@ def says_that_it_runs_when_all_is_answered() -> None:
 
 @mutant("L-4", "l-4-idle-again")
 def says_that_it_is_idle_while_it_works() -> None:
-    _change_pongs(lambda pong: pong.state == "running", state="idle", step_age_ms=None)
+    _change_pongs(lambda pong: pong.active > 0, state="idle", step_age_ms=None)
 
 
 @mutant("L-5", "l-4-idle-again")
 def says_that_it_ends_though_nobody_asked() -> None:
-    _change_pongs(lambda pong: pong.state == "running", state="draining")
+    _change_pongs(lambda pong: pong.active > 0, state="draining")
 
 
 @mutant("L-6", "l-4-idle-again")
 def ages_although_it_has_nothing_to_do() -> None:
     _change_pongs(lambda pong: pong.state == "idle", step_age_ms=5.0)
-
-
-@mutant("L-6", "l-4-idle-again")
-def hides_that_it_makes_no_progress() -> None:
-    _change_pongs(lambda pong: pong.state == "running", step_age_ms=None)
 
 
 def _change_pongs(which: Callable[[PingDone], bool], **fields: Any) -> None:
@@ -130,3 +125,13 @@ def _change_pongs(which: Callable[[PingDone], bool], **fields: Any) -> None:
         return msgspec.structs.replace(done, **fields) if which(done) else done
 
     wrap(Registry, "pong", pong_changed)
+
+
+@mutant("B-4", "b-4-failed-load")
+def does_not_say_what_of_a_load_is_at_fault() -> None:
+    def error_without_field(made: Any, error: RequestError, **names: Any) -> Error:
+        event = made(error, **names)
+        event.field = None if error.code == "model_not_found" else event.field
+        return event
+
+    wrap(registry, "error_event", error_without_field)

@@ -63,6 +63,9 @@ _PROGRESS_SECONDS = 0.1
 _READ_AHEAD = 16
 """Requests that wait with their images and sounds in memory."""
 
+_OF_THE_PATH = ("model_not_found", "bad_model")
+"""Failures of what a load's `path` names, unless they name another field."""
+
 
 class Scheduler:
     """Serves requests on one lane at a time.
@@ -276,6 +279,9 @@ class Scheduler:
             self._lane = self._engine.open(load, report, self._drop_lane)
         except LoadCancelled:
             raise RequestError("cancelled", "the load was cancelled") from None
+        except RequestError as error:
+            error.field = error.field or ("path" if error.code in _OF_THE_PATH else None)
+            raise
         finally:
             self._registry.activity.become("running")
         self._registry.model_loaded = True

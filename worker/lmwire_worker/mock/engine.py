@@ -97,13 +97,17 @@ def _settings(path: str, *, any_path: bool) -> dict[str, int]:
     if name != "mock":
         if any_path:
             return settings
-        raise RequestError("model_not_found", f"{path!r}: the mock engine has one model, `mock`", field="path")
+        raise RequestError(
+            "model_not_found",
+            f"{path[:200]!r} is not a model: the mock engine has one model; load `mock`",
+            field="path",
+        )
     for setting in filter(None, text.split(",")):
         key, _, value = setting.partition("=")
         if key not in settings or not value.isdigit():
             known = ", ".join(f"{key}=N" for key in settings)
             raise RequestError(
-                "model_not_found", f"{setting!r} is no setting of `mock`; there are {known}", field="path"
+                "model_not_found", f"{setting[:200]!r} is not a setting of `mock`; give {known}", field="path"
             )
         settings[key] = int(value)
     return settings

@@ -30,7 +30,7 @@ def find_adapter(path: str) -> Path:
     """
     folder = Path(os.path.expanduser(path))
     if not os.path.isdir(folder):
-        raise _refusal("model_not_found", f"there is no folder {folder}")
+        raise _refusal("model_not_found", f"{path[:200]!r} is not a folder on this machine; give an adapter's folder")
     try:
         check_entries(folder)
         config = read_json(folder / CONFIG)

@@ -118,9 +118,12 @@ class _Bar(tqdm):
 
 def _explain(hub_id: str, error: Exception) -> RequestError:
     if isinstance(error, HFValidationError):
-        return RequestError("model_not_found", f"{hub_id} is no hub id: {error}")
+        return RequestError("model_not_found", f"{hub_id} is not a hub id, which is owner/name: {error}")
     if isinstance(error, OfflineModeIsEnabled) or isinstance(error.__cause__, OfflineModeIsEnabled):
-        return RequestError("model_not_found", f"{hub_id} is not on disk, and HF_HUB_OFFLINE forbids fetching it")
+        return RequestError(
+            "model_not_found",
+            f"{hub_id} is not on disk, and HF_HUB_OFFLINE forbids fetching it; unset it, or give a folder",
+        )
     answer = error if isinstance(error, HfHubHTTPError) else error.__cause__
     if isinstance(answer, HfHubHTTPError):
         status = answer.response.status_code
@@ -132,7 +135,7 @@ def _explain(hub_id: str, error: Exception) -> RequestError:
         return RequestError("model_not_found", f"{problem}; check the name, and HF_TOKEN for a private or gated model")
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         return RequestError("model_not_found", f"{hub_id} cannot be stored: {error}")
-    problem = f"{hub_id} is not on disk, and the network failed: {_first_line(error)}"
+    problem = f"{hub_id} is not on disk, and the network failed: {_first_line(error)}; try again, or give a folder"
     return RequestError("model_not_found", problem, retryable=True)
 
 

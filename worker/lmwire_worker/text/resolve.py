@@ -42,9 +42,10 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
     if os.path.isdir(folder):
         return Path(folder).resolve()
     if os.path.exists(folder):
-        raise RequestError("model_not_found", f"{folder} is a file; give the folder that it lies in")
+        raise RequestError("model_not_found", f"{path!r} is a file; give the folder that contains it")
     if path.startswith(("/", "./", "../", "~")) or path in (".", ".."):
-        raise RequestError("model_not_found", f"there is no folder {folder}")
+        problem = f"{path[:200]!r} is not a folder on this machine; give a folder, a hub id as owner/name, or an alias"
+        raise RequestError("model_not_found", problem)
     raise _unknown(path)
 
 
@@ -65,7 +66,7 @@ def _named(name: str, report: Report, trust_remote_code: bool) -> Path:
 def _unknown(path: str) -> RequestError:
     close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
-    problem = f"{path[:200]} is no folder, no hub id (owner/name) and no alias; {hint}"
+    problem = f"{path[:200]!r} is not a folder, a hub id as owner/name, or an alias; {hint}"
     return RequestError("model_not_found", problem)
 
 
@@ -77,5 +78,5 @@ def _builtin(path: str) -> Path:
     name = path.removeprefix(BUILTIN_PREFIX)
     if name not in names:
         known = ", ".join(BUILTIN_PREFIX + name for name in names)
-        raise RequestError("model_not_found", f"{path}: there is no built-in model of that name, only {known}")
+        raise RequestError("model_not_found", f"{path[:200]!r} is not a built-in model; give {known}")
     return BUILTIN / name
