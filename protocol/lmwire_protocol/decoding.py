@@ -42,14 +42,22 @@ def decode_object(line: Line) -> dict[str, Any]:
         value = without_nulls(msgspec.json.decode(line.data))
     except RecursionError:
         raise RequestError("parse_error", "the line is nested too deep; 100 levels always work") from None
-    except UnicodeDecodeError as error:
-        raise RequestError("parse_error", f"the line is not UTF-8: {error.reason}") from None
-    except msgspec.DecodeError as error:
-        hint = "; remove the byte order mark" if line.data.startswith(b"\xef\xbb\xbf") else ""
-        raise RequestError("parse_error", f"the line is not JSON: {error}{hint}") from None
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise _unreadable(line.data, error) from None
     if not isinstance(value, dict):
         raise RequestError("parse_error", f"the line is JSON but not an object: {type(value).__name__}")
     return value
+
+
+def _unreadable(line: bytes, error: UnicodeDecodeError | msgspec.DecodeError) -> RequestError:
+    from .surrogates import refusal  # late, as below
+
+    if lone := refusal(line):
+        return lone
+    if isinstance(error, UnicodeDecodeError):
+        return RequestError("parse_error", f"the line is not UTF-8: {error.reason}")
+    hint = "; remove the byte order mark" if line.startswith(b"\xef\xbb\xbf") else ""
+    return RequestError("parse_error", f"the line is not JSON: {error}{hint}")
 
 
 def decode_command(fields: dict[str, Any]) -> Command:

@@ -16,6 +16,46 @@ def refusal(line: str) -> RequestError:
     return caught.value
 
 
+SURROGATE = "holds the lone surrogate U+{}, which is not valid text"
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "sentence"),
+    [
+        (rb'{"cmd":"generate","prompt":"\ud800"}', "prompt", f"`prompt` {SURROGATE.format('D800')}"),
+        (rb'{"cmd":"generate","prompt":"a\uDFFFbcdefghijkl"}', "prompt", f"`prompt` {SURROGATE.format('DFFF')}"),
+        (b'{"cmd":"generate","prompt":"\xed\xa0\x80"}', "prompt", f"`prompt` {SURROGATE.format('D800')}"),
+        (
+            rb'{"cmd":"chat","messages":[{"role":"user","content":[{"text":"\ud83d\ude42"},{"text":"\ud83d"}]}]}',
+            "messages[0].content[1].text",
+            f"`messages[0].content[1].text` {SURROGATE.format('D83D')}",
+        ),
+        (rb'{"cmd":"ping","\ud800":1}', None, f"the name of a field {SURROGATE.format('D800')}"),
+    ],
+)
+def test_a_lone_surrogate_is_named_with_its_field(line: bytes, field: str | None, sentence: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        decode_object(Line(line))
+    assert (caught.value.code, caught.value.field) == ("parse_error", field)
+    assert caught.value.message.startswith(f"{sentence}; write a character beyond U+FFFF as a pair of escapes")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (rb'{"prompt":"\ud800"', "not JSON"),
+        (rb'{"prompt":"\ud83d\ude42', "truncated"),
+        (rb'{"prompt":"\ud8', "truncated"),
+        (b'{"prompt":"\xed\xa0\x80\xff"}', "not UTF-8"),
+        (b"[" * 50_000 + rb'"\ud800"', "nested too deep"),
+    ],
+)
+def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, sentence: str) -> None:
+    with pytest.raises(RequestError, match=sentence) as caught:
+        decode_object(Line(line))
+    assert (caught.value.code, caught.value.field) == ("parse_error", None)
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -200,7 +200,7 @@ BAD_LINES = {
     "nesting 10,000 deep": (_nested(10_000), "parse_error", None),
     "nesting 100 deep, which is read": (_nested(97), "invalid_request", "x"),
     "invalid UTF-8": (b'{"id":"bad","cmd":"generate","prompt":"\xff"}', "parse_error", None),
-    "a lone surrogate": (b'{"id":"bad","cmd":"generate","prompt":"\\ud800"}', "parse_error", None),
+    "a lone surrogate": (b'{"id":"bad","cmd":"generate","prompt":"\\ud800"}', "parse_error", "prompt"),
     "a byte order mark": (b'\xef\xbb\xbf{"id":"bad","cmd":"ping"}', "parse_error", None),
     "an id that is no string": (b'{"id":5,"cmd":"ping"}', "invalid_request", "id"),
     "an empty id": (b'{"id":"","cmd":"ping"}', "invalid_request", "id"),
