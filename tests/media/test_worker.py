@@ -131,3 +131,36 @@ def test_one_among_others_disturbs_none(sighted: Sighted) -> None:
     ends = {id: sighted.worker.terminal(id).get("finish_reason", "error") for id in media}
     assert ends == {"good": "length", "bomb": "error", "good too": "length", "loopback": "error"}
     assert sighted.worker.token_ids("good") == sighted.worker.token_ids("good too")
+
+
+UNREAD = {
+    "a path": {"path": "/etc/passwd"},
+    "an address": {"url": "http://127.0.0.1:9/image.png"},
+    "no base64": {"data": "no base64!"},
+}
+
+
+@pytest.fixture(scope="module", params=["mock", "engine"])
+def sightless(request: pytest.FixtureRequest) -> Iterator[WorkerProcess]:
+    """A worker that may read nothing, with a model that takes text alone."""
+    with WorkerProcess(*(["--mock"] if request.param == "mock" else [])) as worker:
+        worker.load("mock" if request.param == "mock" else "builtin:tiny")
+        yield worker
+
+
+@pytest.mark.parametrize("kind", ["image", "audio"])
+@pytest.mark.parametrize("media", UNREAD)
+def test_a_model_that_takes_text_alone_is_told_of_media_that_nobody_reads(
+    sightless: WorkerProcess, media: str, kind: str
+) -> None:
+    messages = [{"role": "user", "content": [{"type": kind, "media": UNREAD[media]}, {"type": "text", "text": "Hi"}]}]
+    id = f"{kind}: {media}"
+    counted = sightless.call({"id": id, "cmd": "tokenize", "messages": messages})
+    assert counted["event"] == "done"
+    assert f"[1 {'image' if kind == 'image' else 'sound'} was attached]" in sightless.text(id)
+    done = sightless.call({"id": f"chat, {id}", "cmd": "chat", "messages": messages, "max_tokens": 1})
+    assert (done["event"], done["usage"]["prompt_tokens"]) == ("done", counted["count"])
+    refused = sightless.call(
+        {"id": f"strict, {id}", "cmd": "chat", "messages": messages, "max_tokens": 1, "strict_media": True}
+    )
+    assert (refused["code"], refused["field"]) == ("unsupported", "messages[0].content[0]")
