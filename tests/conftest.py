@@ -1,13 +1,17 @@
 """What tests in several folders share: the same examples in every run, programs that start soon, a pool for waiting."""
 
+import atexit
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from lmwire_worker.private_directory import use_private_directory
 
 AT_A_TIME = 8
 """Programs that are started beside each other."""
@@ -19,6 +23,11 @@ settings.load_profile("repeatable")
 
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, os.environ.get("PYTHONPATH"))))
+
+# Tests load what MLX has compiled, too. Their own files stay where people look for them.
+temporary = tempfile.gettempdir()
+use_private_directory(atexit.register)
+tempfile.tempdir = temporary
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

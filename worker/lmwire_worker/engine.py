@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
+from .exits import before_leaving
 from .lane import Lane, LoadCancelled, Report
 from .media import Policy
 from .text import TextModels
@@ -42,18 +43,25 @@ class MlxEngine:
         self._missing: str | None = None
 
     def prepare(self) -> None:
+        from .private_directory import use_private_directory  # after the first answer has left
+
         if "mlx_lm" not in self.names:
-            self._missing = "mlx-lm is not installed"
+            self._missing = f"mlx-lm is not installed; {_installation()}"
+            return
+        try:
+            use_private_directory(before_leaving)
+        except OSError as error:
+            self._missing = f"MLX has no safe place for compiled code: {error}"
             return
         try:
             with _own_file_limit():
                 import mlx_lm  # noqa: F401
         except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
-            self._missing = f"mlx-lm cannot be imported ({error})"
+            self._missing = f"mlx-lm cannot be imported ({error}); {_installation()}"
 
     def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
         if self._missing is not None:
-            raise RequestError("unsupported", f"{self._missing}; {_installation()}")
+            raise RequestError("unsupported", self._missing)
         try:
             return self._open(request, report, replace)
         except (RequestError, LoadCancelled) as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 
 from . import pipes
+from .exits import leave
 from .lane import Engine
 from .log import Log
 from .outbox import Outbox
@@ -120,8 +121,7 @@ class Process:
     def _leave_when_over(self) -> None:
         """The way out: the last lines, the host's time to read them, and the end.
 
-        A thread of its own, so that a quit need not wait for imports or an evaluation. `os._exit`, because threads
-        may be inside a read or an evaluation, and MLX's own teardown aborts then.
+        A thread of its own, so that a quit need not wait for imports or an evaluation.
         """
         self._registry.wait_over()
         self._engine.finish()
@@ -130,7 +130,7 @@ class Process:
         if not self._outbox.flush():
             code = EXIT_HOST_GONE
         self._log.close(_LOG_SECONDS)
-        os._exit(code)
+        leave(code)
 
     def _spawn(self, name: str, work: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)
@@ -154,4 +154,4 @@ class Process:
             self._registry.close()
             self._outbox.flush(_LAST_WORDS_SECONDS)
             self._log.close(_LOG_SECONDS)
-            os._exit(EXIT_INTERNAL)
+            leave(EXIT_INTERNAL)

@@ -1,7 +1,7 @@
 """The thread that ends the process when the engine cannot: signals, a host that is gone, an end that takes too long.
 
 A running evaluation holds up Python's own signal handlers and cannot be interrupted, so signals come through a wakeup
-descriptor, and the last resort is `os._exit` from here.
+descriptor, and the last resort is to leave from here.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import select
 import signal
 import time
 
+from .exits import leave
 from .registry import Registry
 from .requests import Request
 
@@ -126,7 +127,7 @@ class Watcher:
     def _enforce(self) -> None:
         now = time.monotonic()
         if now >= self._exit_at:
-            os._exit(self.exit_code)
+            leave(self.exit_code)
         if now >= self._end_all_at:
             self._end_all_at = math.inf
             self._registry.end_all(Request.cancellation)

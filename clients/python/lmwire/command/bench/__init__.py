@@ -1,5 +1,6 @@
 """`lmwire bench`: runs a benchmark and prints what it found."""
 
+import atexit
 import json
 import sys
 from argparse import Namespace
@@ -18,6 +19,8 @@ def run(arguments: Namespace) -> int:
         if error.name != "uvloop":  # with which servers are asked
             raise
         raise Failure("uvloop is not installed: pip install 'lmwire[http]'") from error
+    # This process and the programs that are compared load what MLX has compiled for them.
+    import_module("lmwire_worker.private_directory").use_private_directory(atexit.register)
     figures = []
     for figure in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)
