@@ -61,7 +61,8 @@ def test_images_are_seen(server: Server, folder: Path) -> None:
     [
         ("data:image/png;base64,iVBORw0KGgo=", "no image"),
         ("https://example.com/cat.png", "--media-urls"),
-        ("file:///etc/passwd", "data URI"),
+        ("file:///etc/passwd", "--media-dir"),
+        ("cat.png", "data URI"),
     ],
 )
 def test_an_image_that_cannot_be_had_is_named(server: Server, folder: Path, url: str, problem: str) -> None:

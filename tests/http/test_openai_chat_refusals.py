@@ -96,7 +96,7 @@ def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], 
         ({"role": "user", "content": [{"type": "video"}]}, ".content[0].type"),
         ({"role": "user", "content": [{"type": "file", "file": {"file_id": "x"}}]}, ".content[0]"),
         (
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "/etc/passwd"}}]},
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "pictures/cat.png"}}]},
             ".content[0].image_url.url",
         ),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]}, ".content[0]"),

@@ -39,7 +39,7 @@ class Base64Source(Given, tag_field="type", tag="base64"):
 
 
 class UrlSource(Given, tag_field="type", tag="url"):
-    """Where an image is, for a worker that may fetch it."""
+    """Where an image is: an address, for a worker that may fetch it, or a file that it may read."""
 
     url: str
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..failures import invalid
+from ..media import image_media
 from .blocks import (
     AssistantMessage,
     Base64Source,
@@ -142,7 +143,7 @@ def _parts(block: Shown, path: str) -> list[tuple[PartDict, str]]:
         case Text():
             return [({"type": "text", "text": block.text}, path)]
         case Image():
-            return [(_image(block), path)]
+            return [(_image(block, path), path)]
         case SearchResult():
             text = "\n".join([block.title, block.source, *(each.text for each in block.content)])
             return [({"type": "text", "text": f"{text}\n"}, path)]
@@ -164,12 +165,11 @@ def _document(block: Document, path: str) -> list[tuple[PartDict, str]]:
     return [part for place, each in places for part in _parts(each, place)]
 
 
-def _image(block: Image) -> MediaPartDict:
+def _image(block: Image, path: str) -> MediaPartDict:
     source = block.source
-    return {
-        "type": "image",
-        "media": {"data": source.data} if isinstance(source, Base64Source) else {"url": source.url},
-    }
+    if isinstance(source, Base64Source):
+        return {"type": "image", "media": {"data": source.data}}
+    return {"type": "image", "media": image_media(source.url, f"{path}.source.url")}
 
 
 def _joined(content: str | Sequence[OnlyText]) -> str:

@@ -57,4 +57,5 @@ def _in_message(origin: Origin, rest: str) -> str:
     number = int(found[2])
     if number >= len(places):
         return origin.path
-    return places[number] + found[3].replace(".media", ".source").replace(".arguments", ".input")
+    rest = found[3].replace(".media.path", ".media.url").replace(".media", ".source")
+    return places[number] + rest.replace(".arguments", ".input")

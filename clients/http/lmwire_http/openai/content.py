@@ -4,9 +4,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from lmwire import MediaDict, MediaPartDict, TextPartDict
+from lmwire import MediaPartDict, TextPartDict
 
 from ..failures import invalid
+from ..media import image_media, sound_media
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 
@@ -32,7 +33,7 @@ class ImageUrl(Struct, kw_only=True, forbid_unknown_fields=True):
     """Where an image is."""
 
     url: str
-    """A data URI, or an http or https address, which the worker fetches where `--media-urls` lets it."""
+    """A data URI, an http or https address, which needs `--media-urls`, or a file's path or URL: `--media-dir`."""
     detail: str | None = None
     """Harmless: the model sees the image in its own resolution."""
 
@@ -47,7 +48,7 @@ class InputAudio(Struct, kw_only=True, forbid_unknown_fields=True):
     """A sound."""
 
     data: str
-    """Base64."""
+    """Base64, an http or https address, which needs `--media-urls`, or a file's URL, which needs `--media-dir`."""
     format: Literal["wav", "mp3"] | None = None
     """Harmless: its content says what it is."""
 
@@ -79,20 +80,6 @@ def wire_content(content: Content, path: str) -> str | list[PartDict]:
     return [_wire_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
 
 
-def image_media(url: str, path: str) -> MediaDict:
-    """The image that a data URI holds, or that is at an address.
-
-    Raises:
-        ApiError: it is neither; `path` names it.
-    """
-    scheme = url.partition(":")[0].lower()
-    if scheme == "data":
-        return {"data": url}
-    if scheme in {"http", "https"}:
-        return {"url": url}
-    raise invalid(f"{path}: must be a data URI, as data:image/png;base64,…, or an http or https address", path)
-
-
 def _wire_part(part: Part, path: str) -> PartDict:
     match part:
         case TextPart():
@@ -102,6 +89,6 @@ def _wire_part(part: Part, path: str) -> PartDict:
         case ImagePart():
             return {"type": "image", "media": image_media(part.image_url.url, f"{path}.image_url.url")}
         case AudioPart():
-            return {"type": "audio", "media": {"data": part.input_audio.data}}
+            return {"type": "audio", "media": sound_media(part.input_audio.data, f"{path}.input_audio.data")}
         case FilePart():
             raise invalid(f"{path}: files are not read here; send their text as a part of type text", path)

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 from lmwire import MessageDict
 
 from ...failures import invalid
-from ..content import PartDict, image_media
+from ...media import image_media
+from ..content import PartDict
 from ..messages import wire_arguments
 from .items import (
     FunctionCall,

@@ -32,7 +32,7 @@ class InputImage(_Part, tag="input_image", kw_only=True, omit_defaults=True):
     """An image."""
 
     image_url: str | None = None
-    """A data URI, or an http or https address, which the worker fetches where `--media-urls` lets it."""
+    """A data URI, an http or https address, which needs `--media-urls`, or a file's path or URL: `--media-dir`."""
     detail: str | None = None
     """Harmless: the model sees the image in its own resolution."""
     file_id: str | None = None
