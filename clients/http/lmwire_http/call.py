@@ -1,6 +1,6 @@
 """One call of an endpoint, as the endpoint sees it."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ class Call:
     path: Mapping[str, str]
     """What the path's variables stand for."""
     query: Mapping[str, str]
+    client: Hashable = None
+    """Who asks, as far as that can be told; see `clients`."""
     began: float = field(default_factory=monotonic)
     """When the request's head had come, by `time.monotonic`."""
     model: str = ""

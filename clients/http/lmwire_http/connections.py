@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from itertools import count
 from time import monotonic
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ _TOO_MANY: Final = (
 )
 _AFTER_BODY_S: Final = 5.0
 """For the answer that tells a client that its body took too long, before the connection is closed without one."""
+_numbers: Final = count()
 _log = logging.getLogger("lmwire_http")
 
 
@@ -50,6 +52,8 @@ class Connection(HttpToolsProtocol):
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self._idle_since = monotonic()
+        if self.client is None:
+            self.client = ("unix", next(_numbers))  # a Unix socket's clients have no addresses to tell them apart
         self._await_head()
         if len(self.connections) > self._limit:
             self._make_room()

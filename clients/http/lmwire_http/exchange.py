@@ -19,6 +19,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException
 
 from .call import Call
+from .clients import client_of
 from .decoding import check_media_type, decode
 from .endpoint import Endpoint
 from .failures import ApiError
@@ -47,6 +48,7 @@ class Exchange:
         self._receive = receive
         self._method = scope["method"]
         self._headers = Headers(scope=scope)
+        self._peer = scope.get("client")
         given = self._headers.get("x-request-id", "")
         self._call = Call(
             id=given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(16)}",
@@ -78,6 +80,7 @@ class Exchange:
     async def _answer(self) -> None:
         try:
             body = await self._read()
+            self._call.client = client_of(self._peer, self._headers, self._service.settings.api_keys)
             with self._until_client_goes():
                 if not self._endpoint.open:
                     await self._service.startup.wait()

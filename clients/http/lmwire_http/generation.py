@@ -60,6 +60,7 @@ async def generation(
     *,
     prompt: Sequence[object],
     rename: Rename,
+    n: int = 1,
 ) -> AsyncIterator[Generation]:
     """Starts a generation. Leaving the block early cancels it.
 
@@ -70,15 +71,18 @@ async def generation(
         prompt: What the model reads, in parts: requests with the same first parts go to the same worker, which has
             them cached.
         rename: Names the fields as the client does.
+        n: Answers that are asked for.
 
     Raises:
         ApiError: it cannot be, or fails.
     """
     call.model = model
     with told(rename):
-        async with call.service.pool.lease(model, prompt=prompt) as lease:
+        async with call.service.pool.lease(model, prompt=prompt, client=call.client, rows=n) as lease:
             call.model = lease.name
+            call.service.metrics.queued(lease.name, lease.queued_s)
             with written(rename):
                 stream = start(lease.worker)
+            stream.when_ended(lease.end)  # a client that reads slowly holds up nobody
             async with stream:
                 yield Generation(call, stream, lease.model)

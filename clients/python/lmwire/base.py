@@ -183,6 +183,15 @@ class Exchange(Generic[Result]):
             with suppress(WorkerLost):
                 self._connection.send(Cancel(target=self.id))
 
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Call back once the worker has ended this request, whether or not what came of it was read.
+
+        Args:
+            callback: Called where the worker's output is read, in the event loop or on a thread, at once if the request
+                has ended. It is not called for a request that was left before.
+        """
+        self._connection.when_ended(self.id, callback)
+
     @property
     def _ended(self) -> bool:
         return self._done is not None or self._failure is not None

@@ -40,6 +40,16 @@ def put(deliveries: list[tuple[Mailbox, Delivery]]) -> None:
         mailbox.put_nowait(delivery)
 
 
+class _Ending:
+    """Stands beside a mailbox, and calls back for whatever comes."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def put_nowait(self, item: Delivery) -> None:
+        self._callback()
+
+
 class Patience(NamedTuple):
     """Seconds that each step of the shutdown may take before the next, ruder one."""
 
@@ -74,6 +84,7 @@ class Connection:
         self._session = Session()
         self._coalescing = Coalescing()
         self._mailboxes: dict[str, Mailbox] = {}
+        self._endings: dict[str, _Ending] = {}
         self._lost: WorkerLost | None = None
         self._lock = threading.Lock()
         with self._lock:  # holds the callbacks back until they find a process
@@ -122,6 +133,15 @@ class Connection:
         """Drops what still comes for a request. Its id stays taken until its terminal."""
         with self._lock:
             self._mailboxes.pop(id, None)
+            self._endings.pop(id, None)
+
+    def when_ended(self, id: str, callback: Callable[[], None]) -> None:
+        """Calls back where the mailboxes are filled, once the request has ended; at once if it has."""
+        with self._lock:
+            if id in self._mailboxes:
+                self._endings[id] = _Ending(callback)
+                return
+        callback()
 
     def close(self, patience: Patience) -> None:
         """Ends the worker and returns when it is gone. Does nothing when it is gone already.
@@ -157,7 +177,7 @@ class Connection:
             if self._lost:
                 return
             self._lost = why
-            left, self._mailboxes = [*self._mailboxes.values()], {}
+            left = self._take_all()
         self._deliver([(mailbox, copy(why)) for mailbox in left])
         self._process.signal(SIGTERM)
         if not self._process.wait(patience.term):
@@ -183,6 +203,8 @@ class Connection:
                 mailbox = self._mailboxes.pop(id, None) if ended else self._mailboxes.get(id)
                 if mailbox is not None:
                     deliveries.append((mailbox, arrived))
+                if ended and (ending := self._endings.pop(id, None)):
+                    deliveries.append((ending, arrived))
             notices, self._session.notices = self._session.notices, []
         if deliveries:
             self._deliver(deliveries)
@@ -199,5 +221,12 @@ class Connection:
         with self._lock:
             lost = self._lost or self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
             self._lost = lost
-            left = [mailbox for id in self._session.finish() if (mailbox := self._mailboxes.pop(id, None)) is not None]
+            self._session.finish()
+            left = self._take_all()
         self._deliver([(mailbox, copy(lost)) for mailbox in left])
+
+    def _take_all(self) -> list[Mailbox]:
+        """Empties what knows of requests, with the lock held, and returns who still waits."""
+        left: list[Mailbox] = [*self._mailboxes.values(), *self._endings.values()]
+        self._mailboxes, self._endings = {}, {}
+        return left

@@ -13,7 +13,7 @@ from ..endpoint import Endpoint
 from ..failures import invalid
 from ..replies import Json, Reply
 from .generating import Text, given
-from .leasing import worker_for
+from .leasing import lease_for
 
 
 class EmbeddingBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -59,8 +59,8 @@ class Embeddings(Struct, kw_only=True):
 async def _serve(call: Call, body: EmbeddingBody) -> Reply:
     texts = _texts(body)
     options: Any = given(body, "dimensions", "normalize")
-    async with worker_for(call, body.model, rename=partial(_renamed, body)) as worker:
-        vectors, usage = await worker.embed(texts, **options)
+    async with lease_for(call, body.model, rename=partial(_renamed, body)) as lease:
+        vectors, usage = await lease.worker.embed(texts, **options)
     call.service.metrics.used(call, usage)
     written = _base64 if body.encoding_format == "base64" else _numbers
     return Json(

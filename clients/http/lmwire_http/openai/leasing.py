@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from lmwire import AsyncWorker
-
 from ..call import Call
 from ..failures import Rename, told, written
+from ..pool import Lease
 
 
 @asynccontextmanager
-async def worker_for(call: Call, model: str, *, rename: Rename) -> AsyncIterator[AsyncWorker]:
+async def lease_for(call: Call, model: str, *, rename: Rename) -> AsyncIterator[Lease]:
     """A worker that has the model, for as long as the block lasts.
 
     Args:
@@ -23,7 +22,8 @@ async def worker_for(call: Call, model: str, *, rename: Rename) -> AsyncIterator
     """
     call.model = model
     with told(rename):
-        async with call.service.pool.lease(model) as lease:
+        async with call.service.pool.lease(model, client=call.client, rows=1) as lease:
             call.model = lease.name
+            call.service.metrics.queued(lease.name, lease.queued_s)
             with written(rename):
-                yield lease.worker
+                yield lease

@@ -46,6 +46,14 @@ class Metrics:
             "lmwire_inter_token_seconds", "Between tokens.", ["model"], buckets=_FAST, registry=self.registry
         )
 
+        self._queued = Histogram(
+            "lmwire_queue_seconds",
+            "In the queue, for a worker of a model in memory.",
+            ["model"],
+            buckets=_SLOW,
+            registry=self.registry,
+        )
+
     def in_flight(self) -> AbstractContextManager[Any]:
         """A request is being served, as long as the block lasts."""
         return self._running.track_inprogress()
@@ -56,6 +64,10 @@ class Metrics:
         model = call.model if call.model in self._served else ""
         self._labelled(self._requests, path, model, status).inc()
         self._labelled(self._seconds, path).observe(monotonic() - call.began)
+
+    def queued(self, model: str, seconds: float) -> None:
+        """A request has waited for its turn, and a worker of the model has it now."""
+        self._labelled(self._queued, self._name(model)).observe(seconds)
 
     def token_times(self, model: str) -> tuple[Histogram, Histogram]:
         """Where the seconds to a first token, and those between tokens, are observed."""

@@ -1,5 +1,6 @@
 """What the pool tells of itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lmwire import AsyncWorker
@@ -15,6 +16,10 @@ class Lease:
     """What it has loaded."""
     name: str
     """What the model is called here, however the client called it."""
+    queued_s: float
+    """How long the request was queued, its model being in memory."""
+    end: Callable[[], None]
+    """To be called when the worker has ended the request, if that is before the block's end: others wait for rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

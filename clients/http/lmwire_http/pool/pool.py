@@ -1,8 +1,9 @@
 """Workers of several models, kept for whoever asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -68,21 +69,31 @@ class Pool:
         await self._doors.close(list(self._residents.values()))
 
     @asynccontextmanager
-    async def lease(self, model: str, *, prompt: Sequence[object] = ()) -> AsyncIterator[Lease]:
+    async def lease(
+        self, model: str, *, prompt: Sequence[object] = (), client: Hashable = None, rows: int = 0
+    ) -> AsyncIterator[Lease]:
         """A worker that has the model, which stays in memory for as long as the block lasts.
 
         Args:
             model: Its name, as the client gave it.
             prompt: What it is to read, in parts: prompts with the same first parts go to the same replica.
+            client: Whose request it is. Clients are served in turn.
+            rows: Answers that are asked for; with 0 the request does not queue.
 
         Raises:
             ApiError: there is no such model, or it cannot be had now.
         """
         resident = self._resident(await self._names.find(model))
         with self._used(resident):
-            replica, worker = await self._replica(resident, prompt)
-            with replica.used():
-                yield Lease(worker, replica.facts, resident.target.id)
+            if rows:
+                await self._open(resident)
+            async with resident.turns.turn(client, rows) as turn:
+                replica, worker = await self._replica(resident, prompt)
+                resident.turns.let_through()
+                with replica.used():
+                    yield Lease(
+                        worker, replica.facts, resident.target.id, turn.waited_s, partial(resident.turns.end, turn)
+                    )
 
     async def models(self) -> list[ServedModel]:
         """All that can be asked for: those that are loaded first, and then by name.
@@ -131,12 +142,15 @@ class Pool:
 
     async def _replica(self, resident: Resident, prompt: Sequence[object]) -> tuple[Replica, AsyncWorker]:
         while True:
-            try:
-                await self._doors.open(resident)
-            except LmwireError as error:
-                raise self._failure(resident, error) from error
+            await self._open(resident)
             if (replica := resident.choose(prompt)) and (worker := replica.worker):
                 return replica, worker
+
+    async def _open(self, resident: Resident) -> None:
+        try:
+            await self._doors.open(resident)
+        except LmwireError as error:
+            raise self._failure(resident, error) from error
 
     def _failure(self, resident: Resident, error: LmwireError) -> ApiError:
         """Why a model could not be loaded, for the client."""

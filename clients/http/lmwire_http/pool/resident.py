@@ -14,10 +14,13 @@ from .affinity import Affinity
 from .figures import ResidentFigures
 from .replica import Replica
 from .target import Target
+from .turns import Turns
 
 Told = TypeVar("Told")
 
 _RETRY_S: Final = 1.0
+_ROWS: Final = 32
+"""Of a worker that does not say how many it has."""
 _FIGURES_S: Final = 2.0
 """For an idle worker to answer: it does so at once, unless it hangs."""
 
@@ -56,6 +59,8 @@ class Resident:
         """Takes it out of memory."""
         self.placed = False
         """Whether it has memory."""
+        self.turns = Turns(self._rows)
+        """Whose request goes to the workers next."""
         self._queue, self._clock = queue, clock
         self._affinity = Affinity()
         self.replicas = [
@@ -108,6 +113,10 @@ class Resident:
         if len(up) <= 1:
             return self.replicas[up[0]] if up else None
         return self.replicas[self._affinity.choose(prompt, [replica.in_flight for replica in self.replicas], up)]
+
+    def _rows(self) -> int:
+        """Return how many answers the workers can work on together."""
+        return sum(replica.facts.batch_size or _ROWS for replica in self.replicas if replica.worker)
 
     async def start(self) -> None:
         """Starts all replicas at once, and returns when they have come up.

@@ -34,6 +34,7 @@ async def _serve(call: Call, body: ChatBody) -> Reply:
         lambda worker: worker.chat(messages, **options),
         prompt=[*options.get("tools", ()), *messages],
         rename=partial(renamed, body),
+        n=body.n or 1,
     )
     if body.stream:
         return EventStream(_frames(body, answering))

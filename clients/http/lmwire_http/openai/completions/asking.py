@@ -75,4 +75,5 @@ class Asking:
             lambda worker: worker.generate(prompt, **self._options),
             prompt=[prompt],
             rename=partial(renamed, self._body, number),
+            n=self.n,
         )

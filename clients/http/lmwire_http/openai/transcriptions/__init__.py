@@ -1,18 +1,19 @@
 """POST /v1/audio/transcriptions."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from msgspec import Struct
 
-from lmwire import TranscribeOptions
+from lmwire import AsyncTranscript, TranscribeOptions
 from lmwire_protocol import events
 
 from ...call import Call
 from ...endpoint import Endpoint
 from ...replies import EventStream, Json, Plain, Reply
 from ..frames import data
-from ..leasing import worker_for
+from ..leasing import lease_for
 from ..results import finish_reason
 from .body import TranscriptionBody, renamed, transcription_options
 from .reply import Transcription, VerboseTranscription, text_of, transcription, verbose
@@ -35,20 +36,32 @@ async def _serve(call: Call, body: TranscriptionBody) -> Reply:
     options = transcription_options(body)
     if body.stream:
         return EventStream(_frames(call, body, options))
-    async with worker_for(call, body.model, rename=renamed) as worker, worker.transcribe(body.file, **options) as said:
+    async with _transcript(call, body, options) as said:
         segments = [segment async for segment in said]
         return _written(body, segments, _whole(said.result))
 
 
 async def _frames(call: Call, body: TranscriptionBody, options: TranscribeOptions) -> AsyncIterator[bytes]:
     segments: list[events.Segment] = []
-    async with worker_for(call, body.model, rename=renamed) as worker, worker.transcribe(body.file, **options) as said:
+    async with _transcript(call, body, options) as said:
         async for segment in said:
             text = segment.text if segments else segment.text.lstrip()
             segments.append(segment)
             yield data(TextDelta(delta=text))
         _whole(said.result)
         yield data(TextDone(text=text_of(segments)))
+
+
+@asynccontextmanager
+async def _transcript(
+    call: Call, body: TranscriptionBody, options: TranscribeOptions
+) -> AsyncIterator[AsyncTranscript]:
+    async with (
+        lease_for(call, body.model, rename=renamed) as lease,
+        lease.worker.transcribe(body.file, **options) as said,
+    ):
+        said.when_ended(lease.end)
+        yield said
 
 
 def _whole(done: events.TranscribeDone) -> events.TranscribeDone:
