@@ -67,6 +67,8 @@ class Token(Event, tag="token", kw_only=True, gc=False):
     """Which of `n` answers it belongs to."""
     channel: Channel = "content"
     """`reasoning`: what the model thinks before it answers."""
+    call: bool = False
+    """The text is that of a tool call which is cut off, or of which `tool_call` events were sent in vain."""
     logprobs: list[Logprob] | None = None
     """One for each of token_ids, when asked for."""
 

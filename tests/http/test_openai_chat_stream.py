@@ -168,8 +168,8 @@ def test_a_call_that_is_taken_back_is_never_whole_json_to_the_client(scripted: S
     assert deltas(scripted, "broken", tools=[WEATHER])[-1] == "stop"
     asked: Any = {"model": "mock", "messages": [{"role": "user", "content": "broken"}], "tools": [WEATHER]}
     whole = client.chat.completions.create(**asked).choices[0]
-    assert whole.message.tool_calls is None
-    assert '"Rome"' in (whole.message.content or "")
+    [call] = whole.message.tool_calls or []
+    assert (call.function.arguments, whole.message.content, whole.finish_reason) == (written, None, "stop")
 
 
 def test_the_client_s_own_stream_bears_a_call_that_is_taken_back(client: OpenAI) -> None:
@@ -177,7 +177,7 @@ def test_the_client_s_own_stream_bears_a_call_that_is_taken_back(client: OpenAI)
     with client.chat.completions.stream(**asked) as stream:
         answer = stream.get_final_completion().choices[0]
     assert answer.finish_reason == "stop"
-    assert '"Rome"' in (answer.message.content or "")
+    assert answer.message.content == ""
     [call] = answer.message.tool_calls or []
     result: Any = {"role": "tool", "tool_call_id": call.id, "content": "the arguments are no JSON"}
     turns: Any = [*asked["messages"], answer.message, result]

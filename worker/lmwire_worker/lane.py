@@ -102,6 +102,8 @@ class Piece(Struct, gc=False):
     """Of each of `token_ids`, when the request asks."""
     drafted: int = 0
     """Of `generated`, those that a draft model had proposed."""
+    call: bool = False
+    """The text is that of a tool call which is none; see `lmwire_protocol.events.Token`."""
 
 
 class CallPiece(Struct, gc=False):

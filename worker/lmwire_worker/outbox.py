@@ -182,7 +182,7 @@ def _merged(items: Iterable[Token | _Line]) -> list[Token | _Line]:
         if of_request is None:
             of_request = growing[item.id] = {}
         run = of_request.get(item.choice)
-        if run is not None and run[0].channel == item.channel:
+        if run is not None and run[0].channel == item.channel and run[0].call == item.call:
             run.append(item)
         else:
             of_request[item.choice] = run = [item]

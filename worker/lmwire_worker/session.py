@@ -51,6 +51,7 @@ class _Voice:
             token_ids=piece.token_ids,
             choice=piece.choice,
             channel=piece.channel,
+            call=piece.call,
             logprobs=piece.logprobs,
         )
         outbox.put_tokens(token)

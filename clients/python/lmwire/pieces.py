@@ -36,3 +36,5 @@ class CallPiece(events.ToolCall, tag="tool_call", kw_only=True, gc=False):
     reasoning: ClassVar[str] = ""
     token_ids: ClassVar[Sequence[int]] = ()
     logprobs: ClassVar[None] = None
+    call: ClassVar[bool] = False
+    channel: ClassVar[str] = "content"

@@ -112,8 +112,7 @@ class Choice:
 
     def _give_back(self, outcomes: list[Outcome]) -> None:
         """Ends a call that is not whole: its text is content."""
-        piece = Piece(self._key, choice=self._index)
-        self._say("".join(self._call), piece)
+        piece = Piece(self._key, "".join(self._call), choice=self._index, call=True)
         self._call.clear()
         outcomes += [CallPiece(self._key, self._call_index, self._index, complete=False), piece]
 

@@ -91,6 +91,8 @@ class Stream:
         self._scanner: Scanner | None = None
         self._channel: Channel = "content"
         """Whose text the scanner looks at."""
+        self._call = False
+        """Whether that is the text of a call which is none."""
         self._describe = describe
         self._one_call = not getattr(request, "parallel_tool_calls", True)
 
@@ -220,11 +222,11 @@ class Stream:
                 if part.complete and self._one_call:
                     return "tool_calls", None
                 continue
-            if part.channel != self._channel:
+            if (part.channel, part.call) != (self._channel, self._call):
                 self._flush(outcomes)
-                self._channel = part.channel
+                self._channel, self._call = part.channel, part.call
             text, stop = part.text, None
-            if self._stops is not None:
+            if self._stops is not None and not part.call:
                 self._scanner = self._scanner or Scanner(self._stops)
                 text, stop = self._scanner.push(text)
                 if stop is not None and self.request.include_stop:
@@ -244,11 +246,16 @@ class Stream:
         if not text:
             return
         last = outcomes[-1] if outcomes else None
-        if isinstance(last, Piece) and (last.channel == self._channel or not (last.text or last.token_ids)):
-            last.channel = self._channel
-            last.text += text
-        else:
-            outcomes.append(Piece(self.key, text, choice=self.choice, channel=self._channel))
+        if not (isinstance(last, Piece) and self._fits(last)):
+            outcomes.append(last := Piece(self.key, choice=self.choice))
+        last.channel, last.call = self._channel, self._call
+        last.text += text
+
+    def _fits(self, piece: Piece) -> bool:
+        """Whether text of the channel at hand can be added to a piece."""
+        if (piece.channel, piece.call) == (self._channel, self._call):
+            return True
+        return not (piece.text or piece.token_ids)
 
     def _fail(self, code: str, problem: str) -> list[Outcome]:
         self.ended = True

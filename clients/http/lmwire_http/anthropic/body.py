@@ -10,8 +10,7 @@ from .blocks import Given, Message, OnlyText
 class Tool(Given):
     """A function of the client's that the model may call. Those that Anthropic's own servers run are refused.
 
-    `eager_input_streaming` is taken and not used: a stream shows a call when it is whole, since one that is cut off is
-    no call. `cache_control` is, too.
+    `eager_input_streaming` is taken and not used: a stream shows a call when it has ended. `cache_control` is, too.
     """
 
     name: str

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lmwire import CallPiece, Piece
 
+from ..cut_calls import whole_members
 from ..named_events import NamedEvents
 from .reply import UNSIGNED, ContentBlock, Message, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage, input_of
 
@@ -95,8 +96,9 @@ frame: Final = NamedEvents(AnyEvent).frame
 class Blocks:
     """Makes the events of a content.
 
-    A call is held back until it is whole: one that is cut off is none, and a block that has begun cannot be taken back.
-    Its text comes as text then, as the worker sends it. White space between blocks is no block.
+    A call is held back until it ends, since a block that has begun cannot be taken back. One that is cut off with the
+    answer is a block with those members of its input that are whole. One that cannot be read is text, as the worker
+    sends it. White space between blocks is no block.
 
     Args:
         shows_thinking: Whether thoughts are told. If not, they are empty blocks.
@@ -107,6 +109,8 @@ class Blocks:
         self._index = -1
         self._open: type[ContentBlock] | None = None
         self._call: list[CallPiece] = []
+        self._void: list[Piece] = []
+        """The text of a call that is none; which kind of one, what follows it tells."""
         self._blank = ""
         """White space that may be the beginning of a text."""
 
@@ -115,6 +119,12 @@ class Blocks:
         texts: list[str] = []
         kind: type[ContentBlock] = TextBlock
         for piece in pieces:
+            if piece.call:
+                yield from self._told(kind, texts)
+                self._void.append(piece)
+                continue
+            if self._void:
+                yield from self._void_told()
             if isinstance(piece, CallPiece):
                 yield from self._told(kind, texts)
                 yield from self._called(piece)
@@ -126,8 +136,20 @@ class Blocks:
                 texts.append(piece.token)
         yield from self._told(kind, texts)
 
-    def end(self) -> Iterator[Event]:
-        """Those of the content's end."""
+    def end(self, *, cut: bool) -> Iterator[Event]:
+        """Those of the content's end.
+
+        Args:
+            cut: Whether the answer was cut off.
+        """
+        if self._void and not cut:
+            yield from self._void_told()
+        elif self._call:
+            yield from self._call_ended()
+        yield from self._close()
+
+    def _close(self) -> Iterator[Event]:
+        """Those of the end of the block at hand."""
         if self._open is ThinkingBlock:
             yield ContentBlockDelta(self._index, SignatureDelta(UNSIGNED))
         if self._open:
@@ -159,17 +181,24 @@ class Blocks:
 
     def _called(self, piece: CallPiece) -> Iterator[Event]:
         self._call.append(piece)
-        if piece.complete is None:
-            return
-        call, self._call = self._call, []
         if piece.complete:
-            first = call[0]
-            yield from self._start(ToolUseBlock(first.call_id or "", first.name or "", {}))
-            yield ContentBlockDelta(self._index, InputJsonDelta("".join(each.arguments for each in call)))
-            yield from self.end()
+            yield from self._call_ended()
+
+    def _void_told(self) -> Iterator[Event]:
+        """Those of a call that cannot be read: its text."""
+        self._call, void, self._void = [], self._void, []
+        for piece in void:
+            yield from self._told(ThinkingBlock if piece.channel == "reasoning" else TextBlock, [piece.token])
+
+    def _call_ended(self) -> Iterator[Event]:
+        call, self._call, self._void = self._call, [], []
+        first, written = call[0], "".join(each.arguments for each in call)
+        yield from self._start(ToolUseBlock(first.call_id or "", first.name or "", {}))
+        yield ContentBlockDelta(self._index, InputJsonDelta(written if call[-1].complete else whole_members(written)))
+        yield from self._close()
 
     def _start(self, block: ContentBlock) -> Iterator[Event]:
-        yield from self.end()
+        yield from self._close()
         self._index += 1
         self._open = type(block)
         yield ContentBlockStart(self._index, block)

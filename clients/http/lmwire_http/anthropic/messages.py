@@ -17,7 +17,7 @@ from .body import Messages
 from .conversation import Conversation
 from .events import AnyEvent, Blocks, MessageDelta, MessageStart, MessageStop, StopDelta, content, frame
 from .options import chat_options, shows_thinking
-from .reply import Message, Usage, stop_reason, usage
+from .reply import Message, Usage, is_cut, stop_reason, usage
 
 
 class Answering:
@@ -49,7 +49,7 @@ class Answering:
         return Message(
             id=self._id,
             model=self._body.model,
-            content=content([*self._blocks.add(pieces), *self._blocks.end()]),
+            content=content([*self._blocks.add(pieces), *self._blocks.end(cut=is_cut(result))]),
             stop_reason=stop_reason(result, self._body.max_tokens),
             stop_sequence=result.stop,
             usage=usage(result),
@@ -67,7 +67,7 @@ class Answering:
                     yield b"".join(frames)
             result = _ended(running.result)
         frames = [] if started else [self._start()]
-        frames += map(frame, [*self._blocks.end(), self._end(result), MessageStop()])
+        frames += map(frame, [*self._blocks.end(cut=is_cut(result)), self._end(result), MessageStop()])
         yield b"".join(frames)
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:

@@ -79,6 +79,11 @@ def usage(result: events.ResultDone) -> Usage:
     )
 
 
+def is_cut(result: events.ResultDone) -> bool:
+    """Return whether the answer was cut off before the model ended its turn."""
+    return result.finish_reason not in {"stop", "tool_calls"}
+
+
 def stop_reason(result: events.ResultDone, max_tokens: int) -> StopReason:
     """Why it ended."""
     match result.finish_reason:

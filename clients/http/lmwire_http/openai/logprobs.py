@@ -1,9 +1,8 @@
 """Log-probabilities in chat completions' shape."""
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
+from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
 IMPOSSIBLE = -9999.0
@@ -35,9 +34,11 @@ class Logprobs(Struct, kw_only=True):
     refusal: None = None
 
 
-def logprobs_of(tokens: Iterable[events.Logprob]) -> Logprobs:
-    """Those of the wire."""
-    return Logprobs(content=[_token(each) for each in tokens])
+def content_logprobs(piece: Piece | CallPiece) -> list[TokenLogprob]:
+    """Return those of a piece's tokens whose text is in the content; joined, they are the content."""
+    if not piece.logprobs or piece.channel != "content":
+        return []
+    return [_token(each) for each in piece.logprobs]
 
 
 def log_probability(token: events.Logprob | events.TopLogprob) -> float:

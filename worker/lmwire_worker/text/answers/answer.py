@@ -19,6 +19,8 @@ class Text:
 
     channel: Channel
     text: str
+    call: bool = False
+    """Whether it is a call that was cut off, or one that the host was told of and that is none."""
 
 
 class Answer:
@@ -46,6 +48,8 @@ class Answer:
         self._header = ""
         """And the text behind that."""
         self._section: Section | None = None
+        self._taken_back = False
+        """What is said until the next text comes is what the host was told was a call."""
         self._parts: list[Text | CallText] = []
         self._enter(state)
 
@@ -76,7 +80,7 @@ class Answer:
         """
         held = self._scanner.flush()
         if self._section is not None:
-            self._close(self._section, held, finished)
+            self._close(self._section, held, finished, cut=not finished)
         else:
             self._take(held)
         self._say(self._state.channel, self._header)
@@ -96,6 +100,7 @@ class Answer:
         self._section = None
         pieces, text = section.end(closed=False)
         self._add(pieces)
+        self._taken_back = section.taken_back
         self._say(self._state.channel, section.opened)
         self._go(self._state.channel)
         return text
@@ -131,31 +136,33 @@ class Answer:
         self._state = self._syntax.states[name]
         self._scanner = Scanner(self._state.markers)
 
-    def _close(self, section: Section, marker: str, closed: bool) -> None:
+    def _close(self, section: Section, marker: str, closed: bool, cut: bool = False) -> None:
         """Ends the section at its end marker, or at what there is of it; what is no whole call in it is text again."""
         self._section = None
         pieces, text = section.end(closed)
         self._add(pieces)
         if text or not section.whole:
             channel = "content" if section.whole else self._state.channel
-            self._say(channel, section.opened + text + marker)
+            self._say(channel, section.opened + text + marker, call=cut or section.taken_back)
 
     def _add(self, pieces: Sequence[CallText]) -> None:
         self._parts += pieces
         self._given += sum(piece.name is not None for piece in pieces)
         self.calls += sum(piece.complete is True for piece in pieces)
 
-    def _say(self, channel: Channel, text: str) -> None:
+    def _say(self, channel: Channel, text: str, *, call: bool = False) -> None:
         if not text:
             return
+        call = call or (self._taken_back and channel == "content")
         if channel == "content" and not text.isspace():
             self._opens = False
         last = self._parts[-1] if self._parts else None
-        if isinstance(last, Text) and last.channel == channel:
+        if isinstance(last, Text) and (last.channel, last.call) == (channel, call):
             last.text += text
         else:
-            self._parts.append(Text(channel, text))
+            self._parts.append(Text(channel, text, call))
 
     def _hand_over(self) -> list[Text | CallText]:
         parts, self._parts = self._parts, []
+        self._taken_back = False
         return parts

@@ -21,6 +21,8 @@ class Section:
         """Whole calls so far."""
         self._reader = reader
         self._first = first
+        self.taken_back = False
+        """Whether the host was told of a call that is none."""
         self._numbers: dict[int, int] = {}
 
     @property
@@ -45,4 +47,5 @@ class Section:
             index = self._numbers.setdefault(piece.index, self._first + len(self._numbers))
             numbered.append(replace(piece, index=index))
             self.whole += piece.complete is True
+            self.taken_back |= piece.complete is False
         return numbered

@@ -6,20 +6,17 @@ from functools import partial
 from time import time
 from typing import Final, TypeAlias
 
-from lmwire import Piece
-
 from ...call import Call
 from ...endpoint import Endpoint
 from ...generation import Generation, generation
 from ...replies import EventStream, Json, Reply
 from ..frames import new_id
 from ..generating import wants_usage
-from ..logprobs import Logprobs, logprobs_of
 from ..messages import wire_messages
 from .asking import chat_options, renamed
 from .body import ChatBody
 from .chunks import ChatChunks, Chunk
-from .reply import ChatCompletion, chat_completion
+from .reply import ChatCompletion, chat_completion, choices_of
 
 Answering: TypeAlias = Callable[[], AbstractAsyncContextManager[Generation]]
 """Starts the generation."""
@@ -44,19 +41,9 @@ async def _serve(call: Call, body: ChatBody) -> Reply:
 async def _whole(body: ChatBody, answering: Answering) -> ChatCompletion:
     created = int(time())
     async with answering() as answer:
-        logprobs = await _logprobs(answer, body.n or 1) if body.logprobs else None
-        answers = await answer.answers()
-        return chat_completion(new_id("chatcmpl"), created, body.model, answers, logprobs, answer.result.usage)
-
-
-async def _logprobs(answer: Generation, choices: int) -> list[Logprobs]:
-    """Those of each choice's content, without those of its thoughts."""
-    all = [logprobs_of(()) for _ in range(choices)]
-    async for batch in answer:
-        for piece in batch:
-            if isinstance(piece, Piece) and piece.logprobs and piece.channel == "content":
-                all[piece.choice].content += logprobs_of(piece.logprobs).content
-    return all
+        pieces = [piece async for batch in answer for piece in batch]
+        choices = choices_of(pieces, await answer.answers(), logprobs=bool(body.logprobs))
+        return chat_completion(new_id("chatcmpl"), created, body.model, choices, answer.result.usage)
 
 
 async def _frames(body: ChatBody, answering: Answering) -> AsyncIterator[bytes]:

@@ -3,9 +3,9 @@
 Of each choice: its role; thoughts, text and calls as they come; how it ended. Then the usage, if asked for, `[DONE]`.
 
 Calls are passed on as they come, too, since an argument can be a whole file. What was sent cannot be taken back, as the
-wire does with a call that turns out to be none ([Q-2]): so the braces that would make the arguments whole are kept back
-until the call is. A client is left with what OpenAI's API leaves it with when an answer is cut off inside a call,
-arguments that are no JSON, which its documentation tells to expect. The call's text follows as content.
+wire does with a call that turns out to be none ([Q-2]): so the braces that would make the arguments whole are held back
+until the call is. A client is left with what OpenAI's API leaves it with when an answer is cut off inside a call:
+arguments that are no JSON, which its documentation tells to expect. The call's text is never content as well.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,11 +16,10 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
+from ...cut_calls import Arguments
 from ..frames import DONE, TextFrames, data
-from ..logprobs import Logprobs, logprobs_of
+from ..logprobs import Logprobs, content_logprobs
 from ..results import FinishReason, Usage, finish_reason, usage_of
-
-_CLOSING = "} \t\r\n"
 
 
 class FunctionDelta(Struct, kw_only=True, gc=False):
@@ -84,7 +83,7 @@ class ChatChunks:
         self._usage: UnsetType | None = None if usage else UNSET
         self._texts: dict[tuple[int, str], TextFrames] = {}
         """By choice, of those that have begun, and channel."""
-        self._calls: dict[tuple[int, int], _Call] = {}
+        self._calls: dict[tuple[int, int], Arguments] = {}
 
     def pieces(self, batch: list[Piece | CallPiece]) -> bytes:
         """The frames of what came together."""
@@ -104,7 +103,7 @@ class ChatChunks:
 
     def _frames(self, piece: Piece | CallPiece) -> bytes:
         # Most pieces are mere text: what a token costs the server is spent here.
-        if isinstance(piece, Piece) and piece.token and not piece.logprobs:
+        if isinstance(piece, Piece) and piece.token and not (piece.logprobs or piece.call):
             texts = self._texts.get((piece.choice, piece.channel))
             if texts:
                 return texts.data(piece.token)
@@ -116,11 +115,13 @@ class ChatChunks:
         choices = self._begin(index)
         if isinstance(piece, CallPiece):
             choices += [_choice(index, Delta(tool_calls=[delta])) for delta in self._call_deltas(piece)]
+        elif piece.call:
+            pass  # the client has it as a call already, or it is a call's beginning
         elif thought := piece.reasoning:
             choices.append(_choice(index, Delta(reasoning_content=thought)))
-        elif piece.text or (piece.logprobs and piece.channel == "content"):
-            logprobs = logprobs_of(piece.logprobs) if piece.logprobs else None
-            choices.append(_choice(index, Delta(content=piece.text), logprobs))
+        elif piece.text:
+            logprobs = content_logprobs(piece)
+            choices.append(_choice(index, Delta(content=piece.text), Logprobs(content=logprobs) if logprobs else None))
         return choices
 
     def _begin(self, index: int) -> list[ChunkChoice]:
@@ -136,10 +137,10 @@ class ChatChunks:
     def _call_deltas(self, piece: CallPiece) -> Iterator[CallDelta]:
         key = piece.choice, piece.index
         if (call := self._calls.get(key)) is None:
-            call = self._calls[key] = _Call()
+            call = self._calls[key] = Arguments()
             function = FunctionDelta(name=piece.name or "", arguments="")
             yield CallDelta(index=piece.index, id=piece.call_id or "", type="function", function=function)
-        if arguments := call.passes(piece):
+        if arguments := call.pass_on(piece.arguments, piece.complete):
             yield CallDelta(index=piece.index, function=FunctionDelta(arguments=arguments))
 
     def _frame(self, choice: ChunkChoice) -> bytes:
@@ -157,23 +158,3 @@ class ChatChunks:
 
 def _choice(index: int, delta: Delta, logprobs: Logprobs | None = None) -> ChunkChoice:
     return ChunkChoice(index=index, delta=delta, logprobs=logprobs)
-
-
-class _Call:
-    """What was sent of a call's arguments, and what is kept back."""
-
-    def __init__(self) -> None:
-        self._sent = False
-        self._kept = ""
-
-    def passes(self, piece: CallPiece) -> str:
-        """What may be sent now."""
-        written = self._kept + piece.arguments
-        if piece.complete:
-            return written
-        if piece.complete is False:
-            return "" if self._sent else "{"  # nothing at all would pass for a call without arguments
-        passed = written.rstrip(_CLOSING)
-        self._kept = written[len(passed) :]
-        self._sent = self._sent or bool(passed)
-        return passed

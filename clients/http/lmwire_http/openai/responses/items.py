@@ -97,7 +97,7 @@ class FunctionCall(Item, tag="function_call", kw_only=True):
     call_id: str
     name: str
     arguments: str
-    """A JSON object's text."""
+    """A JSON object's text; of a call that is cut off, whose status is `incomplete`, the beginning of one."""
     caller: Any = None
     """Harmless."""
     namespace: None = None

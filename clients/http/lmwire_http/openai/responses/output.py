@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 from lmwire import CallPiece, Piece
 
-from ..logprobs import TokenLogprob, logprobs_of
+from ...cut_calls import Arguments
+from ..logprobs import TokenLogprob, content_logprobs
 from .events import (
     ArgumentsDelta,
     ArgumentsDone,
@@ -27,8 +28,9 @@ _Kind: TypeAlias = type[Message] | type[Reasoning]
 class Output:
     """What has come of an answer.
 
-    A call is held back until it is whole: one that is cut off is none, and an item that was added cannot be taken back.
-    Its text comes as text then, as the worker sends it. White space between items is no item.
+    A call is held back until it ends, since an item that was added cannot be taken back. One that is cut off with the
+    answer is an incomplete item, whose arguments are no JSON. One that cannot be read is text, as the worker sends it.
+    White space between items is no item.
     """
 
     def __init__(self) -> None:
@@ -38,11 +40,19 @@ class Output:
         self._blank: list[Piece] = []
         """White space that may be the beginning of a message."""
         self._call: list[CallPiece] = []
+        self._void: list[Piece] = []
+        """The text of a call that is none; which kind of one, what follows it tells."""
 
     def add(self, pieces: Sequence[Piece | CallPiece]) -> Iterator[Event]:
         """The events that these pieces make, texts that follow each other in one."""
         alike: list[Piece] = []
         for piece in pieces:
+            if piece.call:
+                yield from self._tell(alike)
+                self._void.append(piece)
+                continue
+            if self._void:
+                yield from self._tell_void()
             if isinstance(piece, CallPiece):
                 yield from self._tell(alike)
                 yield from self._tell_call(piece)
@@ -54,6 +64,15 @@ class Output:
 
     def end(self, status: Status = "completed") -> Iterator[Event]:
         """Those of the output's end. The status is that of what is not whole yet."""
+        if self._void and status == "completed":
+            yield from self._tell_void()
+        elif self._call:
+            yield from self._close("completed")
+            yield from self._ended_call(status)
+        yield from self._close(status)
+
+    def _close(self, status: Status = "completed") -> Iterator[Event]:
+        """Those of the end of the item at hand."""
         self._blank = []
         if self._open:
             yield from self._open.close(status)
@@ -72,25 +91,31 @@ class Output:
         elif kind is Message and not text.strip():
             self._blank = pieces
         else:
-            yield from self.end()
+            yield from self._close()
             self._open = _Open(kind, len(self.items))
             yield from self._open.begin()
             yield from self._open.more(text, pieces)
 
     def _tell_call(self, piece: CallPiece) -> Iterator[Event]:
         self._call.append(piece)
-        if piece.complete is None:
-            return
-        call, self._call = self._call, []
         if piece.complete:
-            yield from self.end()
-            yield from self._whole_call(call)
+            yield from self._close()
+            yield from self._ended_call("completed")
 
-    def _whole_call(self, call: Sequence[CallPiece]) -> Iterator[Event]:
-        id, index, arguments = item_id("fc"), len(self.items), "".join(piece.arguments for piece in call)
+    def _tell_void(self) -> Iterator[Event]:
+        """Those of a call that cannot be read: its text."""
+        self._call, void, self._void = [], self._void, []
+        for piece in void:
+            yield from self._tell([piece])
+
+    def _ended_call(self, status: Status) -> Iterator[Event]:
+        call, self._call, self._void = self._call, [], []
+        passed = Arguments()
+        arguments = "".join(passed.pass_on(piece.arguments, piece.complete) for piece in call)
+        id, index = item_id("fc"), len(self.items)
         name, call_id = call[0].name or "", call[0].call_id or ""
         begun = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
-        whole = FunctionCall(id=id, call_id=call_id, name=name, arguments=arguments, status="completed")
+        whole = FunctionCall(id=id, call_id=call_id, name=name, arguments=arguments, status=status)
         yield ItemAdded(output_index=index, item=begun)
         yield ArgumentsDelta(item_id=id, output_index=index, delta=arguments)
         yield ArgumentsDone(item_id=id, output_index=index, name=name, arguments=arguments)
@@ -119,7 +144,7 @@ class _Open:
             if text:
                 yield ThoughtDelta(item_id=self._id, output_index=self._index, delta=text)
             return
-        logprobs = [token for piece in pieces if piece.logprobs for token in logprobs_of(piece.logprobs).content]
+        logprobs = [token for piece in pieces for token in content_logprobs(piece)]
         self._logprobs += logprobs
         if text or logprobs:
             yield TextDelta(item_id=self._id, output_index=self._index, delta=text, logprobs=logprobs)
