@@ -52,6 +52,8 @@ class Logprob(TopLogprob, omit_defaults=True):
 
     top: list[TopLogprob] = []
     """The most probable tokens at its place, the most probable first: as many as `top_logprobs` asks for."""
+    text: str | None = None
+    """What of its text the answer has, where that is not all of it."""
 
 
 Channel = Literal["content", "reasoning"]

@@ -45,6 +45,8 @@ class _Voice:
     raw = False
 
     def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
+        if not (piece.text or piece.token_ids):
+            return
         token = Token(
             id=request.id,
             token=piece.text,

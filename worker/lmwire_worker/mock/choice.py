@@ -12,6 +12,7 @@ from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
+    from ..text.attribution import Attribution
     from ..text.scanner import Scanner
 
 _UNLIKELY = -1000.0
@@ -47,6 +48,7 @@ class Choice:
         self._call: list[str] = []
         """The text of the call that has begun and not ended."""
         self._has_called = False
+        self._attribution = _attribution() if request.logprobs else None
 
     def play(self) -> Iterator[list[Outcome] | float]:
         """Yields what each step gives, and numbers: seconds in which nothing comes."""
@@ -64,6 +66,7 @@ class Choice:
     def cancel(self) -> list[Outcome]:
         """What is held back of an answer that ends here."""
         outcomes = self._let_go([])
+        self._attach_rest(outcomes)
         for outcome in outcomes:
             if isinstance(outcome, Piece):
                 outcome.finish_reason = outcome.stop = None
@@ -74,10 +77,12 @@ class Choice:
         if token.call or token.channel != self._channel:
             self._release(outcomes)
         self._channel = token.channel
-        piece = Piece(self._key, "", [token.id], 1, choice=self._index, channel=token.channel)
+        piece = Piece(self._key, "", [], 1, choice=self._index, channel=token.channel)
         piece.thought = 1 if token.channel == "reasoning" else 0
-        if self._request.logprobs:
-            piece.logprobs = [self._logprob(token)]
+        if self._attribution is None:
+            piece.token_ids.append(token.id)
+        else:
+            self._attribution.add(self._logprob(token), token.text)
         outcomes.append(piece)
         if token.call:
             self._show_call(token.call, token.text, outcomes)
@@ -87,13 +92,29 @@ class Choice:
 
     def _say(self, text: str, piece: Piece) -> None:
         """Gives a piece what is certain of a text by now."""
+        if self._attribution is not None:
+            self._attribution.take(text, self._attribution.length)
         if self._stops is None:
-            piece.text = text
+            self._give(piece, text)
             return
-        piece.text, piece.stop = self._stops.push(text)
+        text, piece.stop = self._stops.push(text)
         if piece.stop is not None:
             piece.finish_reason = "stop"
-            piece.text += piece.stop if self._request.include_stop else ""
+            text += piece.stop if self._request.include_stop else ""
+        self._give(piece, text)
+        if piece.stop is not None and self._attribution is not None:
+            self._attach(piece, self._attribution.end())
+
+    def _give(self, piece: Piece, text: str) -> None:
+        """Adds text to a piece, and the tokens that it is of where their log-probabilities are asked for."""
+        piece.text += text
+        if self._attribution is not None:
+            self._attach(piece, self._attribution.send(text, (piece.channel, piece.call)))
+
+    def _attach(self, piece: Piece, logprobs: list[Logprob]) -> None:
+        if logprobs:
+            piece.token_ids += [logprob.token_id for logprob in logprobs]
+            piece.logprobs = [*(piece.logprobs or ()), *logprobs]
 
     def _show_call(self, token: CallToken, text: str, outcomes: list[Outcome]) -> None:
         self._call_index = token.number
@@ -112,7 +133,11 @@ class Choice:
 
     def _give_back(self, outcomes: list[Outcome]) -> None:
         """Ends a call that is not whole: its text is content."""
-        piece = Piece(self._key, "".join(self._call), choice=self._index, call=True)
+        piece = Piece(self._key, choice=self._index, call=True)
+        text = "".join(self._call)
+        if self._attribution is not None:
+            self._attribution.take(text, self._attribution.length)
+        self._give(piece, text)
         self._call.clear()
         outcomes += [CallPiece(self._key, self._call_index, self._index, complete=False), piece]
 
@@ -125,17 +150,23 @@ class Choice:
     def _release(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Adds the text that was held back, since it will not become a stop string."""
         if self._stops and (text := self._stops.flush()):
-            self._last(outcomes).text += text
+            self._give(self._last(outcomes), text)
         return outcomes
 
     def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Adds the end to what the last step gives, unless the reply has none."""
-        if self._has_no_end or has_ended(outcomes):
-            return outcomes
-        self._let_go(outcomes)
-        if not has_ended(outcomes):
-            self._last(outcomes).finish_reason = self._reason()
+        if not (self._has_no_end or has_ended(outcomes)):
+            self._let_go(outcomes)
+            if not has_ended(outcomes):
+                self._last(outcomes).finish_reason = self._reason()
+        if has_ended(outcomes):
+            self._attach_rest(outcomes)
         return outcomes
+
+    def _attach_rest(self, outcomes: list[Outcome]) -> None:
+        """Adds the tokens of which no text was given."""
+        if self._attribution is not None and (rest := self._attribution.end()):
+            self._attach(self._last(outcomes), rest)
 
     def _last(self, outcomes: list[Outcome]) -> Piece:
         """The piece that stands last; one without tokens where none does."""
@@ -162,6 +193,12 @@ def has_ended(outcomes: list[Outcome]) -> bool:
     """Whether these are the last of an answer."""
     last = outcomes[-1] if outcomes else None
     return isinstance(last, Piece) and last.finish_reason is not None
+
+
+def _attribution() -> "Attribution":
+    from ..text.attribution import Attribution
+
+    return Attribution()
 
 
 def _scanner(strings: list[str]) -> "Scanner":

@@ -82,6 +82,11 @@ class Scanner:
         self._held = seen[certain:]
         return seen[:certain], None
 
+    @property
+    def held(self) -> int:
+        """Characters that are held back."""
+        return len(self._held)
+
     def flush(self) -> str:
         """What is held back, for a text that ends here."""
         held, self._held = self._held, ""

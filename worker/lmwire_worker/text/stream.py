@@ -15,6 +15,7 @@ from lmwire_protocol.events import Channel, FinishReason, Logprob
 
 from ..lane import CallPiece, Failed, Outcome, Piece
 from .answers import Answer, Text
+from .attribution import Attribution
 from .batching import RowCache
 from .constraints import Constraint
 from .detokenizer import Detokenizer
@@ -94,6 +95,7 @@ class Stream:
         self._call = False
         """Whether that is the text of a call which is none."""
         self._describe = describe
+        self._attribution = Attribution() if request.logprobs else None
         self._one_call = not getattr(request, "parallel_tool_calls", True)
 
     @property
@@ -169,9 +171,10 @@ class Stream:
         text = self._detokenizer.add(token)
         self._left -= 1
         self.generated.append(token)
-        piece.token_ids.append(token)
-        if logprob is not None:
-            piece.logprobs = [self._describe(logprob)]
+        if self._attribution is None or logprob is None:
+            piece.token_ids.append(token)
+        else:
+            self._attribution.add(self._describe(logprob), text)
         outcomes: list[Outcome] = [piece]
         end = self._add(outcomes, self._split(text))
         if self._answer is not None and "reasoning" in (piece.channel, self._answer.channel):
@@ -185,7 +188,10 @@ class Stream:
     def _close(self, finish_reason: FinishReason | None, *before: Outcome) -> list[Outcome]:
         """Flushes what is held back and finishes."""
         outcomes = list(before)
-        end = self._add(outcomes, self._split(self._detokenizer.flush()))
+        rest = self._detokenizer.flush()
+        if self._attribution is not None:
+            self._attribution.flush(rest)
+        end = self._add(outcomes, self._split(rest))
         if end is None and self._answer is not None:
             end = self._add(outcomes, self._answer.end(finish_reason == "stop"))
         if end is None:
@@ -199,6 +205,8 @@ class Stream:
         if not isinstance(last, Piece):
             last = Piece(self.key, choice=self.choice)
             outcomes.append(last)
+        if self._attribution is not None:
+            _attach(last, self._attribution.end())
         last.finish_reason = finish_reason
         last.stop = stop
         self.ended = True
@@ -225,6 +233,8 @@ class Stream:
             if (part.channel, part.call) != (self._channel, self._call):
                 self._flush(outcomes)
                 self._channel, self._call = part.channel, part.call
+            if self._attribution is not None:
+                self._attribution.take(part.text, self._attribution.length if self._answer is None else part.end)
             text, stop = part.text, None
             if self._stops is not None and not part.call:
                 self._scanner = self._scanner or Scanner(self._stops)
@@ -233,6 +243,8 @@ class Stream:
                     text += stop
             self._say(outcomes, text)
             if stop is not None:
+                if self._attribution is not None:
+                    self._attribution.drop()
                 return "stop", stop
         return None
 
@@ -250,6 +262,8 @@ class Stream:
             outcomes.append(last := Piece(self.key, choice=self.choice))
         last.channel, last.call = self._channel, self._call
         last.text += text
+        if self._attribution is not None:
+            _attach(last, self._attribution.send(text, (self._channel, self._call)))
 
     def _fits(self, piece: Piece) -> bool:
         """Whether text of the channel at hand can be added to a piece."""
@@ -260,6 +274,13 @@ class Stream:
     def _fail(self, code: str, problem: str) -> list[Outcome]:
         self.ended = True
         return [Failed(self.key, RequestError(code, problem))]
+
+
+def _attach(piece: Piece, logprobs: list[Logprob]) -> None:
+    """Add tokens to a piece."""
+    if logprobs:
+        piece.token_ids += [logprob.token_id for logprob in logprobs]
+        piece.logprobs = [*(piece.logprobs or ()), *logprobs]
 
 
 def _new_call_id() -> str:

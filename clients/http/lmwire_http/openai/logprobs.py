@@ -1,6 +1,9 @@
 """Log-probabilities in chat completions' shape."""
 
+from collections.abc import Iterable, Iterator
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
@@ -36,9 +39,16 @@ class Logprobs(Struct, kw_only=True):
 
 def content_logprobs(piece: Piece | CallPiece) -> list[TokenLogprob]:
     """Return those of a piece's tokens whose text is in the content; joined, they are the content."""
-    if not piece.logprobs or piece.channel != "content":
+    if not piece.logprobs or piece.call or piece.channel != "content":
         return []
-    return [_token(each) for each in piece.logprobs]
+    return [_token(each) for each in shown(piece.logprobs)]
+
+
+def shown(tokens: Iterable[events.Logprob]) -> Iterator[events.Logprob]:
+    """Yield the tokens of which the answer has some text, with that text."""
+    for token in tokens:
+        if token.token if token.text is None else token.text:
+            yield token if token.text is None else replace(token, token=token.text, bytes=None)
 
 
 def log_probability(token: events.Logprob | events.TopLogprob) -> float:

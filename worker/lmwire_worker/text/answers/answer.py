@@ -1,7 +1,7 @@
 """One answer, told apart as it comes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lmwire_protocol import Tool
 from lmwire_protocol.events import Channel
@@ -21,6 +21,8 @@ class Text:
     text: str
     call: bool = False
     """Whether it is a call that was cut off, or one that the host was told of and that is none."""
+    end: int = field(default=0, compare=False)
+    """Where it ends in all that was pushed, in characters."""
 
 
 class Answer:
@@ -47,6 +49,8 @@ class Answer:
         """Of the header at hand, up to its last marker."""
         self._header = ""
         """And the text behind that."""
+        self._seen = self._at = 0
+        """Characters so far, and where what is said next ends among them."""
         self._section: Section | None = None
         self._taken_back = False
         """What is said until the next text comes is what the host was told was a call."""
@@ -60,15 +64,18 @@ class Answer:
 
     def push(self, text: str) -> list[Text | CallText]:
         """Takes the answer's next text; returns what became certain with it."""
+        self._seen += len(text)
         while text:
             scanner = self._scanner
             before, marker = scanner.push(text)
+            self._at = self._seen - len(scanner.rest) - (scanner.held if marker is None else len(marker))
             self._take(before)
             if self._section is not None and self._section.lost:
                 text = self._lose(self._section) + (marker or scanner.flush()) + scanner.rest
                 continue
             text = scanner.rest
             if marker is not None:
+                self._at = self._seen - len(text)
                 self._turn(marker)
         return self._hand_over()
 
@@ -79,6 +86,7 @@ class Answer:
             finished: The model ended its turn; otherwise the answer was cut off.
         """
         held = self._scanner.flush()
+        self._at = self._seen
         if self._section is not None:
             self._close(self._section, held, finished, cut=not finished)
         else:
@@ -101,6 +109,7 @@ class Answer:
         pieces, text = section.end(closed=False)
         self._add(pieces)
         self._taken_back = section.taken_back
+        self._at -= len(text)
         self._say(self._state.channel, section.opened)
         self._go(self._state.channel)
         return text
@@ -159,8 +168,9 @@ class Answer:
         last = self._parts[-1] if self._parts else None
         if isinstance(last, Text) and (last.channel, last.call) == (channel, call):
             last.text += text
+            last.end = self._at
         else:
-            self._parts.append(Text(channel, text, call))
+            self._parts.append(Text(channel, text, call, self._at))
 
     def _hand_over(self) -> list[Text | CallText]:
         parts, self._parts = self._parts, []

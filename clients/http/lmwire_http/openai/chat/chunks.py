@@ -119,8 +119,7 @@ class ChatChunks:
             pass  # the client has it as a call already, or it is a call's beginning
         elif thought := piece.reasoning:
             choices.append(_choice(index, Delta(reasoning_content=thought)))
-        elif piece.text:
-            logprobs = content_logprobs(piece)
+        elif (logprobs := content_logprobs(piece)) or piece.text:
             choices.append(_choice(index, Delta(content=piece.text), Logprobs(content=logprobs) if logprobs else None))
         return choices
 

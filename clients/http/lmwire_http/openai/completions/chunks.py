@@ -61,8 +61,9 @@ class CompletionChunks:
         """What goes into chunks."""
         index = number * self._n + piece.choice
         choices = self._begin(number, index)
-        if piece.text or piece.logprobs:
-            logprobs = self._tokens[index].add(piece.logprobs) if piece.logprobs else None
+        logprobs = self._tokens[index].add(piece.logprobs or ())
+        if piece.text or logprobs.tokens:
+            logprobs = logprobs if logprobs.tokens else None
             choices.append(CompletionChoice(index=index, text=piece.text, logprobs=logprobs))
         return choices
 

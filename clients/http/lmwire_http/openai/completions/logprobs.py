@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lmwire_protocol import events
 
-from ..logprobs import log_probability, token_bytes
+from ..logprobs import log_probability, shown, token_bytes
 
 
 class CompletionLogprobs(Struct, kw_only=True):
@@ -31,7 +31,7 @@ class TokensSoFar:
     def add(self, tokens: Iterable[events.Logprob]) -> CompletionLogprobs:
         """The next tokens, in completions' shape."""
         added = CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
-        for token in tokens:
+        for token in shown(tokens):
             added.tokens.append(_name(token))
             added.token_logprobs.append(log_probability(token))
             added.top_logprobs.append({_name(each): log_probability(each) for each in [*token.top, token]})
