@@ -14,7 +14,6 @@ from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokeniz
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine import MlxEngine
 from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
-from lmwire_worker.remote_code import guarded
 from lmwire_worker.text.lane import TextLane
 from worker_process import SECONDS
 
@@ -198,8 +197,7 @@ def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> 
 @cache
 def stock(folder: Path, trust_remote_code: bool = False) -> tuple[Any, Any]:
     """The same model as mlx-lm itself loads it, with its tokenizer."""
-    with guarded(folder, trusted=trust_remote_code):  # a lane that was opened before may have left other rules
-        model, tokenizer, *_ = mlx_lm.load(str(folder), trust_remote_code=trust_remote_code)
+    model, tokenizer, *_ = mlx_lm.load(str(folder), trust_remote_code=trust_remote_code)
     return model, tokenizer
 
 

@@ -188,13 +188,23 @@ def test_a_compiled_file_of_a_folder_is_code(tmp_path: Path, mark: Path) -> None
 
     source = tmp_path / "brought.py"
     source.write_text(f"open({str(mark)!r}, 'w')")
-    with guarded(tmp_path, trusted=True):
-        compiled = py_compile.compile(str(source), str(tmp_path / "other.pyc"), dfile="<string>", doraise=True)
+    compiled = py_compile.compile(str(source), str(tmp_path / "other.pyc"), dfile="<string>", doraise=True)
     spec = spec_from_file_location("brought", compiled)
     assert spec and spec.loader
     with guarded(tmp_path, trusted=False), pytest.raises(RefusedCodeError):
         spec.loader.exec_module(module_from_spec(spec))
     assert not mark.exists()
+
+
+def test_in_a_worker_code_stays_refused_after_the_load(tmp_path: Path) -> None:
+    (tmp_path / "brought.py").touch()
+    with guarded(tmp_path, trusted=False, lasting=True):
+        pass
+    with pytest.raises(RefusedCodeError):
+        (tmp_path / "brought.py").read_text()
+    with guarded(tmp_path, trusted=True, lasting=True):
+        pass
+    assert (tmp_path / "brought.py").read_text() == ""
 
 
 def test_a_load_without_trust_fetches_nothing_once_the_folder_is_there(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
         Process(mock.around(io), Log(), mock.engine).run()
     from .engine import MlxEngine
 
-    Process(io, log := Log(), MlxEngine(*_settings(options or {}, log))).run()
+    Process(io, log := Log(), MlxEngine(*_settings(options or {}, log), owns_process=True)).run()
 
 
 def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":

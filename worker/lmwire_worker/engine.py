@@ -28,11 +28,18 @@ class MlxEngine:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
         disk: What is kept on disk of prompts and answers; None for nothing.
         media: What may be read of images and sounds; None for what comes as data alone.
+        owns_process: Whether nothing else runs in this process, so that a model's code is refused after a load as well.
     """
 
     def __init__(
-        self, memory_limit: int | None = None, disk: DiskSettings | None = None, media: Policy | None = None
+        self,
+        memory_limit: int | None = None,
+        disk: DiskSettings | None = None,
+        media: Policy | None = None,
+        *,
+        owns_process: bool = False,
     ) -> None:
+        self._owns_process = owns_process
         self._memory_limit = memory_limit
         self._media = media or Policy()
         self._text = TextModels(memory_limit, disk, self._media)
@@ -86,7 +93,8 @@ class MlxEngine:
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
-        with guarded(folder, trusted=request.trust_remote_code), checked_quantization():
+        trusted = request.trust_remote_code
+        with guarded(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
             return self._open_kind(kind, request, folder, config, report, give_up)
 
     def _open_kind(

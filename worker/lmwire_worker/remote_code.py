@@ -36,7 +36,7 @@ class _Guard:
 
     def __init__(self) -> None:
         self.refuses = False
-        """Whether only installed code may run. It stays as the last load left it: libraries import late."""
+        """Whether only installed code may run."""
         self.loading: int | None = None
         """The thread of a load without trust, which needs neither pickles nor the network."""
         self.refused: list[str] = []
@@ -117,12 +117,13 @@ _guard: Final = _Guard()
 
 
 @contextmanager
-def guarded(folder: Path, *, trusted: bool) -> Iterator[None]:
-    """Load a model, whose own code may run only if it is trusted. So it stays until another load succeeds.
+def guarded(folder: Path, *, trusted: bool, lasting: bool = False) -> Iterator[None]:
+    """Load a model, whose own code may run only if it is trusted.
 
     Args:
         folder: The model's.
         trusted: Whether its code may run.
+        lasting: Whether it stays so until another load succeeds: libraries may import late.
 
     Raises:
         RequestError: unsupported, where the load failed and code was refused.
@@ -137,6 +138,8 @@ def guarded(folder: Path, *, trusted: bool) -> Iterator[None]:
     _guard.has_trusted |= trusted
     try:
         yield
+        if not lasting:
+            _guard.refuses = before[0]
     except Exception as error:
         _guard.refuses = before[0]
         sys.modules.update(taken)
