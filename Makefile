@@ -13,10 +13,10 @@ DEEP := .cache/random-deep
 SEEING := .cache/random-seeing
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint format schema lock bench
+.PHONY: help setup chat test conformance lint format schema lock bench
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
 
@@ -42,6 +42,9 @@ test: $(STAMP) ## check format, lint, types and schema, then run all tests
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tested=$$?; \
 	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
 	cat $$types; rm $$types; exit $$((tested ? tested : typed))
+
+conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
+	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
 
 lint: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check
