@@ -57,11 +57,17 @@ class Doors:
             if held is not None:
                 self._room.measured(tenant, held)
 
-    async def trim(self, residents: Sequence[Resident]) -> None:
-        """Has models give up what they have cached, which is sooner computed again than a model is loaded."""
-        if residents:
-            await asyncio.gather(*(resident.clear() for resident in residents))
-            await self.measure()
+    async def trim(self, residents: Sequence[Resident]) -> set[Resident]:
+        """Have models give up what they have cached, which is sooner computed again than a model is loaded.
+
+        Returns:
+            Those that have. The others have not answered in time, and their caches still count as theirs.
+        """
+        if not residents:
+            return set()
+        trimmed = await asyncio.gather(*(resident.clear() for resident in residents))
+        await self.measure()
+        return {resident for resident, done in zip(residents, trimmed, strict=True) if done}
 
     async def close(self, residents: Iterable[Resident]) -> None:
         """Ends all models at once, and lets none in any more."""

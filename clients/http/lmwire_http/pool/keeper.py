@@ -50,11 +50,15 @@ class Keeper:
         return min(pauses, default=3600.0)
 
     async def look(self) -> None:
-        """Ends what is to end now, and returns when it has."""
+        """End what is to end now, and return when it has.
+
+        A model that has not given up its cache yet is not ended for it: its worker may only be slow to answer.
+        """
+        trimmed: set[Resident] = set()
         if self._room.budget is not None:
             await self._doors.measure()
-            await self._doors.trim(self._room.surplus())
-        leaving = {*self._idle_for_long(), *self._room.surplus()}
+            trimmed = await self._doors.trim(self._room.surplus())
+        leaving = {*self._idle_for_long(), *trimmed.intersection(self._room.surplus())}
         if leaving:
             await asyncio.wait([self._doors.end(resident) for resident in leaving])
 

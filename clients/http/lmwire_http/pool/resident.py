@@ -22,7 +22,7 @@ _RETRY_S: Final = 1.0
 _ROWS: Final = 32
 """Of a worker that does not say how many it has."""
 _FIGURES_S: Final = 2.0
-"""For an idle worker to answer: it does so at once, unless it hangs."""
+"""For an idle worker to answer: it does so at once, unless it hangs or the machine is busy."""
 
 
 class Resident:
@@ -136,9 +136,10 @@ class Resident:
         known = [figure.active_bytes + figure.cache_bytes for figure in figures if figure]
         return sum(known) if len(known) == len(figures) else None
 
-    async def clear(self) -> None:
-        """Has the workers give up what they have cached, as far as they do in time."""
-        await self.ask(lambda worker: worker.clear_cache(timeout=_FIGURES_S))
+    async def clear(self) -> bool:
+        """Have the workers give up what they have cached, and return whether all that live have done so in time."""
+        freed = await self.ask(lambda worker: worker.clear_cache(timeout=_FIGURES_S))
+        return all(told is not None for told, replica in zip(freed, self.replicas, strict=True) if replica.worker)
 
     async def ask(self, question: Callable[[AsyncWorker], Awaitable[Told]]) -> list[Told | None]:
         """What each replica answers; None for one that does not live, or does not answer in time."""
