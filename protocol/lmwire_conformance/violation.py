@@ -30,7 +30,7 @@ def shown(text: str | bytes) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
-    start = "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text[:_SHOWN])
+    start = "".join(char if char.isprintable() or char in "\n\t" else f"<U+{ord(char):04X}>" for char in text[:_SHOWN])
     return start if len(text) <= _SHOWN else f"{start}… ({len(text)} characters)"
 
 

@@ -56,6 +56,34 @@ def test_what_a_driver_may_not_print_is_told(line: str, expected: str) -> None:
     assert line in case.seen
 
 
+IMPATIENT = f"""
+import itertools, json, subprocess, sys
+start = input()
+if json.loads(start)["timeout"] == 0.5:
+    print('{{"saw": "start_failed"}}', flush=True)  # as if the machine had not even started the worker by then
+    sys.exit(input() and 0)
+driver = subprocess.Popen([sys.executable, {str(DRIVER)!r}], stdin=subprocess.PIPE, text=True)
+for line in itertools.chain([start + "\\n"], sys.stdin):
+    driver.stdin.write(line)
+    driver.stdin.flush()
+driver.stdin.close()
+sys.exit(driver.wait())
+"""
+
+
+def test_a_host_that_gives_up_before_its_worker_is_up_is_asked_for_more_patience() -> None:
+    name = "starting.a-worker-that-never-answers-hello-is-given-up"
+    (case,) = check_host([sys.executable, "-c", IMPATIENT], only=[name], seconds=SECONDS)
+    assert case.outcome == "pass", (case.expected, case.seen)
+
+
+def test_a_host_that_starts_no_worker_however_long_it_may_wait_is_told() -> None:
+    name = "starting.a-worker-that-never-answers-hello-is-given-up"
+    never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
+    (case,) = check_host([sys.executable, "-c", never], only=[name], seconds=10.0)
+    assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
+
+
 def test_a_failure_shows_what_went_before() -> None:
     case = check_host(command("writes_the_id_last"), only=["writing.ids-stand-first"])[0]
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')

@@ -31,6 +31,10 @@ class WorkerEnded(Failure):
         super().__init__(expected, "the host ended the worker")
 
 
+class TooSoon(Failure):
+    """The host gave up, as it was asked to, before the worker was up: nothing is proved, for the machine is slow."""
+
+
 def quote(data: bytes | str) -> str:
     """A line for a report, its middle left out when it is long."""
     text = data.decode(errors="backslashreplace") if isinstance(data, bytes) else data

@@ -5,8 +5,8 @@ import socket
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from . import lines
 from .driver import Driver
-from .failure import Failure, WorkerEnded
+from .failure import Failure, TooSoon, WorkerEnded
 from .worker import Request, Worker
 
 _PUPPET: Final = Path(__file__).with_name("puppet.py")
@@ -29,6 +29,7 @@ class Play:
     Args:
         command: the host's driver.
         timeout: seconds that any wait may take.
+        pace: times as long as usual that the host is asked to wait, for a slow machine.
 
     Attributes:
         driver: the host.
@@ -37,7 +38,8 @@ class Play:
 
     worker: Worker
 
-    def __init__(self, command: Sequence[str], timeout: float) -> None:
+    def __init__(self, command: Sequence[str], timeout: float, pace: float = 1.0) -> None:
+        self.pace = pace
         self.trail: deque[str] = deque(maxlen=_TRAIL)
         """The last lines that went to and fro."""
         self.timeout = timeout
@@ -74,6 +76,20 @@ class Play:
                 raise Failure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not{self.driver.last_words}")
         self.worker = worker
         return worker
+
+    @contextmanager
+    def before_the_host_gives_up(self) -> Iterator[None]:
+        """Does what must be done before the host's patience is over.
+
+        Raises:
+            TooSoon: it was over first.
+        """
+        try:
+            yield
+        except Failure as failure:
+            if self.driver.listen(self.timeout if isinstance(failure, WorkerEnded) else 0) != "start_failed":
+                raise
+            raise TooSoon(failure.expected, failure.seen) from None
 
     def next_worker(self, seconds: float) -> Worker | None:
         """The next process that the host, or a worker, starts; None when none comes."""

@@ -12,6 +12,9 @@ from .registry import case, variants
 
 _BANNER = b'Last login: Friday\r\n\r\n\xff\xfe no UTF-8\n[1, 2]\n"text"\n42\nnull\n{"half": \n'
 
+_PATIENCE_S = 0.5
+"""How long a host waits here, unless the machine needs longer to bring a worker up."""
+
 
 @case("V-1", "O-2")
 def hello_is_the_first_line(play: Play) -> None:
@@ -80,9 +83,10 @@ def a_version_that_nobody_offered_is_a_failed_start(play: Play) -> None:
 @case("H-7")
 def a_worker_that_never_answers_hello_is_given_up(play: Play) -> None:
     """The host waits a bounded time, and leaves no process behind."""
-    worker = play.spawn(timeout=0.5)
-    worker.expect("hello")
-    worker.hold_sigterm()
+    with play.before_the_host_gives_up():
+        worker = play.spawn(timeout=_PATIENCE_S * play.pace)
+        worker.expect("hello")
+        worker.hold_sigterm()
     play.driver.expect_start("start_failed")
     worker.expect_killed()
 
