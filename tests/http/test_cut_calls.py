@@ -84,7 +84,8 @@ def test_a_cut_call_is_an_incomplete_item_of_a_response(client: openai.OpenAI, l
         options: Any = {"model": MODEL, "input": MESSAGES, "tools": RESPONSE_TOOLS, "temperature": 0}
         options |= {"max_output_tokens": length}
         whole = client.responses.create(**options)
-        streamed = [event for event in client.responses.create(stream=True, **options)][-1].response
+        events: list[Any] = [*client.responses.create(stream=True, **options)]
+        streamed = events[-1].response
         assert whole.status == streamed.status == "incomplete"
         assert [shape(item) for item in whole.output] == [shape(item) for item in streamed.output]
         for item in whole.output:
