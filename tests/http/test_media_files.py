@@ -104,6 +104,14 @@ def without(model: Path) -> Iterator[Server]:
 
 
 @WAYS
+def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: Any, without: Server) -> None:
+    address = "http://127.0.0.1:9/cat.png"
+    assert "--media-urls" in ask(without, model, address).json["error"]["message"]
+    with served(str(model), "--media-urls") as server:
+        assert "no public host" in ask(server, model, address).json["error"]["message"]
+
+
+@WAYS
 @pytest.mark.parametrize("name", ["file://elsewhere/cat.png", "cat.png", "file:cat.png", "ftp://host/cat.png"])
 def test_what_names_no_file_of_this_machine_is_refused_by_its_field(
     server: Server, model: Path, ask: Any, name: str

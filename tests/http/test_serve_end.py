@@ -46,6 +46,12 @@ def test_a_signal_ends_it_and_its_workers_with_exit_code_0(signal: Signals) -> N
         assert "Traceback" not in "".join(server.log)
 
 
+def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:
+    for _ in range(5):
+        with served("--worker", WORKER):
+            pass  # the block's end sends SIGTERM and looks at the code
+
+
 def test_a_request_that_ends_in_time_is_answered() -> None:
     with served("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("answer late")

@@ -69,10 +69,13 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
     )
     for warning in settings.warnings:
         _log.warning("%s", warning)
+    server = _Server(config, service)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn's own come only when it runs
+        signal.signal(number, server.handle_exit)
     _log.info("lmwire serves on %s", found.where)
     gc.collect()
     gc.freeze()  # what is imported stays: a collection that went through it again would hold all streams for its time
-    _Server(config, service).run([*found.sockets])
+    server.run([*found.sockets])
     return service.startup.failure
 
 

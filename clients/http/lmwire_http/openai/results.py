@@ -22,6 +22,8 @@ class CompletionDetails(Struct, kw_only=True):
     """Of the answer's tokens."""
 
     reasoning_tokens: int
+    accepted_prediction_tokens: int = 0
+    """Those that the draft model of `--draft` had proposed."""
 
 
 class Usage(Struct, kw_only=True):
@@ -43,7 +45,10 @@ def usage_of(*used: events.Usage) -> Usage:
         completion_tokens=completion,
         total_tokens=prompt + completion,
         prompt_tokens_details=PromptDetails(cached_tokens=sum(each.cached_tokens for each in used)),
-        completion_tokens_details=CompletionDetails(reasoning_tokens=sum(each.reasoning_tokens for each in used)),
+        completion_tokens_details=CompletionDetails(
+            reasoning_tokens=sum(each.reasoning_tokens for each in used),
+            accepted_prediction_tokens=sum(each.draft_accepted for each in used),
+        ),
     )
 
 

@@ -97,6 +97,8 @@ def tell(result: ResultDone) -> None:
     """Says in a line what an answer took."""
     tokens = result.usage.completion_tokens
     parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
+    if result.usage.draft_accepted:
+        parts.append(f"{result.usage.draft_accepted} of them drafted")
     if result.timings.decode_tps is not None:
         parts.append(f"{result.timings.decode_tps:,.0f} tok/s")
     if reason := _CUT_OFF.get(result.finish_reason):

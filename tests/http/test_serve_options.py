@@ -1,0 +1,118 @@
+"""What an option of `lmwire serve` changes, each in a real server; what stands in other files is not repeated."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters import write_adapter
+from http_server import MOCK, Server, served
+from lmwire_worker.text.resolve import BUILTIN
+from raw_http import CHAT, Answer, asked, chat_body
+
+TINY = "builtin:tiny"
+
+
+def ask(server: Server, *, model: str = TINY, words: str = "Who are you?", **fields: Any) -> Answer:
+    return asked(server.url, "POST", CHAT, chat_body(words, model=model, **fields))
+
+
+def logprob(server: Server) -> float:
+    """Of the last of some tokens: it tells what the tokens before it were computed with."""
+    answer = ask(server, words="zq xv, wq 7", max_tokens=8, temperature=0, logprobs=True)
+    assert answer.status == 200, answer.body
+    return answer.json["choices"][0]["logprobs"]["content"][-1]["logprob"]
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Server]:
+    with served(TINY) as server:
+        yield server
+
+
+def test_a_draft_model_has_tokens_accepted_that_it_proposed(plain: Server) -> None:
+    with served(TINY, "--draft", TINY) as drafting:
+        drafted, alone = (ask(server, max_tokens=20, temperature=0).json for server in (drafting, plain))
+    assert drafted["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] > 0
+    assert alone["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
+    assert drafted["choices"][0]["message"] == alone["choices"][0]["message"]
+
+
+def test_a_shorter_context_holds_less(plain: Server) -> None:
+    long = chat_body("word " * 100, model=TINY, max_tokens=1)
+    with served(TINY, "--context-len", "64") as server:
+        refused = asked(server.url, "POST", CHAT, long)
+    assert refused.status == 400
+    assert refused.json["error"]["code"] == "context_length_exceeded"
+    assert asked(plain.url, "POST", CHAT, long).status == 200
+
+
+def test_keys_and_values_of_fewer_bits_are_others(plain: Server) -> None:
+    with served(TINY, "--kv-bits", "4") as server:
+        assert logprob(server) != logprob(plain)
+
+
+def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:
+    adapter = write_adapter(tmp_path / "adapter", BUILTIN / "tiny")
+    with served(TINY, "--adapter", str(adapter)) as server:
+        assert logprob(server) != logprob(plain)
+
+
+def test_a_model_that_is_larger_than_the_memory_is_refused() -> None:
+    with served(TINY, "--memory", "1M") as server:
+        refused = ask(server)
+    assert refused.status == 400
+    assert refused.json["error"]["code"] == "out_of_memory"
+
+
+def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:
+    for folder, size, kept in (("much", "1G", True), ("nothing", "1", False)):
+        with served(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
+            assert ask(server, words="word " * 300, max_tokens=8).status == 200
+        assert bool([file for file in (tmp_path / folder).rglob("*") if file.is_file() and file.suffix != ".lock"]) == kept
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    with served("--worker", MOCK, "--max-body", "100") as server:
+        assert ask(server, model="mock", stop="word " * 100).status == 413
+        assert asked(server.url, "POST", CHAT, chat_body("a", model="mock")).status == 200
+
+
+def test_of_stored_responses_the_oldest_is_dropped() -> None:
+    with served("--worker", MOCK, "--stored", "1") as server:
+        first, second = (
+            asked(server.url, "POST", "/v1/responses", {"model": "mock", "input": "a"}).json["id"] for _ in range(2)
+        )
+        statuses = [asked(server.url, "GET", f"/v1/responses/{id}").status for id in (first, second)]
+    assert statuses == [404, 200]
+
+
+def test_a_model_that_is_not_used_leaves_memory() -> None:
+    with served("mock", "--worker", MOCK, "--idle", "0.05") as server:
+        assert ask(server, model="mock").status == 200
+        server.wait_for("lmwire_model_loaded", 0, model="mock")
+
+
+def test_a_model_has_as_many_workers_as_asked_for() -> None:
+    with served("mock", "--worker", MOCK, "--replicas", "2") as server:
+        assert ask(server, model="mock").status == 200
+        metrics = asked(server.url, "GET", "/metrics").body.decode()
+    assert 'replica="1"' in metrics
+    assert 'replica="2"' not in metrics
+
+
+def test_it_listens_where_it_is_told_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with served("--worker", MOCK, "--host", "127.0.0.1", "--port", str(port)) as server:
+        assert server.url == f"http://127.0.0.1:{port}"
+
+
+def test_the_models_that_are_named_are_served_and_no_others() -> None:
+    with served("mock", "--worker", MOCK) as server:
+        listed = json.loads(asked(server.url, "GET", "/v1/models").body)
+        assert [model["id"] for model in listed["data"]] == ["mock"]
+        assert ask(server, model="other").status == 404
