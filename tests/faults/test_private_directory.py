@@ -1,12 +1,12 @@
 """What MLX compiles and loads again is this user's alone, whoever made the directories in a shared /tmp first."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mlx.core as mx
 import pytest
 
 import random_model
@@ -56,7 +56,7 @@ class Poisoned:
 
     def __init__(self, directory: Path, names: list[str]) -> None:
         self._mark = directory.with_name(f"{directory.name}-was-loaded")
-        libraries = directory / "mlx" / mx.__version__ / "cpu"
+        libraries = directory / "mlx" / importlib.metadata.version("mlx") / "cpu"
         libraries.mkdir(parents=True)
         source = directory / "poison.c"
         source.write_text(LOADS_AND_MARKS % self._mark)

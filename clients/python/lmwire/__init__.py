@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .listing import LocalModel, local_models
+    from .listing import LocalModel, end_listings, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
@@ -104,6 +104,7 @@ __all__ = [
     "WorkerHung",
     "WorkerLost",
     "WorkerUnavailable",
+    "end_listings",
     "image_part",
     "local_models",
     "media",
@@ -152,6 +153,7 @@ _HOMES = {
     "WorkerHung": "errors",
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
+    "end_listings": "listing",
     "image_part": "attachments",
     "local_models": "listing",
     "media": "attachments",

@@ -119,7 +119,7 @@ class Blocks:
         texts: list[str] = []
         kind: type[ContentBlock] = TextBlock
         for piece in pieces:
-            if piece.call:
+            if isinstance(piece, Piece) and piece.call:
                 yield from self._told(kind, texts)
                 self._void.append(piece)
                 continue

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Final
 
-from lmwire import LmwireError, LocalModel, local_models
-from lmwire.listing import end_listings
+from lmwire import LmwireError, LocalModel, end_listings, local_models
 
 from ..failures import ApiError
 from ..settings import Settings

@@ -47,7 +47,7 @@ class Output:
         """The events that these pieces make, texts that follow each other in one."""
         alike: list[Piece] = []
         for piece in pieces:
-            if piece.call:
+            if isinstance(piece, Piece) and piece.call:
                 yield from self._tell(alike)
                 self._void.append(piece)
                 continue
