@@ -120,6 +120,17 @@ class ServesAll(Good):
         send({"event": "done", "id": id, "count": len(words)})
 
 
+class RecitesTheLoad(ServesAll):
+    """Answers with the load that came before, as JSON."""
+
+    def load(self, request: Request) -> None:
+        self.loaded = request
+        super().load(request)
+
+    def chat(self, request: Request) -> None:
+        send(token(request["id"], json.dumps(self.loaded)), result(request["id"], "stop"))
+
+
 class ServesWhatItIsTold(ServesAll):
     """Lists the features that are its arguments."""
 

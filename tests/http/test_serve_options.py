@@ -72,8 +72,7 @@ def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:
     for folder, size, kept in (("much", "1G", True), ("nothing", "1", False)):
         with served(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
             assert ask(server, words="word " * 300, max_tokens=8).status == 200
-        files = [file for file in (tmp_path / folder).rglob("*") if file.is_file() and file.suffix != ".lock"]
-        assert bool(files) == kept
+        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
 
 
 def test_a_body_that_is_too_large_is_refused() -> None:

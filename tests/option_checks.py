@@ -1,0 +1,124 @@
+"""Which test sees what each option of each command changes.
+
+A new option gets a row here: the file and the test that fails when the option has no effect. That it can be typed, or
+is passed on, is not enough.
+"""
+
+from typing import Final
+
+_BENCHMARKS: Final = ("pipe", "generation", "mixed", "cache", "draft", "vision", "http")
+_MEASURES: Final = "command/test_bench.py::test_it_measures_every_figure"
+_CHAT: Final = "command/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
+_LOAD: Final = "command/test_options.py::test_every_option_of_a_load_reaches_it"
+_KIT: Final = "conformance/test_command.py"
+_HOST_KIT: Final = "conformance_host/test_kit.py"
+_SERVE: Final = "http/test_serve_options.py"
+
+CHECKS: Final[dict[str, dict[str, str]]] = {
+    "lmwire": {"--version": "command/test_arguments.py::test_the_version_is_the_packages"},
+    "worker": {
+        "--memory-limit": "faults/test_memory.py::test_a_limit_is_kept_by_loads_and_requests",
+        "--cache-dir": "worker/test_disk_cache_restart.py::"
+        "test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept",
+        "--cache-disk-bytes": "command/test_options.py::test_a_worker_keeps_on_disk_what_its_budget_holds",
+        "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
+        "--media-urls": "command/test_options.py::test_a_worker_looks_an_address_up_only_if_that_is_allowed",
+        "--mock": "command/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
+        "--help": "command/test_options.py::test_help_lists_every_option",
+        "--version": "command/test_options.py::test_a_worker_shows_its_version",
+    },
+    "mock": {
+        "--text": "mock/test_replies.py::test_the_answer_can_be_the_same_for_every_request",
+        "--token-ms": "mock/test_replies.py::test_tokens_take_the_time_that_they_are_given",
+        "--scenario": "mock/test_scenario.py::test_a_reply_is_given_token_by_token",
+        "--fault": "mock/test_faults.py::test_it_dies_within_an_answer",
+        "--list-faults": "mock/test_faults.py::test_the_list_is_printed_with_parameters_and_their_defaults",
+    },
+    "chat": {
+        "MODEL": "command/test_chat.py::test_without_a_model_it_talks_to_the_one_that_is_built_in",
+        "--adapter": _LOAD,
+        "--draft": "command/test_options.py::test_chat_says_how_many_tokens_were_drafted",
+        "--context-len": "command/test_chat.py::test_options_reach_the_load",
+        "--kv-bits": _LOAD,
+        "--force": _LOAD,
+        "--prompt": "command/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+        "--image": "command/test_chat.py::test_images_go_along_with_the_prompt",
+        "--system": _CHAT,
+        "--max-tokens": "command/test_chat.py::test_options_reach_the_request",
+        **dict.fromkeys(
+            (
+                *("--temperature", "--top-p", "--top-k", "--min-p", "--xtc-probability", "--xtc-threshold"),
+                *("--repetition-penalty", "--presence-penalty", "--frequency-penalty", "--truncate", "--seed"),
+                *("--stop", "--reasoning", "--reasoning-budget", "--schema", "--tools"),
+            ),
+            _CHAT,
+        ),
+        "--worker": "command/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+    },
+    "models": {
+        "--all": "command/test_models.py::test_all_says_why_a_model_cannot_run",
+        "--json": "command/test_models.py::test_for_people_it_is_a_table",
+    },
+    "schema": {"--meta": "command/test_arguments.py::test_schema_prints_the_committed_files"},
+    **{
+        f"bench {benchmark}": {
+            "--model": "command/test_bench.py::test_one_draft_is_always_right_and_the_other_never"
+            if benchmark == "draft"
+            else _MEASURES,
+            "--tokens": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--rounds": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--json": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+        }
+        for benchmark in _BENCHMARKS
+    },
+    "conformance worker": {
+        "COMMAND": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
+        "--model": "command/test_options.py::test_the_kit_loads_the_model_that_is_named",
+        "--only": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
+        "--baseline": f"{_KIT}::test_a_known_failure_exits_0_and_a_stale_entry_1",
+        "--junit": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
+        "--json": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
+        "--timeout": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+    },
+    "conformance host": {
+        "COMMAND": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
+        "--only": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
+        "--baseline": f"{_HOST_KIT}::test_a_baseline_excuses_a_failure_and_nothing_else",
+        "--junit": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--json": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
+        "--timeout": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+    },
+    "serve": {
+        "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",
+        "--preload": "http/test_ready.py::test_one_that_loads_is_alive_and_not_ready",
+        "--download": "http/test_pool_download.py::test_nothing_is_fetched_unless_that_was_allowed",
+        "--adapter": f"{_SERVE}::test_an_adapter_changes_the_answers",
+        "--draft": f"{_SERVE}::test_a_draft_model_has_tokens_accepted_that_it_proposed",
+        "--context-len": f"{_SERVE}::test_a_shorter_context_holds_less",
+        "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
+        "--host": f"{_SERVE}::test_it_listens_where_it_is_told_to",
+        "--port": f"{_SERVE}::test_it_listens_where_it_is_told_to",
+        "--uds": "http/test_serve_listening.py::test_a_server_serves_on_one_and_removes_it",
+        "--public": "http/test_serve_listening.py::test_they_are_with_one_or_when_told",
+        "--api-key": "http/test_serve_listening.py::test_they_are_with_one_or_when_told",
+        "--api-key-file": "http/test_keys.py::test_any_of_the_keys_opens_as_a_bearers",
+        "--cors": "http/test_keys.py::test_without_keys_a_page_that_was_named_is_served",
+        "--log-format": "http/test_logs.py::test_or_an_object",
+        "--memory": f"{_SERVE}::test_a_model_that_is_larger_than_the_memory_is_refused",
+        "--memory-wait": "http/test_pool_memory.py::"
+        "test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody",
+        "--idle": f"{_SERVE}::test_a_model_that_is_not_used_leaves_memory",
+        "--max-queue": "http/test_pool_served.py::test_more_than_may_wait_are_told_when_to_come_again",
+        "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
+        "--keep-alive": "http/test_patience.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
+        "--patience": "http/test_patience.py::test_a_body_that_stops_coming_is_given_up",
+        "--drain": "http/test_serve_end.py::test_one_that_does_not_is_told_in_its_apis_words",
+        "--stored": f"{_SERVE}::test_of_stored_responses_the_oldest_is_dropped",
+        "--replicas": f"{_SERVE}::test_a_model_has_as_many_workers_as_asked_for",
+        "--worker": "http/test_openai_transcriptions.py::test_what_is_said_comes_as_text",
+        "--cache-dir": f"{_SERVE}::test_what_is_kept_on_disk_has_a_place_and_a_size",
+        "--cache-disk": f"{_SERVE}::test_what_is_kept_on_disk_has_a_place_and_a_size",
+        "--media-dir": "http/test_media_files.py::test_a_file_is_seen_as_if_it_came_with_the_request",
+        "--media-urls": "http/test_media_files.py::test_an_address_is_looked_up_only_where_that_is_allowed",
+    },
+}
