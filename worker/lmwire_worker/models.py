@@ -22,6 +22,7 @@ from huggingface_hub import constants
 
 from lmwire_protocol import RequestError
 
+from .exits import leave
 from .kinds import kind_of
 from .model_files import files_in, read_file
 from .parents import is_ancestor
@@ -210,7 +211,7 @@ def main() -> None:
     _show(list(found), options)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # the search may be stuck in a file system
+    leave(0)  # the search may be stuck in a file system
 
 
 def _collect(search: Iterator[Found], found: list[Found], parent: int | None) -> bool:
@@ -226,7 +227,7 @@ def _collect(search: Iterator[Found], found: list[Found], parent: int | None) ->
     thread.start()
     while thread.is_alive() and time.monotonic() < end:
         if os.getppid() != above or (parent is not None and parent != above and not is_ancestor(parent)):
-            os._exit(EXIT_ORPHAN)
+            leave(EXIT_ORPHAN)
         thread.join(LOOK_S)
     return not thread.is_alive()
 

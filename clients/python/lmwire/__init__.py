@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .answer import Answer, ToolCall
     from .asyncio_worker import AsyncStream, AsyncTranscript, AsyncWorker
     from .attachments import image_part, media, sound_part
-    from .base import Embeddings, Tokens
+    from .base import DEFAULT_COMMAND, Embeddings, Tokens
     from .connection import Patience
     from .errors import (
         LmwireError,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .worker import Stream, Transcript, Worker
 
 __all__ = [
+    "DEFAULT_COMMAND",
     "Answer",
     "Arrival",
     "AsyncStream",
@@ -118,6 +119,7 @@ _HOMES = {
     "AsyncSupervisor": "supervisor",
     "AsyncTranscript": "asyncio_worker",
     "AsyncWorker": "asyncio_worker",
+    "DEFAULT_COMMAND": "base",
     "CallPiece": "pieces",
     "ChatOptions": "options",
     "CrashLoop": "supervisor",

@@ -19,6 +19,7 @@ from .pieces import CallPiece, Piece
 from .process import Reader
 
 DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
+"""The command that starts this installation's own worker; further arguments may follow."""
 
 OnProgress: TypeAlias = Callable[[events.Progress], None]
 Result = TypeVar("Result", bound=events.Done)

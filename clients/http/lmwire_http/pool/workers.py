@@ -3,8 +3,7 @@
 import logging
 from functools import partial
 
-from lmwire import AsyncWorker
-from lmwire.children import python_command
+from lmwire import DEFAULT_COMMAND, AsyncWorker
 
 from ..settings import Settings
 
@@ -24,5 +23,5 @@ def make_worker(settings: Settings, model: str, memory: int | None) -> AsyncWork
     if settings.command:
         return AsyncWorker([*settings.command, *settings.worker], on_stderr=log)
     limit = () if memory is None or _LIMIT in settings.worker else (_LIMIT, str(memory))
-    command = python_command("lmwire_worker", *settings.worker, *limit)
+    command = [*DEFAULT_COMMAND, *settings.worker, *limit]
     return AsyncWorker(command, watch_host=True, on_stderr=log)
