@@ -98,8 +98,8 @@ async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         held = await held_by(pool, TINY, TWIN)
-        pool._room._budget = limit = held - CACHED  # as if they had grown
-        await looked(pool, lambda held: held <= limit)
+        pool._room._budget = budget = held - CACHED  # as if they had grown
+        await looked(pool, lambda held: held <= budget)
         assert in_memory(pool) == [TINY, TWIN]
         pool._room._budget = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
@@ -116,7 +116,7 @@ async def test_a_model_is_not_ended_because_its_worker_is_slow_to_give_up_its_ca
         await asked(pool, TWIN, QUESTION)
         held = await held_by(pool, TINY, TWIN)
         await pool._doors.measure()
-        pool._room._budget = limit = held - CACHED
+        pool._room._budget = budget = held - CACHED
         with monkeypatch.context() as patience:
             patience.setattr(resident, "_FIGURES_S", 0.05)
             os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
@@ -125,7 +125,7 @@ async def test_a_model_is_not_ended_because_its_worker_is_slow_to_give_up_its_ca
                 assert in_memory(pool) == [TINY, TWIN]
             finally:
                 os.kill(tiny, signal.SIGCONT)
-        await looked(pool, lambda held: held <= limit)
+        await looked(pool, lambda held: held <= budget)
         assert in_memory(pool) == [TINY, TWIN]
 
 

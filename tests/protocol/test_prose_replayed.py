@@ -1,0 +1,202 @@
+"""The conversations of PROTOCOL.md, had with a real worker: it answers with the same events, members and errors.
+
+Texts, numbers and seeds are a model's own; all else of a line must be as the document shows it.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prose
+from imitation_hub import Hub, running
+from prose import Transcript
+from random_embeddings import write_embedding_model
+from random_model import write_model
+from random_speech import recording, write_whisper
+from random_vision import write_vision_model
+from worker_process import TERMINALS, Event, WorkerProcess
+
+TINY = "builtin:tiny"
+LONG = {"max_tokens": 400, "ignore_eos": True}
+RUNNING = [{"id": f"r{n}", "cmd": "generate", "prompt": "Once", "max_tokens": 1500, "ignore_eos": True} for n in "12"]
+
+DEPENDS = {"stop", "quantization", "language", "channel", "choice", "total", "decode_tps"}
+"""Members that a line has or lacks by what the model is, or says."""
+
+
+@dataclass
+class Setting:
+    """What a conversation needs around it.
+
+    Args:
+        model: what is loaded before it; nothing when None.
+        before: commands that are sent, and not waited for.
+        changes: other fields of the host's commands, by id.
+    """
+
+    model: str | None = TINY
+    before: list[Event] = field(default_factory=list)
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+# The built-in model would rather talk than call, and its answers are long.
+SETTINGS: dict[tuple[str, str], Setting] = {
+    ("In short", "1"): Setting(None, changes={"2": {"path": TINY}}),
+    ("hello", "1"): Setting(None, changes={"1": {"host_pid": os.getpid()}}),
+    ("load", "7"): Setting(None),
+    ("Images and sounds", "93"): Setting("vision"),
+    ("The tools", "80"): Setting(changes={"80": {"tool_choice": "required"}, "81": {"max_tokens": 40}}),
+    ("embed", "91"): Setting("embeddings"),
+    ("transcribe", "92"): Setting("speech", changes={"92": {"audio": {"path": "note.wav"}}}),
+    ("ping", "14"): Setting(before=RUNNING),
+    ("stats", "15"): Setting(before=RUNNING),
+    ("cancel", "12"): Setting(changes={"12": LONG}),
+    ("Errors", "20"): Setting(None),
+    ("Loading and unloading", "30"): Setting(None),
+    ("More transcripts", "60"): Setting(changes={"60": LONG}),  # it must be in flight when the third line is read
+}
+TRANSCRIPTS = prose.transcripts("transcript")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("replayed")
+
+
+@pytest.fixture(scope="module")
+def models(folder: Path) -> dict[str, Callable[[], str]]:
+    def written(write: Callable[[Path], Path], name: str) -> str:
+        return str(folder / name if (folder / name).exists() else write(folder / name))
+
+    return {
+        "vision": lambda: written(write_vision_model, "vision"),
+        "embeddings": lambda: written(write_embedding_model, "embeddings"),
+        "speech": lambda: written(write_whisper, "speech"),
+    }
+
+
+@pytest.fixture
+def hub(folder: Path, tmp_path: Path) -> Iterator[Hub]:
+    """A hub whose model has whatever name a conversation loads, and stops halfway for one that is cancelled."""
+    with running(Hub(write_model(folder / "hub"))) as hub:
+        yield hub
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda item: f"{item.heading}, line {item.number}")
+def test_a_real_worker_has_the_conversation(
+    transcript: Transcript, models: dict[str, Callable[[], str]], hub: Hub, folder: Path, tmp_path: Path
+) -> None:
+    setting = SETTINGS.get((transcript.heading, _first_id(transcript)), Setting())
+    environment = _hub_for(hub, transcript, tmp_path)
+    arguments: list[str] = []
+    if "audio" in setting.changes.get("92", {}):
+        (folder / "note.wav").write_bytes(recording(34.1))
+        setting.changes["92"]["audio"] = {"path": str(folder / "note.wav")}
+        arguments = ["--media-dir", str(folder)]
+    with ExitStack() as stack:
+        worker = stack.enter_context(WorkerProcess(*arguments, env=os.environ | environment))
+        if setting.model:
+            worker.load(models.get(setting.model, lambda: TINY)())
+        worker.send(*setting.before)
+        for command in setting.before:
+            worker.first_token(command["id"])
+        start = len(worker.events)
+        _converse(worker, transcript, setting, start)
+        _compare(transcript, worker.events[start:], {command["id"] for command in setting.before})
+
+
+def _first_id(transcript: Transcript) -> str:
+    return str(json.loads(transcript.lines[0][1])["id"])
+
+
+def _hub_for(hub: Hub, transcript: Transcript, home: Path) -> dict[str, str]:
+    paths = [json.loads(line).get("path") for arrow, line in transcript.lines if arrow == "→" and '"load"' in line]
+    hub.name = next((path for path in paths if path and "/" in path), hub.name)
+    hub.stall = "model.safetensors" if any('"cancel"' in line for _, line in transcript.lines) else None
+    return {"HF_ENDPOINT": hub.url, "HF_HOME": str(home)}
+
+
+def _converse(worker: WorkerProcess, transcript: Transcript, setting: Setting, start: int) -> None:
+    """Writes the host's lines, each when what comes before it has come."""
+    awaited: list[Event] = []
+    for arrow, line in transcript.lines:
+        if arrow == "←":
+            awaited.append(json.loads(line))
+            continue
+        for event in awaited:
+            _wait(worker, event, start)
+        awaited.clear()
+        worker.write(_changed(line, setting).encode() + b"\n")
+    for event in awaited:
+        _wait(worker, event, start)
+
+
+def _wait(worker: WorkerProcess, like: Event, start: int) -> None:
+    worker.wait_for(
+        lambda event: (
+            (event["event"], event.get("id")) == (like["event"], like.get("id")) and worker.events.index(event) >= start
+        )
+    )
+
+
+def _changed(line: str, setting: Setting) -> str:
+    try:
+        command = json.loads(line)
+    except ValueError:
+        return line
+    changes = setting.changes.get(str(command["id"]), {})
+    return line if command["cmd"] == "info" else json.dumps(command | changes)
+
+
+def _compare(transcript: Transcript, events: list[Event], others: set[str]) -> None:
+    shown = [json.loads(line) for arrow, line in transcript.lines if arrow == "←"]
+    seen = [event for event in events if event.get("id") not in others]
+    for id in dict.fromkeys(event.get("id") for event in shown):
+        wanted, came = ([event for event in some if event.get("id") == id] for some in (shown, seen))
+        assert _kinds(came) == _kinds(wanted), id
+        assert _terminals(came) == _terminals(wanted)
+        for kind in _kinds(wanted).difference(TERMINALS):
+            assert _members(wanted, kind) <= _members(came, kind)
+
+
+def _kinds(events: list[Event]) -> set[str]:
+    """What kinds of events there are; those of progress come as often as there is time for them."""
+    return {event["event"] for event in events} - {"progress"}
+
+
+def _members(events: list[Event], kind: str) -> set[str]:
+    return {name for event in events if event["event"] == kind for name in event} - DEPENDS
+
+
+def _terminals(events: list[Event]) -> list[Any]:
+    return [_shape(event) for event in events if event["event"] in TERMINALS]
+
+
+def _shape(value: Any) -> Any:
+    """An error as it is; of anything else which members it has, and of which types."""
+    if isinstance(value, dict):
+        if value.get("event") == "error":
+            return value
+        return {name: _shape(item) for name, item in value.items() if name not in DEPENDS}
+    if isinstance(value, list):
+        return [_shape(value[0])] if value and isinstance(value[0], dict) else "list"
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def test_a_real_worker_has_the_conversation_of_the_bridge() -> None:
+    (transcript,) = prose.transcripts("bridge")
+    with WorkerProcess() as worker:
+        for arrow, line in transcript.lines:
+            if arrow == "→":
+                command = json.loads(line)
+                worker.send(command | {"path": TINY} if command["cmd"] == "load" else command)
+        assert worker.wait_end() == 0
+    shown = [json.loads(line) for arrow, line in transcript.lines if arrow == "←"]
+    assert [[*event] for event in worker.events] == [[*event] for event in shown]
+    assert [event for event in worker.events if "error" in event] == [event for event in shown if "error" in event]
