@@ -47,7 +47,7 @@ def open_file(path: Path) -> BinaryIO:
     except FileNotFoundError:
         if path.is_symlink():
             raise bad(path, "is a link that leads nowhere; fetch the model again") from None
-        raise bad(path.parent, f"has no {path.name}, so it is no model") from None
+        raise bad(path.parent, f"has no {path.name}, so it is not a model folder; name one that has it") from None
     except (OSError, ValueError) as error:
         raise bad(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
@@ -128,7 +128,7 @@ def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
             for entry in os.scandir(directory):
                 count += 1
                 if count > ENTRIES:
-                    raise bad(folder, f"holds more than {ENTRIES:,} files, so it is no model's folder")
+                    raise bad(folder, f"holds more than {ENTRIES:,} files, so it is not a model folder")
                 try:
                     status = entry.stat()
                 except OSError:  # a link that leads nowhere: opening it fails at once
