@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from lmwire_protocol import RequestError
+
 from ..media import Kind
 from .media import MARKS
 from .templates import ChatTemplate
@@ -98,14 +100,24 @@ class Traits:
     """Tools are described only where there is a system message."""
 
 
-_FOUND: Final[WeakKeyDictionary[ChatTemplate, Traits]] = WeakKeyDictionary()
+_FOUND: Final[WeakKeyDictionary[ChatTemplate, Traits | RequestError]] = WeakKeyDictionary()
 
 
 def find_traits(template: ChatTemplate) -> Traits:
-    """Tries a template out, once. Never fails: what raises is not supported."""
-    if template not in _FOUND:
-        _FOUND[template] = _try(template)
-    return _FOUND[template]
+    """Try a template out, once. What raises in it is not supported.
+
+    Raises:
+        RequestError: invalid_request: it came to a limit even on small conversations. It is not tried again.
+    """
+    if (found := _FOUND.get(template)) is None:
+        try:
+            found = _try(template)
+        except RequestError as error:
+            found = error
+        _FOUND[template] = found
+    if isinstance(found, RequestError):
+        raise found.with_traceback(None)
+    return found
 
 
 def _try(template: ChatTemplate) -> Traits:

@@ -1,33 +1,46 @@
-"""Chat templates: a model's own, or one that a host gives in its place. They run in a sandbox, transformers' own."""
+"""Chat templates: a model's own, or one that a host gives in its place. Jinja runs in a sandbox process."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final, cast
 
-from jinja2 import Environment, TemplateError, meta
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from transformers import PreTrainedTokenizerBase
-from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from lmwire_protocol import RequestError
 
-OUTPUT_LIMIT: Final = 64 * 2**20
-"""Characters that a template may write. A request's line has half as many at most."""
+from ..sandbox import Exhausted, Sandbox
+
 RESERVED: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Variables that have fields of their own."""
+SANDBOXES: Final = {given: Sandbox() for given in (False, True)}
+"""One for models' templates and one for requests' own: a request that keeps the latter busy holds up only its like."""
 
 Messages = Sequence[dict[str, Any]]
 Tools = Sequence[dict[str, Any]] | None
 """In OpenAI's shape, as templates take them."""
 
 
+class TemplateFault(Exception):
+    """A template's own words.
+
+    Args:
+        words: Why it wrote nothing.
+        refused: It refused the messages on purpose.
+    """
+
+    def __init__(self, words: str, *, refused: bool) -> None:
+        super().__init__(words)
+        self.refused = refused
+
+
 @dataclass(frozen=True, eq=False)
 class ChatTemplate:
     """A program that writes a conversation as the model knows it."""
 
-    write: Callable[..., Iterable[str]]
-    """Takes `messages`, `tools`, `add_generation_prompt` and further variables by name, and gives text in pieces."""
+    write: Callable[..., str]
+    """Takes `messages`, `tools`, `add_generation_prompt` and further variables by name."""
     source: str = ""
     """Jinja; empty for a program in Python."""
     variables: frozenset[str] | None = None
@@ -38,22 +51,33 @@ class ChatTemplate:
     def render(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
-        """Raises RequestError: invalid_request, with the template's own words."""
+        """Return what it writes.
+
+        Raises:
+            RequestError: invalid_request, with the template's own words, or with the limit that it came to.
+        """
         try:
-            return self._render(messages, tools, add_generation_prompt, variables)
+            return self._write(messages, tools, add_generation_prompt, variables)
+        except RequestError:
+            raise
         except Exception as error:  # templates are programs, and raise what they like
             # What a template refuses on purpose is the messages' fault; what else fails in it is its writer's.
-            field = "chat_template" if self.given and type(error) is not TemplateError else "messages"
-            whose = "the given" if self.given else "this model's"
-            problem = f"{field}: {whose} chat template fails on these messages: {error or type(error).__name__}"
-            raise RequestError("invalid_request", problem, field=field) from None
+            refused = isinstance(error, TemplateFault) and error.refused
+            words = f"fails on these messages: {error or type(error).__name__}"
+            raise self._problem("chat_template" if self.given and not refused else "messages", words) from None
 
     def attempt(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
-        """What it writes; nothing when it fails."""
+        """Return what it writes, or nothing when it fails.
+
+        Raises:
+            RequestError: invalid_request: it came to a limit.
+        """
         try:
-            return self._render(messages, tools, add_generation_prompt, variables)
+            return self._write(messages, tools, add_generation_prompt, variables)
+        except RequestError:
+            raise
         except Exception:
             return ""
 
@@ -73,15 +97,15 @@ class ChatTemplate:
                 problem = f"{field}: the chat template has no such variable; it has: {known}"
                 raise RequestError("invalid_request", problem, field=field)
 
-    def _render(self, messages: Messages, tools: Tools, opens: bool, variables: dict[str, Any]) -> str:
-        pieces: list[str] = []
-        size = 0
-        for piece in self.write(messages=messages, tools=tools, add_generation_prompt=opens, **variables):
-            pieces.append(piece)
-            size += len(piece)
-            if size > OUTPUT_LIMIT:
-                raise OverflowError(f"it writes more than {OUTPUT_LIMIT} characters")
-        return "".join(pieces)
+    def _write(self, messages: Messages, tools: Tools, opens: bool, variables: dict[str, Any]) -> str:
+        try:
+            return self.write(messages=messages, tools=tools, add_generation_prompt=opens, **variables)
+        except Exhausted as limit:
+            raise self._problem("chat_template" if self.given else "messages", str(limit)) from None
+
+    def _problem(self, field: str, words: str) -> RequestError:
+        whose = "the given" if self.given else "this model's"
+        return RequestError("invalid_request", f"{field}: {whose} chat template {words}", field=field)
 
 
 def find_template(tokenizer: TokenizerWrapper, given: str | None, *, tools: bool) -> ChatTemplate:
@@ -108,38 +132,27 @@ def find_template(tokenizer: TokenizerWrapper, given: str | None, *, tools: bool
 
 @lru_cache(maxsize=4)
 def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> ChatTemplate:
+    sandbox = SANDBOXES[given]
     try:
-        tree = _environment().parse(source)
-        variables = frozenset(meta.find_undeclared_variables(tree))
-        compiled = _environment().from_string(tree)
-    except Exception as error:  # a template too deep for Python's compiler is no TemplateSyntaxError
-        line = getattr(error, "lineno", None)
-        problem = f"is not valid Jinja{f', line {line}' if line else ''}: {error or type(error).__name__}"
+        found = sandbox.ask({"subject": "template", "source": source})
+    except Exhausted as limit:
+        found = {"error": f"it {limit}"}
+    if "error" in found:
+        line = found.get("line")
+        problem = f"is not valid Jinja{f', line {line}' if line else ''}: {found['error']}"
         if given:
-            raise RequestError("invalid_request", f"chat_template: {problem}", field="chat_template") from None
-        raise RequestError("unsupported", f"this model's chat template {problem}; give a chat_template") from None
+            raise RequestError("invalid_request", f"chat_template: {problem}", field="chat_template")
+        raise RequestError("unsupported", f"this model's chat template {problem}; give a chat_template")
 
-    def write(**values: Any) -> Iterable[str]:
-        # Templates rely on `documents` being none where there are none, as transformers has it.
-        return compiled.generate({"documents": None, **dict(tokens), **values})
+    def write(**values: Any) -> str:
+        answer = sandbox.ask({"subject": "render", "source": source, "values": {**dict(tokens), **values}})
+        if "exhausted" in answer:
+            raise Exhausted(answer["exhausted"])
+        if "error" in answer:
+            raise TemplateFault(answer["error"], refused=answer["refused"])
+        return answer["text"]
 
-    return ChatTemplate(write, source, variables, given)
-
-
-@cache
-def _environment() -> Environment:
-    """Transformers' own, which models' templates are written for, except that it does not multiply texts for ever."""
-    environment: Any = _compile_jinja_template("").environment.overlay()
-    environment.intercepted_binops = frozenset("*")
-    environment.binop_table = {**environment.binop_table, "*": _product}
-    return environment
-
-
-def _product(left: Any, right: Any) -> Any:
-    for times, text in ((left, right), (right, left)):
-        if isinstance(times, int) and hasattr(text, "__len__") and len(text) * times > OUTPUT_LIMIT:
-            raise OverflowError(f"a product longer than {OUTPUT_LIMIT}")
-    return left * right
+    return ChatTemplate(write, source, frozenset(found["variables"]), given)
 
 
 def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
@@ -153,7 +166,7 @@ def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
 
 @lru_cache(maxsize=1)
 def _python(renderer: Callable[..., Any], own: bool) -> ChatTemplate:
-    def write(*, messages: Messages, **values: Any) -> list[str]:
-        return [renderer(messages, **values, **({"tokenize": False} if own else {}))]
+    def write(*, messages: Messages, **values: Any) -> str:
+        return renderer(messages, **values, **({"tokenize": False} if own else {}))
 
     return ChatTemplate(write)

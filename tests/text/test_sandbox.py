@@ -1,0 +1,61 @@
+"""A process for strangers' programs: it answers, ends at its limits, and is replaced."""
+
+import json
+from typing import Any
+
+import pytest
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+import chat_templates
+from lmwire_worker.sandbox import Exhausted, Sandbox, jinja
+
+MESSAGES = [{"role": "user", "content": "Grüße, <b>"}, {"role": "assistant", "content": "\ud800"}]
+SOURCES = [value for value in vars(chat_templates).values() if isinstance(value, str) and "{%" in value]
+SNIPPETS = [
+    "{{ messages|tojson(indent=2) }}",
+    "{{ messages|tojson(separators=(',', ':'), sort_keys=true, ensure_ascii=true) }}",
+    "{% generation %}{{ messages[0].content }}{% endgeneration %}",
+    "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}",
+    "{% set ns = namespace(x=1) %}{% set ns.x = 2 %}{{ ns.x }}{{ dict(a=1) }}{{ strftime_now('%Y') }}",
+    "{{ documents is none }} {{ 'x' * 3 }} {{ tools }}",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES + SNIPPETS, ids=range(len(SOURCES + SNIPPETS)))
+def test_templates_write_what_they_write_in_transformers_own_environment(source: str) -> None:
+    values = {"messages": MESSAGES[:1], "tools": None, "add_generation_prompt": True, "bos_token": "<s>"}
+    try:
+        expected: Any = {"text": _compile_jinja_template(source).render(documents=None, **values)}
+    except Exception as error:
+        expected = {"error": str(error)}
+    answer = jinja.render(source, values)
+    assert expected.items() <= answer.items()
+
+
+def test_what_a_template_must_not_do_it_does_not() -> None:
+    for source in ("{{ ''.__class__.__mro__ }}{{ ''.__class__.x }}", "{% set ns = namespace() %}{% set ns._x = 1 %}"):
+        assert "text" not in jinja.render(source, {}) or "class" not in jinja.render(source, {})["text"]
+
+
+def test_it_answers_the_next_question_after_one_that_was_too_much() -> None:
+    sandbox = Sandbox()
+    endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
+    try:
+        with pytest.raises(Exhausted, match="takes longer than 5 s"):
+            sandbox.ask({"subject": "render", "source": endless, "values": {}})
+        question = {"subject": "render", "source": "{{ messages|tojson }}", "values": {"messages": MESSAGES}}
+        assert json.loads(sandbox.ask(question)["text"]) == MESSAGES
+    finally:
+        sandbox.close()
+
+
+def test_a_crash_of_the_process_is_an_answer_too() -> None:
+    sandbox = Sandbox()
+    sandbox.start()
+    sandbox.close()
+    for _ in range(2):  # the end may be noticed before the question, or by it
+        try:
+            assert sandbox.ask({"subject": "template", "source": "x"}) == {"variables": []}
+        except Exhausted as ended:
+            assert "memory" in str(ended)
+    sandbox.close()
