@@ -80,6 +80,7 @@ def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: TextLane
     answers = driver.finish()
     assert answers[1].error is not None
     assert "could not be held to its grammar" in answers[1].error.message
+    assert (answers[1].error.code, answers[1].error.field) == ("invalid_request", "format"), "it is the host's mistake"
     assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 2)] == alone
 
 

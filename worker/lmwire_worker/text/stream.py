@@ -137,7 +137,8 @@ class Stream:
             problem = f"token {token} cannot be turned into text: {type(error).__name__}: {error}"
             outcomes = self._fail("engine_error", problem)
         if self.constraint is not None and self.constraint.error is not None and not self.ended:
-            outcomes = self._fail("invalid_request", self.constraint.error)  # the grammar is the request's
+            field = "tools" if self.request.format is None else "format"  # the grammar is the request's
+            outcomes = self._fail("invalid_request", f"{field}: {self.constraint.error}", field)
         self._outcomes += outcomes
         return not self.ended
 
@@ -271,9 +272,9 @@ class Stream:
             return True
         return not (piece.text or piece.token_ids)
 
-    def _fail(self, code: str, problem: str) -> list[Outcome]:
+    def _fail(self, code: str, problem: str, field: str | None = None) -> list[Outcome]:
         self.ended = True
-        return [Failed(self.key, RequestError(code, problem))]
+        return [Failed(self.key, RequestError(code, problem, field=field))]
 
 
 def _attach(piece: Piece, logprobs: list[Logprob]) -> None:

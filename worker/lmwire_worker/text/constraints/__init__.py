@@ -4,8 +4,9 @@ A request's grammar covers its whole answer: a thought, if the model thinks, the
 a batch that have one get a bit mask in each step. Grammars are llguidance's.
 """
 
+from .answer import is_constrained
 from .constraint import Constraint
 from .grammars import Grammars
 from .masks import Masks
 
-__all__ = ["Constraint", "Grammars", "Masks"]
+__all__ = ["Constraint", "Grammars", "Masks", "is_constrained"]

@@ -2,7 +2,7 @@
 
 import json
 
-from lmwire_protocol import Chat, Generate
+from lmwire_protocol import Chat, Generate, Tokenize
 from lmwire_protocol.messages import NamedTool
 
 from ..answers import Syntax
@@ -39,6 +39,15 @@ def answer_grammar(request: Generate | Chat, syntax: Syntax, thinking: bool, voc
     main = rules.grammar(f"{thought} ({' | '.join(filter(None, (called, said)))})")
     parts = {"answer": main, "calls": calls, "content": content}
     return json.dumps({"grammars": [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]})
+
+
+def is_constrained(request: Generate | Chat | Tokenize) -> bool:
+    """Return whether a request's answers are held to a grammar."""
+    if isinstance(request, Tokenize):
+        return False
+    tools = request.tools if isinstance(request, Chat) and request.tool_choice != "none" else ()
+    must_call = bool(tools) and isinstance(request, Chat) and request.tool_choice != "auto"
+    return request.format is not None or must_call or any(tool.function.strict for tool in tools)
 
 
 def _calls(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[str | None, bool]:

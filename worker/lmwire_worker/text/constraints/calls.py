@@ -6,7 +6,8 @@ from typing import Any, Final
 from lmwire_protocol import Tool
 
 from ..tools import ToolFormat
-from .formats import check_schema, invalid
+from .bounds import check_size, invalid
+from .formats import check_schema
 from .frames import Frame
 from .layouts import LAYOUTS
 from .parameters import unsupported
@@ -105,6 +106,7 @@ def offered(tools: Sequence[Tool], form: ToolFormat, vocabulary: Vocabulary) -> 
         if tool.function.strict:
             schemas[index] = _arguments(tool, f"tools[{index}].function.parameters", vocabulary)
         else:
+            check_size(tool.function.parameters, f"tools[{index}].function.parameters")
             schemas[index] = LAYOUTS[form.name].loosened(tool.function.parameters)
     return schemas
 

@@ -4,14 +4,15 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from lmwire_protocol import RequestError
 from lmwire_protocol.formats import ChoiceFormat, Format, JsonObjectFormat, JsonSchemaFormat, LarkFormat, RegexFormat
 
-from .vocabulary import Vocabulary
+from .bounds import LINKS, PATTERN_CHARACTERS, check_count, check_size, invalid
+from .vocabulary import FOREIGN, GrammarTooComplex, Vocabulary
 
 COMPACT: Final = {"whitespace_flexible": False}
-LINKS: Final = 1000
-"""Rules of a grammar, references of a schema."""
+SEARCHED: Final = 3
+"""Parts that may take all of their time to compile while the one at fault is searched for. Then the innermost one found
+so far is named."""
 IN_MAPS: Final = ("$defs", "definitions", "properties", "patternProperties")
 IN_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 ALONE: Final = ("items", "additionalProperties", "additionalItems")
@@ -28,18 +29,19 @@ def format_grammar(format: Format, vocabulary: Vocabulary) -> str:
         case JsonObjectFormat():
             return f"start: {json_rule({'type': 'object'})}"
         case JsonSchemaFormat():
-            _refuse_excess(json.dumps(format.schema).count('"$ref"'), "references", "format.schema")
+            check_size(format.schema, "format.schema")
             _refuse_specials(format.schema, "format.schema", vocabulary)
             return f"start: {json_rule(format.schema)}"
         case RegexFormat():
             _ = vocabulary.view  # says what to do where llguidance is missing
             from llguidance import regex_to_lark
 
-            return f"start: /{regex_to_lark(format.pattern, '')}/"
+            check_count(len(format.pattern), PATTERN_CHARACTERS, "characters", "format.pattern")
+            return f"start: /{regex_to_lark(format.pattern, '')}/\n{FOREIGN}"
         case LarkFormat():
             rules = sum(":" in line for line in format.grammar.splitlines()) + format.grammar.count('"$ref"')
-            _refuse_excess(rules, "rules", "format.grammar")
-            return format.grammar
+            check_count(rules, LINKS, "rules", "format.grammar")
+            return f"{format.grammar}\n{FOREIGN}"
         case ChoiceFormat():
             for index, text in enumerate(format.choices):
                 _refuse_special(text, f"format.choices[{index}]", vocabulary)
@@ -51,7 +53,7 @@ def check_format(format: Format, vocabulary: Vocabulary) -> None:
     if isinstance(format, JsonSchemaFormat):
         check_schema(format.schema, "format.schema", vocabulary)
     elif fault := vocabulary.fault(format_grammar(format, vocabulary)):
-        raise invalid("format.pattern" if isinstance(format, RegexFormat) else "format.grammar", fault)
+        raise invalid("format.pattern" if isinstance(format, RegexFormat) else "format.grammar", str(fault))
 
 
 def json_rule(schema: dict[str, Any], **options: Any) -> str:
@@ -66,20 +68,21 @@ def json_rule(schema: dict[str, Any], **options: Any) -> str:
 
 def check_schema(schema: dict[str, Any], path: str, vocabulary: Vocabulary) -> None:
     """Raises invalid_request when a schema is none, or asks for what cannot be enforced; with the path of that part."""
-    _refuse_excess(json.dumps(schema).count('"$ref"'), "references", path)
+    check_size(schema, path)
     _refuse_specials(schema, path, vocabulary)
     definitions = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    exhausted = 0
 
     def fault_of(part: dict[str, Any]) -> str:
-        return vocabulary.fault(f"start: {json_rule(definitions | part)}")
+        nonlocal exhausted
+        if exhausted > SEARCHED:
+            return ""
+        fault = vocabulary.fault(f"start: {json_rule(definitions | part)}")
+        exhausted += isinstance(fault, GrammarTooComplex)
+        return str(fault or "")
 
     if fault := fault_of(schema):
         raise invalid(_locate(schema, path, fault, fault_of), fault)
-
-
-def invalid(path: str, problem: str) -> RequestError:
-    """A refusal, worded as the decoder's are."""
-    return RequestError("invalid_request", f"`{path}`: {problem}", field=path)
 
 
 def _locate(schema: dict[str, Any], path: str, fault: str, fault_of: Callable[[dict[str, Any]], str]) -> str:
@@ -116,12 +119,6 @@ def _refuse_specials(schema: dict[str, Any], path: str, vocabulary: Vocabulary) 
         _refuse_special(name, f"{path}.properties", vocabulary)
     for step, part in _subschemas(schema):
         _refuse_specials(part, path + step, vocabulary)
-
-
-def _refuse_excess(count: int, what: str, path: str) -> None:
-    """The compiler follows one rule to the next on its stack, whose end is the end of the process."""
-    if count > LINKS:
-        raise invalid(path, f"has {count} {what}, where at most {LINKS} are allowed")
 
 
 def _refuse_special(text: str, path: str, vocabulary: Vocabulary) -> None:

@@ -10,8 +10,9 @@ from lmwire_protocol import Chat, Generate, RequestError
 from ..answers import Syntax
 from ..detokenizer import token_bytes
 from .answer import answer_grammar
+from .bounds import CHARACTERS, check_count, invalid
 from .constraint import Constraint
-from .formats import check_format, invalid
+from .formats import check_format
 from .thought import Thought
 from .vocabulary import GrammarFault, Vocabulary
 
@@ -64,6 +65,7 @@ class Grammars:
         grammar = answer_grammar(request, syntax, thinking, self._vocabulary)
         if grammar is None:
             return None
+        check_count(len(grammar), CHARACTERS, "characters", "tools" if request.format is None else "format")
         try:
             matcher = self._vocabulary.matcher(grammar)
         except GrammarFault as fault:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import weakref
+from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -9,15 +11,29 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
 
+from ...sandbox import Exhausted, Sandbox
+
 COMPILED: Final = 64
 """Grammars kept, the last used."""
 CHECKED: Final = 1024
 """Grammars of which it is kept whether they compile, the last used: a request may bring a hundred tools."""
 FAULT_CHARACTERS: Final = 300
+FOREIGN: Final = "// a host's own"
+"""A comment of Lark in grammars, and around expressions, that a host wrote."""
+PLAIN_CHARACTERS: Final = 2**14
+LABOURED: Final = re.compile(
+    r'"(pattern|patternProperties|propertyNames|format|multipleOf|min\w+|max\w+|exclusive\w+|contains|unevaluated\w+|'
+    r'dependent\w+|allOf|oneOf|not|if|\$ref|\$dynamicRef)"'
+)
+"""What a schema can hold that a compiler may multiply, or count up to."""
 
 
 class GrammarFault(Exception):
     """A grammar that does not compile. The text says why."""
+
+
+class GrammarTooComplex(GrammarFault):
+    """A grammar whose compiling comes to a limit of time or memory."""
 
 
 class Vocabulary:
@@ -35,6 +51,8 @@ class Vocabulary:
         self._ends = sorted(ends)
         self._compiled = lru_cache(COMPILED)(self._compile)
         self._faults = lru_cache(CHECKED)(self._find_fault)
+        self._sandbox = sandbox = Sandbox(self._describe)
+        weakref.finalize(self, sandbox.close)
 
     @property
     def words(self) -> int:
@@ -50,8 +68,8 @@ class Vocabulary:
         """
         return self._compiled(grammar).deep_copy()
 
-    def fault(self, grammar: str) -> str:
-        """Why a grammar does not compile, in a few words; empty when it does."""
+    def fault(self, grammar: str) -> GrammarFault | None:
+        """Return why a grammar does not compile; None when it does."""
         return self._faults(grammar)
 
     def literal(self, text: str) -> str:
@@ -104,22 +122,57 @@ class Vocabulary:
         longest_first = sorted(self._specials, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
-    def _find_fault(self, grammar: str) -> str:
+    def _find_fault(self, grammar: str) -> GrammarFault | None:
         try:
-            self._compile(grammar)
+            if is_plain(grammar):
+                self._compile(grammar)
+            else:
+                self._try(grammar)
         except GrammarFault as fault:
-            return str(fault)
-        return ""
+            return fault.with_traceback(None)
+        return None
 
     def _compile(self, grammar: str) -> Any:
-        import llguidance
+        view = self.view
+        from ...sandbox.grammars import compile_grammar
 
-        matcher = llguidance.LLMatcher(self.view, grammar, log_level=0)
-        if not matcher.is_error():
-            matcher.compute_bitmask()  # finds more faults, and builds tables that copies share
-        if matcher.is_error():
-            raise GrammarFault(_sentence(matcher.get_error()))
+        if not is_plain(grammar):
+            self._try(grammar)
+        matcher, error = compile_grammar(view, grammar)
+        if error:
+            raise GrammarFault(_sentence(error))
         return matcher
+
+    def _try(self, grammar: str) -> None:
+        """Compile a grammar where that can take as long, and as much memory, as it likes.
+
+        Raises:
+            GrammarFault: It does not compile.
+        """
+        try:
+            error = self._sandbox.ask({"subject": "grammar", "grammar": grammar})["fault"]
+        except Exhausted as limit:
+            raise GrammarTooComplex(f"is too complex: to compile it {limit}") from None
+        if error:
+            raise GrammarFault(_sentence(error))
+
+    def _describe(self) -> dict[str, Any]:
+        """Return what the sandbox has to know, as llguidance itself reads it off a tokenizer."""
+        tokenizer = copy(self._tokenizer._tokenizer.backend_tokenizer)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return {"subject": "vocabulary", "tokenizer": tokenizer.to_str(), "size": self._size, "ends": self._ends}
+
+
+def is_plain(grammar: str) -> bool:
+    """Return whether compiling a grammar certainly takes little: it is short, and has no part that stands for much.
+
+    Args:
+        grammar: As it is made here of a JSON schema, or of tools' schemas. Lark of a host's is never plain.
+    """
+    return (
+        len(grammar) <= PLAIN_CHARACTERS and FOREIGN not in grammar and not LABOURED.search(grammar.replace("\\", ""))
+    )
 
 
 def _sentence(error: str) -> str:
