@@ -7,7 +7,7 @@ from typing import Any
 from lmwire_protocol import Embed, Load
 from lmwire_worker.embeddings.lane import EmbeddingLane
 from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import Embedded, Gathering
+from lmwire_worker.lane import Embedded, Preparation
 from worker_process import SECONDS
 
 
@@ -20,10 +20,10 @@ def open_lane(folder: Path, engine: MlxEngine | None = None, /, **fields: Any) -
     return lane
 
 
-def gather(lane: EmbeddingLane, request: Embed) -> Gathering | None:
+def gather(lane: EmbeddingLane, request: Embed) -> Preparation | None:
     """A request's images, read."""
     there = threading.Event()
-    gathering = lane.gather(request, there.set)
+    gathering = lane.prepare(request, there.set)
     assert gathering is None or there.wait(SECONDS)
     return gathering
 
@@ -31,7 +31,7 @@ def gather(lane: EmbeddingLane, request: Embed) -> Gathering | None:
 def embed(lane: EmbeddingLane, *requests: Embed) -> list[list[list[float]]]:
     """The vectors of each request, of all in the lane at once."""
     for key, request in enumerate(requests):
-        lane.add(key, request, 0, gathered=gather(lane, request))
+        lane.add(key, request, 0, prepared=gather(lane, request))
     found: list[dict[int, list[float]]] = [{} for _ in requests]
     while any(len(vectors) < len(request.input) for vectors, request in zip(found, requests, strict=True)):
         for outcome in lane.step():

@@ -13,7 +13,7 @@ import msgspec
 
 from lmwire_protocol import Generate, Load, RequestError, Tokenize
 from lmwire_protocol.events import State, Token
-from lmwire_worker.lane import Admitted, Failed, Gathering, Memory, Model, NoRoom, Outcome, Piece, Report, Task
+from lmwire_worker.lane import Admitted, Failed, Memory, Model, NoRoom, Outcome, Piece, Preparation, Report, Task
 from lmwire_worker.log import Log
 from lmwire_worker.media import items_of
 from lmwire_worker.outbox import Outbox
@@ -63,8 +63,8 @@ class GatedRegistry(Registry):
         super().__init__(outbox)
         self._gate = gate
 
-    def collect_within(self, seconds: float) -> Any:
-        if not self._inbox:
+    def collect_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> Any:
+        if not self._inbox and not unless():
             self._gate.stop("waiting for others")
         return super().collect_within(0)
 
@@ -135,17 +135,19 @@ class GatedLane:
         self.gatherings: dict[str, GatedGathering] = {}
         """By the first image's data."""
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> GatedGathering | None:
-        name = items_of(request)[0].media.data
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> GatedGathering | None:
+        if not (items := items_of(request)):
+            return None
+        name = items[0].media.data
         assert name is not None
         return self.gatherings.setdefault(name, GatedGathering(ready))
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
         name = request.prompt if isinstance(request, Generate) else items_of(request)[0].media.data
         assert isinstance(name, str)
-        assert gathered is self.gatherings.get(name) and (gathered is None or gathered.done)
+        assert prepared is self.gatherings.get(name) and (prepared is None or prepared.done)
         assert not self._held or sum(self._held.values()) < ROWS
         if self._held and name.endswith(LARGE):
             raise NoRoom
@@ -170,7 +172,7 @@ class GatedLane:
         del self._held[key]
         return [Piece(key, "held back", [])]
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         raise AssertionError("is not asked for")
 
     def memory(self) -> Memory:

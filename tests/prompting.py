@@ -11,6 +11,7 @@ from mlx_lm.tokenizer_utils import load
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
 from lmwire_worker.text.answers import Syntax, harmony
+from lmwire_worker.text.encoding import Encoder
 from lmwire_worker.text.prompts import Prompt, read_prompt
 from lmwire_worker.text.tools import FORMATS
 
@@ -56,11 +57,11 @@ HARMONY = Syntax(harmony.STATES, "header", harmony.THINK_START, harmony.THINK_EN
 def prompt(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fields: Any) -> Prompt:
     """A chat's prompt. The template None is the built-in model's own."""
     request = Chat(messages=list(messages), **fields)
-    return read_prompt(request, tokenizer(template), VOCABULARY, syntax)
+    return read_prompt(request, Encoder(tokenizer(template)), VOCABULARY, syntax)
 
 
 def tokenized(template: str | None, **fields: Any) -> Prompt:
-    return read_prompt(Tokenize(**fields), tokenizer(template), VOCABULARY, QWEN)
+    return read_prompt(Tokenize(**fields), Encoder(tokenizer(template)), VOCABULARY, QWEN)
 
 
 def _of(role: Any) -> Callable[..., Message]:

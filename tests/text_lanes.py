@@ -13,7 +13,7 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import CallPiece, Failed, Gathering, Outcome, Piece, Prefilled
+from lmwire_worker.lane import CallPiece, Failed, Outcome, Piece, Prefilled
 from lmwire_worker.text.lane import TextLane
 from worker_process import SECONDS
 
@@ -76,7 +76,7 @@ class Driver:
         return set(self._unfinished)
 
     def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
-        self.lane.add(key, request, seed, raw=raw, gathered=gather(self.lane, request))
+        self.lane.add(key, request, seed, raw=raw, prepared=gather(self.lane, request))
         self.choices[key] = [Answer() for _ in range(request.n)]
         self._unfinished[key] = request.n
 
@@ -138,11 +138,11 @@ class Driver:
         call.complete = piece.complete
 
 
-def gather(lane: TextLane, request: Generate | Chat | Tokenize) -> Gathering | None:
-    """A request's images, read."""
+def gather(lane: TextLane, request: Generate | Chat | Tokenize) -> Any:
+    """A request, prepared."""
     there = threading.Event()
-    gathering = lane.gather(request, there.set)
-    assert gathering is None or there.wait(SECONDS)
+    gathering = lane.prepare(request, there.set)
+    assert there.wait(SECONDS)
     return gathering
 
 

@@ -162,7 +162,7 @@ def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lan
 def refused(lane: EmbeddingLane, *parts: Part) -> RequestError:
     request = Embed(input=[*parts])
     with pytest.raises(RequestError) as error:
-        lane.add(1, request, 0, gathered=gather(lane, request))
+        lane.add(1, request, 0, prepared=gather(lane, request))
     assert len(embed(lane, Embed(input=["a", ONE]))[0]) == 2, "nothing of it is left"
     return error.value
 
@@ -205,7 +205,7 @@ def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> Non
 
 def test_an_image_for_which_there_is_no_memory_is_refused(lane: EmbeddingLane, monkeypatch: pytest.MonkeyPatch) -> None:
     large = image(6, 256, 256)
-    lane.add(1, request := Embed(input=[large]), 0, gathered=gather(lane, request))
+    lane.add(1, request := Embed(input=[large]), 0, prepared=gather(lane, request))
     (outcome,) = lane.step()
     assert isinstance(outcome, Embedded)
     need = step_bytes(lane.model, outcome.prompt_tokens) + IMAGE_TOKEN_BYTES * outcome.prompt_tokens
@@ -217,7 +217,7 @@ def test_an_image_for_which_there_is_no_memory_is_refused(lane: EmbeddingLane, m
 def test_a_model_of_texts_refuses_an_image_and_says_what_it_can(tmp_path: Path) -> None:
     lane = open_lane(write_embedding_model(tmp_path / "bert"))
     request = Embed(input=["a", ONE])
-    assert lane.gather(request, pytest.fail) is None, "it is not even read"
+    assert lane.prepare(request, pytest.fail) is None, "it is not even read"
     with pytest.raises(RequestError) as error:
         lane.add(1, request, 0)
     assert (error.value.code, error.value.field) == ("unsupported", "input[1]")

@@ -35,9 +35,9 @@ def lane(folder: Path) -> SpeechLane:
 def outcomes(lane: SpeechLane, content: bytes, **fields: Any) -> list[Any]:
     request = Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
     there = threading.Event()
-    gathered = lane.gather(request, there.set)
+    gathered = lane.prepare(request, there.set)
     assert gathered is not None and there.wait(SECONDS)
-    lane.add(1, request, 0, gathered=gathered)
+    lane.add(1, request, 0, prepared=gathered)
     found: list[Any] = []
     while lane._requests:
         found += lane.step()

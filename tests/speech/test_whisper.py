@@ -58,9 +58,9 @@ def asking(content: bytes, **fields: Any) -> Transcribe:
 
 def add(lane: SpeechLane, key: int, request: Transcribe) -> None:
     there = threading.Event()
-    gathered = lane.gather(request, there.set)
+    gathered = lane.prepare(request, there.set)
     assert isinstance(gathered, Gathered) and there.wait(SECONDS)
-    lane.add(key, request, 0, gathered=gathered)
+    lane.add(key, request, 0, prepared=gathered)
 
 
 def finish(lane: SpeechLane) -> Iterator[list[Any]]:

@@ -227,7 +227,7 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
     for prompt in pins:
         ask(lane, Generate(prompt=tokens(200, seed=4), max_tokens=0))
         request = Generate(prompt=prompt, max_tokens=4, cache="pin")
-        (stream,) = lane._intake.streams(0, request, 0, raw=False)
+        (stream,) = lane._intake.streams(0, request, 0, lane._intake.prepare(request), raw=False)
 
         def refused(budget: int, stream: Stream = stream) -> bool:
             monkeypatch.setattr(kept._cache, "budget", budget)

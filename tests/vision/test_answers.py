@@ -126,7 +126,7 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: TextLane) -> None
     request = shown("What is on ", ONE, " and ", TALL, "?")
     tokenize = Tokenize(messages=request.messages)
     tokens, text = lane.tokenize(tokenize, gather(lane, tokenize))
-    admitted = lane.add(0, request, 0, gathered=gather(lane, request))
+    admitted = lane.add(0, request, 0, prepared=gather(lane, request))
     lane.remove(0)
     assert len(tokens) == admitted.prompt_tokens
     assert lane._sight is not None

@@ -22,7 +22,7 @@ def same(one: Answer, other: Answer) -> None:
 
 def known(lane: TextLane, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
-    admitted = lane.add(99, request, 0, gathered=gather(lane, request))
+    admitted = lane.add(99, request, 0, prepared=gather(lane, request))
     lane.remove(99)
     return admitted.cached_tokens, admitted.prompt_tokens
 

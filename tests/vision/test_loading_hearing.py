@@ -20,7 +20,7 @@ from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
 def rendered(lane: TextLane, request: Chat) -> str:
     gathering = gather(lane, request)
     assert lane._intake is not None
-    return lane._intake.read(request, gathering.results() if gathering else ()).text  # type: ignore[attr-defined]
+    return lane._intake.read(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
 
 
 def deaf(lane: TextLane) -> None:
@@ -30,7 +30,7 @@ def deaf(lane: TextLane) -> None:
     assert rendered(lane, broken).count("[1 sound was attached]") == 1
     strict = shown("Hear ", sound(1), "!", strict_media=True)
     with pytest.raises(RequestError, match="takes no sounds") as error:
-        lane.add(0, strict, 0, gathered=gather(lane, strict))
+        lane.add(0, strict, 0, prepared=gather(lane, strict))
     assert (error.value.code, error.value.field) == ("unsupported", "messages[0].content[1]")
     (answer,) = ask(lane, shown("What is on ", image(1), "?"))
     assert answer.error is None
@@ -88,7 +88,7 @@ def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_word
     assert "[1 image was attached]" in rendered(lane, shown(image_of(b"no image"), "?"))
     strict = shown(image(1), "?", strict_media=True)
     with pytest.raises(RequestError, match="takes no images"):
-        lane.add(0, strict, 0, gathered=gather(lane, strict))
+        lane.add(0, strict, 0, prepared=gather(lane, strict))
     question = shown("What is said in ", sound(1), "?", ignore_eos=True)
     (answer,) = ask(lane, question)
     assert answer.token_ids == expected(folder, question)
@@ -127,8 +127,8 @@ def test_what_is_heard_stands_where_it_was_said(lane_of: LaneOf, family: str) ->
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
     assert lane._intake is not None
-    text = lane._intake.read(request, gather(lane, request).results()).text  # type: ignore[union-attr]
+    text = lane._intake.read(request, gather(lane, request).media.results()).text  # type: ignore[union-attr]
     assert "attached" not in text
-    pictures = gather(lane, request).results()  # type: ignore[union-attr]
+    pictures = gather(lane, request).media.results()  # type: ignore[union-attr]
     heard, seen = (picture.text for picture in pictures)
     assert f"Hear {heard} and see {seen}." in text

@@ -18,7 +18,7 @@ from lmwire_worker.vision import prefill, trial
 from lmwire_worker.vision.network import SeeingNetwork
 from random_model import write_model
 from shown_images import image, shown
-from text_lanes import FolderOf, ask, open_lane
+from text_lanes import FolderOf, ask, gather, open_lane
 from worker_process import SECONDS
 
 
@@ -54,7 +54,7 @@ def test_a_model_that_sees_says_so(lane: TextLane) -> None:
 def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
     lane = open_lane(write_model(tmp_path))
     assert lane.model.capabilities == ["generate", "chat", "tokenize"]
-    assert lane.gather(shown(image(1)), lambda: None) is None
+    assert gather(lane, shown(image(1))).media is None
 
 
 @pytest.mark.parametrize(("field", "value"), [("draft_path", "d"), ("kv_bits", 8)])

@@ -111,7 +111,7 @@ def look_at(lane: TextLane, *images: ImagePart) -> list[Picture]:
     request = Tokenize(messages=shown(*images, "?").messages)
     gathered: Any = gather(lane, request)
     lane.tokenize(request, gathered)
-    return gathered.results()
+    return gathered.media.results()
 
 
 def kept(lane: TextLane) -> list[bytes]:
@@ -186,7 +186,7 @@ def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(lane_for: 
     lane = lane_for(0)
     chat = shown(*(big(seed) for seed in range(4)), "?")
     with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images and sounds") as refused:
-        lane.add(0, chat, 0, gathered=gather(lane, chat))
+        lane.add(0, chat, 0, prepared=gather(lane, chat))
     assert refused.value.code == "out_of_memory"
     assert ask(lane, shown(big(1), "?"))[0].error is None
 
@@ -217,7 +217,7 @@ def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
     assert warm.token_ids == answer.token_ids
     (seen,) = look_at(lane, big(1))
     gathered: Any = gather(lane, request)
-    (own,) = gathered.results()
+    (own,) = gathered.media.results()
     assert (own is seen, own.features, seen.features is None) == (False, None, False)
 
 

@@ -18,7 +18,7 @@ ONE = image(1)
 def refused(lane: TextLane, *parts: str | ImagePart, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
-        lane.add(0, request, 0, gathered=gather(lane, request))
+        lane.add(0, request, 0, prepared=gather(lane, request))
     assert ask(lane, shown("Well?"))[0].error is None
     return error.value
 
@@ -95,5 +95,5 @@ def test_sounds_are_told_of_in_words(lane: TextLane) -> None:
     assert "[1 sound was attached]" in text
     strict = Chat(messages=[said("Hi."), Message(role="user", content=parts)], strict_media=True)
     with pytest.raises(RequestError, match="takes no sounds") as error:
-        lane.add(0, strict, 0, gathered=gather(lane, strict))
+        lane.add(0, strict, 0, prepared=gather(lane, strict))
     assert error.value.field == "messages[1].content[1]"

@@ -34,7 +34,7 @@ def cold(request: Chat) -> Chat:
 def refused(lane: TextLane, *parts: Part, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
-        lane.add(0, request, 0, gathered=gather(lane, request))
+        lane.add(0, request, 0, prepared=gather(lane, request))
     assert ask(lane, shown("Well?"))[0].error is None
     return error.value
 
@@ -129,7 +129,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
 ) -> None:
     ask(lane, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
-    admitted = lane.add(99, question, 0, gathered=gather(lane, question))
+    admitted = lane.add(99, question, 0, prepared=gather(lane, question))
     lane.remove(99)
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = lane.tokenize(tokenize, gather(lane, tokenize))
@@ -218,8 +218,8 @@ def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(la
 
 
 def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(lane: TextLane) -> None:
-    assert lane.gather(Generate(prompt="It was a"), lambda: None) is None
-    assert lane.gather(shown("No sound here."), lambda: None) is None
+    assert gather(lane, Generate(prompt="It was a")).media is None
+    assert gather(lane, shown("No sound here.")).media is None
 
 
 def test_an_image_that_is_broken_beside_a_sound_is_the_one_at_fault(lane: TextLane) -> None:

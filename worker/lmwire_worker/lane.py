@@ -164,12 +164,12 @@ Task = Generate | Chat | Embed | Transcribe
 """What a lane works on step by step. Which of them it serves, its model's capabilities say."""
 
 
-class Gathering(Protocol):
-    """Images and sounds of a request that are being read, in a thread of their own; the lane knows what they are."""
+class Preparation(Protocol):
+    """A request that is prepared in threads: its media, the tokens of its prompt, its grammar."""
 
     @property
     def done(self) -> bool:
-        """Whether all are there, or one of them has failed."""
+        """Return whether all is there, or something has failed."""
         ...
 
 
@@ -193,20 +193,21 @@ class Lane(Protocol):
         """
         ...
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
-        """Starts to read the images and sounds that a request refers to, so that no step waits for a disk or a network.
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+        """Start whatever can take long about a request, so that no step waits for it.
 
         Args:
-            request: What they are of.
-            ready: Called from another thread when they are there, or one has failed: `add` and `tokenize` tell.
+            request: To be added, or tokenized, when it is prepared.
+            ready: Called from another thread when it is, or when it has failed: `add` and `tokenize` raise the error.
+            size: Bytes of the request's line.
 
         Returns:
-            None when there is nothing to read.
+            None when there is nothing to prepare.
         """
         ...
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
         """Takes a request in. Computes nothing yet.
 
@@ -215,7 +216,8 @@ class Lane(Protocol):
             request: What to answer.
             seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
             raw: All text is content: no reasoning and no calls are told apart.
-            gathered: What `gather` returned for it; done.
+            prepared: What `prepare` returned for it; done. A caller that nobody waits for may leave it out, unless
+                the request refers to media.
 
         Raises:
             RequestError: it cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
@@ -236,7 +238,7 @@ class Lane(Protocol):
         """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
         ...
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         """A prompt's tokens, and the text that they stand for: a conversation as its template renders it.
 
         Raises:

@@ -158,10 +158,15 @@ class Registry:
                 self._rest("idle")
             return self._take_inbox()
 
-    def collect_within(self, seconds: float) -> list[Request]:
-        """What comes in within so many seconds; nothing when other news comes first."""
+    def collect_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> list[Request]:
+        """Return what comes in within some seconds, or nothing when other news comes first.
+
+        Args:
+            seconds: How long to wait.
+            unless: Return whether there is other news already.
+        """
         with self._lock:
-            if not self._inbox:
+            if not self._inbox and not unless():
                 self._news.wait(seconds)
             return self._take_inbox()
 

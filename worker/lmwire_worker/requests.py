@@ -20,7 +20,7 @@ from lmwire_protocol.events import (
 )
 from lmwire_protocol.limits import MAX_INT
 
-from .lane import Admitted, CallPiece, Embedded, Gathering, Heard, Piece
+from .lane import Admitted, CallPiece, Embedded, Heard, Piece, Preparation
 from .outbox import Outbox
 
 Cut = Literal["cancelled", "timeout"]
@@ -91,12 +91,12 @@ class Request:
         "due",
         "duration_s",
         "first_token_at",
-        "gathering",
         "heard_all",
         "id",
         "key",
         "language",
         "line_bytes",
+        "preparation",
         "progress_at",
         "refusal",
         "running",
@@ -123,7 +123,7 @@ class Request:
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = Admitted(prompt_tokens=0)
         self.answers = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
-        self.gathering: Gathering | None = None
+        self.preparation: Preparation | None = None
         self.vectors = 0
         self.dimensions = 0
         self.segments = 0

@@ -106,7 +106,7 @@ class Scheduler:
                 if was_empty and self._active:
                     self._start_others()
             if not self._active:
-                if self._waiting:  # for images or sounds that are being read
+                if self._waiting:  # for requests that are being prepared
                     self._registry.wait_unless(lambda: self._room_made, "idle")
             elif self._outbox.full:
                 self._registry.wait_unless(lambda: not self._outbox.full, "paused")
@@ -165,15 +165,15 @@ class Scheduler:
                 held_back.append(request)
                 break
             steps = isinstance(request.command, Task)
-            if not self._has_gathered(request, may_read=ahead < _READ_AHEAD):
-                held_back.append(request)  # others may overtake it: nobody knows how long a network takes
+            if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
+                held_back.append(request)  # others may overtake it: nobody knows how long that takes
             elif steps and (full or not self._has_room(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
             elif self._registry.start(request) and not self._begin(request):
                 full = True
                 held_back.append(request)
-            ahead += request.gathering is not None
+            ahead += request.preparation is not None and _has_media(request)
         self._waiting.extendleft(reversed(held_back))
 
     def _start_others(self) -> None:
@@ -182,19 +182,19 @@ class Scheduler:
         begun = 0
         while len(self._active) > begun and (waits_s := lane.first_waits_s):
             begun = len(self._active)
-            self._line_up(self._registry.collect_within(waits_s))
+            self._line_up(self._registry.collect_within(waits_s, unless=lambda: self._room_made))
             self._start_waiting()
 
-    def _has_gathered(self, request: Request, *, may_read: bool) -> bool:
-        """Whether the images and sounds that a request refers to are there. Starts to read them, if it may."""
+    def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
+        """Return whether a request is prepared. Start that, unless it has media and may not read them yet."""
         command = request.command
-        if request.gathering is None and self._lane and isinstance(command, Task | Tokenize) and items_of(command):
-            if not may_read:
+        if request.preparation is None and self._lane and isinstance(command, Task | Tokenize) and not request.refusal:
+            if not may_read and _has_media(request):
                 return False
-            request.gathering = self._lane.gather(command, self._gathered)
-        return request.gathering is None or request.gathering.done
+            request.preparation = self._lane.prepare(command, self._prepared, request.line_bytes)
+        return request.preparation is None or request.preparation.done
 
-    def _gathered(self) -> None:
+    def _prepared(self) -> None:
         """Called from another thread."""
         self._room_made = True
         self._registry.wake()
@@ -247,15 +247,15 @@ class Scheduler:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
-        gathered = request.gathering
-        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, gathered=gathered)
-        request.gathering = None  # the pictures of a long answer would take memory all the while
+        prepared = request.preparation
+        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, prepared=prepared)
+        request.preparation = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
         self._round += len(request.answers) / (1 + len(self._waiting))
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
-        tokens, text = self._lane_for(command).tokenize(command, request.gathering)
+        tokens, text = self._lane_for(command).tokenize(command, request.preparation)
         if not command.count_only:
             self._registry.emit([(request, Piece(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
@@ -370,6 +370,10 @@ class Scheduler:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
             self._registry.progress(request, request.voice.progress(event))
+
+
+def _has_media(request: Request) -> bool:
+    return isinstance(request.command, Task | Tokenize) and bool(items_of(request.command))
 
 
 def _gives_way(earlier: Request, later: Request) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Embedded, Failed, Gathering, Memory, Model, Outcome, Task
+from ..lane import Admitted, Embedded, Failed, Memory, Model, Outcome, Preparation, Task
 from ..media import Gathered, Image, Reader, items_of
 from ..memory import freed_by, in_words, ran_out, usage
 from .inputs import TextInputs
@@ -72,19 +72,19 @@ class EmbeddingLane:
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
         items = items_of(request) if isinstance(request, Embed) and self._seen else []
         return self._reader.read(items, ready) if items else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
         assert isinstance(request, Embed)
         dimensions = request.dimensions or self._width
         if dimensions > self._width:
             problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
             raise RequestError("invalid_request", problem, field="dimensions")
-        media = iter(gathered.results() if isinstance(gathered, Gathered) else ())
+        media = iter(prepared.results() if isinstance(prepared, Gathered) else ())
         images = (medium for medium in media if isinstance(medium, Image))
         inputs = [(index, self._read(part, f"input[{index}]", images)) for index, part in enumerate(request.input)]
         inputs.sort(key=lambda item: -len(item[1].tokens))
@@ -102,7 +102,7 @@ class EmbeddingLane:
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         if request.prompt is None:
             problem = "messages: a model that makes vectors has no chat template; give `prompt`"
             raise RequestError("unsupported", problem, field="messages")

@@ -11,7 +11,7 @@ from itertools import chain
 from lmwire_protocol import Embed, Load, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Prefilled, Task
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Prefilled, Preparation, Task
 from .cache import PromptCache
 from .choice import Choice, has_ended
 from .draft import Draft
@@ -127,11 +127,11 @@ class MockLane:
         self._cache = PromptCache()
         self._held: dict[int, _Row | _Errand] = {}
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
         return None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
         """Takes the words of the prompt, or of the last message."""
         if isinstance(request, Embed | Transcribe):
@@ -180,7 +180,7 @@ class MockLane:
         """Forgets the request."""
         return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         """A prompt's words, and their places."""
         check_fields(request)
         return tokenize(request)

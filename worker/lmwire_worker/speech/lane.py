@@ -8,7 +8,7 @@ from typing import Final
 from lmwire_protocol import RequestError, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Gathering, Heard, Listened, Memory, Model, Outcome, Task
+from ..lane import Admitted, Failed, Heard, Listened, Memory, Model, Outcome, Preparation, Task
 from ..media import Gathered, Reader, Sound, items_of
 from ..memory import freed_by, ran_out, usage
 from .listener import Listener, Window, fitting
@@ -44,14 +44,14 @@ class SpeechLane:
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
         return self._reader.read(items_of(request), ready) if isinstance(request, Transcribe) else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
-        assert isinstance(request, Transcribe) and isinstance(gathered, Gathered) and self._listener is not None
-        (sound,) = gathered.results()
+        assert isinstance(request, Transcribe) and isinstance(prepared, Gathered) and self._listener is not None
+        (sound,) = prepared.results()
         assert isinstance(sound, Sound)
         self._listener.check(request)
         recording = Recording(sound, self._listener.rate)
@@ -81,7 +81,7 @@ class SpeechLane:
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         raise RequestError("unsupported", f"{self.model.path} takes no text")
 
     def memory(self) -> Memory:

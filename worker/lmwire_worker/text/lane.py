@@ -13,8 +13,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..lane import Admitted, Failed, Gathering, Memory, Model, Outcome, Piece, Prefilled, Task
+from ..lane import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled, Preparation, Task
 from ..memory import freed_by, ran_out, usage
+from ..preparing import Prepared
 from .admission import Admission, Room
 from .arrivals import Arrival, Arrivals
 from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
@@ -22,6 +23,7 @@ from .intake import Intake
 from .kept import Kept
 from .pace import Pace
 from .prefix_cache import Disk
+from .preparation import Preparations
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ class TextLane:
         self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network = network
-        self._intake = Intake(tokenizer, model, sight)
+        self._intake = Intake(tokenizer, model, room.budget, sight)
+        self._preparations = Preparations(self._intake, sight)
         self._kept = Kept(network, room, self._intake.ends, disk, sight.shelf if sight else None)
         self._admission = Admission(room, self._kept, self._lengths)
         self._padding = room.padding
@@ -86,14 +89,16 @@ class TextLane:
     def first_waits_s(self) -> float:
         return self._pace.first_waits_s if len(self._requests) < self._prompts_together else 0.0
 
-    def gather(self, request: Task | Tokenize, ready: Callable[[], None]) -> Gathering | None:
-        return self._sight.gather(request, ready) if self._sight else None
+    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+        takes = isinstance(request, Generate | Chat | Tokenize)
+        return self._preparations.start(request, ready, size) if takes else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, gathered: Gathering | None = None
+        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
     ) -> Admitted:
         assert isinstance(request, Generate | Chat)
-        streams = self._intake.streams(key, request, seed, raw=raw, pictures=_pictures(gathered))
+        ready = prepared.result() if isinstance(prepared, Prepared) else self._intake.prepare(request)
+        streams = self._intake.streams(key, request, seed, ready, raw=raw)
         first = streams[0]
         self._kept.check(first)
         media_bytes = sum(picture.nbytes for picture in _shown(first))
@@ -121,8 +126,8 @@ class TextLane:
         self._drop(key)
         return [outcome for stream in streams for outcome in stream.end(None)]
 
-    def tokenize(self, request: Tokenize, gathered: Gathering | None = None) -> tuple[list[int], str]:
-        prompt = self._intake.read(request, _pictures(gathered))
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
+        prompt = prepared.result() if isinstance(prepared, Prepared) else self._intake.read(request)
         return prompt.tokens, prompt.text
 
     def memory(self) -> Memory:
@@ -142,14 +147,15 @@ class TextLane:
 
     def _let_go(self) -> None:
         self._reset()
+        self._preparations.close()
         self._kept.close()
         if self._sight is not None:
             self._sight.close()
-        del self._network, self._intake, self._kept, self._admission, self._arrivals, self._sight
+        del self._network, self._intake, self._preparations, self._kept, self._admission, self._arrivals, self._sight
 
-    def prepare(self) -> None:
+    def warm_up(self) -> None:
         """Does what the first request of a kind would otherwise wait for. No request is held."""
-        self._intake.prepare()
+        self._intake.warm_up()
 
     def try_padding(self) -> None:
         """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
@@ -417,10 +423,6 @@ class TextLane:
             return [_failure(stream.key, error)]
         self._join(self._waiting(stream.key), cache)
         return []
-
-
-def _pictures(gathered: Any) -> "Sequence[Picture]":
-    return gathered.results() if gathered is not None else ()
 
 
 def _shown(stream: Stream) -> "set[Picture]":

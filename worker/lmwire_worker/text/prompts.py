@@ -9,6 +9,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
 from .answers import Syntax
+from .encoding import Encoder
 from .folding import fold_roles, fold_tools, takes_folding
 from .media import MARKS
 from .reasoning import Reasoning
@@ -41,7 +42,7 @@ class Prompt:
 
 def read_prompt(
     request: Generate | Chat | Tokenize,
-    tokenizer: TokenizerWrapper,
+    encoder: Encoder,
     vocab_size: int,
     syntax: Syntax,
     sight: "Sight | None" = None,
@@ -51,15 +52,16 @@ def read_prompt(
 
     Args:
         request: The request.
-        tokenizer: The model's own.
+        encoder: The model's tokenizer, with its bounds.
         vocab_size: Of the model.
         syntax: The model's marks.
         sight: Of a model that sees.
         pictures: The request's images, in their order.
 
     Raises:
-        RequestError: invalid_request, unsupported.
+        RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
     """
+    tokenizer = encoder.tokenizer
     if isinstance(request, Generate) and not isinstance(request.prompt, str):
         return Prompt(_checked(list(request.prompt), vocab_size), "")
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
@@ -72,7 +74,7 @@ def read_prompt(
         if sight and pictures:
             text = sight.expand(text, pictures)
         field, begins = "messages", False  # templates write that token themselves
-    tokens = list(tokenizer.encode(text, add_special_tokens=begins))
+    tokens = encoder.encode(text, begins=begins, whole=isinstance(request, Tokenize) or request.truncate != "none")
     if not tokens:
         raise RequestError("invalid_request", f"{field}: comes to no tokens; give the model something", field=field)
     if max(tokens) >= vocab_size:

@@ -25,7 +25,7 @@ def warm_up(lane: TextLane, report: Report) -> None:
     requests = [Generate(prompt=prompt, max_tokens=ANSWER, cache="off") for prompt in prompts]
     sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
     trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
-    lane.prepare()
+    lane.warm_up()
     for request in requests:
         trial.run([request])
     if lane.rows > 1:

@@ -94,7 +94,7 @@ class Sight:
 
 
 class Looking:
-    """See `lmwire_worker.lane.Gathering`: all is read, and made into pictures by the thread that read the last.
+    """See `lmwire_worker.lane.Preparation`: all is read, and made into pictures by the thread that read the last.
 
     Args:
         reader: Reads images and sounds.

@@ -1,0 +1,247 @@
+"""Prompts, schemas and templates that are too large, or never come to an end.
+
+Each ends with one clear error that is its own, and a stream beside it receives tokens meanwhile.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from waits import wait_gone, watch
+from worker_process import Event, WorkerProcess
+
+ENDLESS = "{% for a in range(100000) %}" * 3 + "x" + "{% endfor %}" * 3
+HANDS_OVER = 3
+"""Events of the stream beside a request that prove that nothing waited for it."""
+
+
+class Beside:
+    """A worker with a stream that does not end."""
+
+    def __init__(self, worker: WorkerProcess) -> None:
+        self.worker = worker
+        self._stream = 0
+
+    def ask(self, *, slow: bool = False, **command: Any) -> Event:
+        """Return the terminal of a request, and see that the stream beside it receives tokens.
+
+        Args:
+            slow: The request takes so long that they come before its end.
+            **command: The request.
+        """
+        worker = self.worker
+        stream = self._begin()
+        hostile = f"hostile {self._stream}"
+        worker.send({"id": hostile, **command})
+        before = len(worker.of(stream))
+        worker.wait_for(lambda event: len(worker.of(stream)) >= before + HANDS_OVER)
+        ended = worker.terminal(hostile)
+        if slow:
+            assert worker.events.index(worker.of(stream)[before + HANDS_OVER - 1]) < worker.events.index(ended)
+        worker.call({"id": f"stop {stream}", "cmd": "cancel", "target": stream})
+        worker.terminal(stream)
+        terminals = [event for event in worker.of(hostile) if event["event"] in ("done", "error")]
+        assert terminals == [ended]
+        return ended
+
+    def _begin(self) -> str:
+        self._stream += 1
+        stream = f"stream {self._stream}"
+        endless = {"cmd": "generate", "prompt": "Once", "ignore_eos": True, "max_tokens": 2000}
+        self.worker.send({"id": stream, **endless})
+        self.worker.first_token(stream)
+        return stream
+
+
+@pytest.fixture
+def beside() -> Iterator[Beside]:
+    with WorkerProcess() as worker:
+        worker.load("builtin:tiny")
+        yield Beside(worker)
+
+
+def _schema(schema: Event) -> Event:
+    return {
+        "cmd": "generate",
+        "prompt": "x",
+        "max_tokens": 5,
+        "format": {"type": "json_schema", "schema": schema},
+    }
+
+
+def _chat(**fields: Any) -> Event:
+    return {"cmd": "chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5, **fields}
+
+
+def _object(index: int) -> Event:
+    return {"type": "object", "properties": {f"p{index}": {"type": "string"}}, "required": [f"p{index}"]}
+
+
+TOO_LONG = {
+    "20 MB of words": "hello the world " * 1_250_000,
+    "12 MB of one letter": "a" * 12_000_000,
+}
+
+
+@pytest.mark.parametrize("prompt", TOO_LONG.values(), ids=TOO_LONG)
+def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(beside: Beside, prompt: str) -> None:
+    error = beside.ask(cmd="generate", prompt=prompt, max_tokens=5)
+    assert error["code"] == "context_overflow"
+    assert "the prompt has at least" in error["error"]
+
+
+def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers() -> None:
+    with WorkerProcess("--memory-limit", str(2**29)) as worker:
+        worker.load("builtin:tiny")
+        asked = Beside(worker).ask(cmd="tokenize", prompt="a" * 12_000_000, count_only=True)
+        assert asked["code"] == "out_of_memory"
+        assert "12,000,000 bytes" in asked["error"] and "512.0 MiB" in asked["error"]
+
+
+def test_a_text_that_is_cut_is_tokenized_beside_the_engine(beside: Beside) -> None:
+    done = beside.ask(slow=True, cmd="generate", prompt="hello the world " * 60_000, max_tokens=5, truncate="left")
+    assert done["usage"]["prompt_tokens"] == 2048 - 5
+
+
+LARGE = {
+    "alternatives": ({"anyOf": [_object(index) for index in range(10_000)]}, "format.schema.anyOf"),
+    "values": ({"enum": [f"value {index}" for index in range(100_000)]}, "format.schema.enum"),
+    "a part": (
+        {"properties": {"a": {"oneOf": [_object(index) for index in range(1001)]}}},
+        "format.schema.properties.a.oneOf",
+    ),
+    "nodes": ({"const": [[0]] * 20_000}, "format.schema"),
+    "a name": ({"properties": {"x" * 2_000_000: {"type": "string"}}}, "format.schema"),
+    "a divisor": (
+        {"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 99_989}}},
+        "format.schema.properties.a.multipleOf",
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "field"), LARGE.values(), ids=LARGE)
+def test_a_schema_that_is_too_large_is_refused_with_the_part_at_fault(
+    beside: Beside, schema: Event, field: str
+) -> None:
+    error = beside.ask(**_schema(schema))
+    assert (error["code"], error["field"]) == ("invalid_request", field)
+
+
+def test_a_schema_that_takes_for_ever_to_compile_is_given_up(beside: Beside) -> None:
+    divisors = [{"type": "integer", "multipleOf": prime} for prime in (97, 89, 83, 79)]
+    error = beside.ask(slow=True, **_schema({"type": "object", "properties": {"a": {"allOf": divisors}}}))
+    assert error["code"] == "invalid_request"
+    assert error["field"].startswith("format.schema.properties.a")
+    assert "is too complex: to compile it" in error["error"]
+
+
+@pytest.mark.parametrize("pattern", ["((a{1000}){1000}){1000}", "(a{1000}){1000}"])
+def test_an_expression_that_multiplies_itself_is_refused(beside: Beside, pattern: str) -> None:
+    error = beside.ask(
+        slow=True, cmd="generate", prompt="x", max_tokens=5, format={"type": "regex", "pattern": pattern}
+    )
+    assert (error["code"], error["field"]) == ("invalid_request", "format.pattern")
+
+
+def test_a_schema_that_proves_too_complex_on_the_way_is_the_hosts_mistake(beside: Beside) -> None:
+    options = {"properties": {f"p{index}": {"type": "string"} for index in range(1000)}}
+    error = beside.ask(**_schema({"type": "object", **options}))
+    assert error["code"] == "invalid_request"
+    assert "Current row has" in error["error"]
+
+
+def test_a_schema_that_refers_to_itself_is_followed(beside: Beside) -> None:
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}, "right": {"$ref": "#/$defs/tree"}}}
+    assert beside.ask(**_schema({"$defs": {"tree": tree}, "$ref": "#/$defs/tree"}))["event"] == "done"
+
+
+def test_a_hundred_tools_and_a_schema_of_thousands_of_values_are_no_hostile_ones(beside: Beside) -> None:
+    tools = [
+        {"type": "function", "function": {"name": f"tool_{index}", "parameters": _object(index), "strict": True}}
+        for index in range(100)
+    ]
+    assert beside.ask(**_chat(tools=tools, truncate="left"))["event"] == "done"
+    records = {f"r{index}": _object(index) for index in range(500)}
+    schema = {"type": "object", "properties": records, "required": list(records), "additionalProperties": False}
+    assert beside.ask(**_schema(schema))["event"] == "done"
+
+
+TEMPLATES = {
+    "never ends": (ENDLESS, "takes longer than 5 s"),
+    "indents": ("{{ messages|tojson(indent=99999999) }}", "indents by more than 1000"),
+    "takes memory": ("{{ 'x'.ljust(99999999999) }}", "memory"),
+    "writes much": ("{{ 'x'.ljust(70000000) }}", "writes more than 67108864 characters"),
+}
+
+
+@pytest.mark.parametrize(("template", "words"), TEMPLATES.values(), ids=TEMPLATES)
+def test_a_template_that_takes_too_much_is_refused(beside: Beside, template: str, words: str) -> None:
+    error = beside.ask(slow=template == ENDLESS, **_chat(chat_template=template))
+    assert (error["code"], error["field"]) == ("invalid_request", "chat_template")
+    assert words in error["error"]
+    assert beside.ask(**_chat(chat_template="{{ messages[0].content }}"))["event"] == "done", "the next one works"
+
+
+def test_a_models_own_template_can_hang_no_worker(tmp_path: Path) -> None:
+    folder = _copy_of_the_built_in_model(tmp_path)
+    (folder / "chat_template.jinja").write_text(ENDLESS)
+    with WorkerProcess() as worker:
+        worker.load(folder)
+        error = Beside(worker).ask(slow=True, **_chat())
+        assert (error["code"], error["field"]) == ("invalid_request", "messages")
+        assert "this model's chat template takes longer than 5 s" in error["error"]
+
+
+def test_a_cancel_ends_a_request_that_is_being_prepared(beside: Beside) -> None:
+    worker = beside.worker
+    worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)})
+    assert worker.call({"id": "cancel", "cmd": "cancel", "target": "hostile"})["matched"] == 1
+    assert worker.terminal("hostile")["finish_reason"] == "cancelled"
+    worker.send({"id": "late", **_chat(chat_template=ENDLESS, timeout_ms=50)})
+    assert worker.terminal("late")["finish_reason"] == "timeout"
+
+
+def test_a_plain_chat_waits_for_no_strangers_template_or_grammar(beside: Beside) -> None:
+    worker = beside.worker
+    hard = [f"hard {index}" for index in range(4)]
+    for id in hard:
+        worker.send({"id": id, **_chat(chat_template=ENDLESS + id)})
+    done = worker.call({"id": "plain", **_chat()})
+    assert done["event"] == "done"
+    assert not any(worker.of(id) for id in hard), "they are still being prepared"
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_outlives_the_worker(beside: Beside, signal_number: signal.Signals) -> None:
+    worker = beside.worker
+    worker.call({"id": "chat", **_chat()})
+    worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)})
+    children = [watch(pid) for pid in _wait_for_children(worker, 2)]
+    worker.process.send_signal(signal_number)
+    worker.wait_end()
+    for child in children:
+        wait_gone(child)
+
+
+def _wait_for_children(worker: WorkerProcess, count: int) -> list[int]:
+    tasks = Path(f"/proc/{worker.process.pid}/task")
+    while True:
+        found = [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
+        if len(found) >= count:
+            return found
+        time.sleep(0.01)
+
+
+def _copy_of_the_built_in_model(tmp_path: Path) -> Path:
+    import lmwire_worker
+
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in (Path(lmwire_worker.__file__).parent / "builtin" / "tiny").iterdir():
+        os.symlink(file, folder / file.name) if "template" not in file.name else None
+    return folder
