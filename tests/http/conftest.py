@@ -18,7 +18,7 @@ def mock_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def tiny_server() -> Iterator[Server]:
     """Serves the built-in model as `builtin:tiny`, with a real worker."""
-    with served("builtin:tiny") as server:
+    with served("builtin:tiny", "--request-templates") as server:
         yield server
 
 

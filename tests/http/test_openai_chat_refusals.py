@@ -1,12 +1,18 @@
 """What a chat completion is refused for: OpenAI's client is told which of its fields is wrong."""
 
-from typing import Any
+import json
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import openai
 import pytest
 from openai import OpenAI
 
 from http_server import Server
+from worker_process import SECONDS
+
+JSON: Final = {"content-type": "application/json"}
 
 USER = {"role": "user", "content": "Who are you?"}
 TOOL = {"type": "function", "function": {"name": "look"}}
@@ -166,3 +172,40 @@ def test_what_earlier_turns_may_hold_is_taken(client: OpenAI) -> None:
     ]
     answer = client.chat.completions.create(model="builtin:tiny", messages=turns, max_tokens=1)
     assert answer.usage and answer.usage.prompt_tokens > 50
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [USER]}),
+        ("/v1/responses", {"input": "Who are you?"}),
+        ("/v1/messages", {"messages": [USER], "max_tokens": 1}),
+        ("/v1/messages/count_tokens", {"messages": [USER]}),
+    ],
+)
+def test_a_requests_own_template_is_refused_unless_the_server_was_told_to_run_them(
+    mock_server: Server, path: str, body: dict[str, Any]
+) -> None:
+    template = {"model": "any", "chat_template": "{{ messages[0].content }}"}
+    with pytest.raises(HTTPError) as failure:
+        urlopen(Request(f"{mock_server.url}{path}", json.dumps(body | template).encode(), JSON), timeout=SECONDS)
+    assert failure.value.code == 400
+    assert "--request-templates" in failure.value.read().decode()
+
+
+@pytest.mark.parametrize("pattern", ["((a{1000}){1000}){1000}"])
+def test_an_expression_that_multiplies_itself_is_the_clients_mistake(client: OpenAI, pattern: str) -> None:
+    refused = refusal(client, {"format": {"type": "regex", "pattern": pattern}})
+    assert (refused.status_code, refused.param) == (400, "format.pattern")
+
+
+def test_a_schema_that_refers_to_itself_is_no_failure_of_the_server(client: OpenAI) -> None:
+    node = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+    schema = {"$defs": {"node": node}, "$ref": "#/$defs/node"}
+    wanted: Any = {"type": "json_schema", "json_schema": {"name": "tree", "schema": schema}}
+    try:
+        client.chat.completions.create(
+            model="builtin:tiny", messages=[{"role": "user", "content": "Who are you?"}], response_format=wanted
+        )
+    except openai.APIStatusError as failure:
+        assert failure.status_code == 400

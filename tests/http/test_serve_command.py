@@ -33,6 +33,7 @@ CASES: list[tuple[list[str], str, object]] = [
         "worker",
         ("--media-dir", "a", "--media-dir", "b", "--media-urls"),
     ),
+    (["--request-templates"], "request_templates", True),
     (["--host", "::1"], "host", "::1"),
     (["--port", "0"], "port", 0),
     (["--uds", "/tmp/s"], "uds", "/tmp/s"),

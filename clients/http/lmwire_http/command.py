@@ -269,6 +269,11 @@ def _add_worker(group: argparse._ArgumentGroup) -> None:
         help="what that may take (default: 16G)",
     )
     group.add_argument(
+        "--request-templates",
+        action="store_true",
+        help="let requests bring chat templates of their own, which are programs (`chat_template`)",
+    )
+    group.add_argument(
         "--media-dir",
         action="append",
         default=[],

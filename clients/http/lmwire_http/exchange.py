@@ -22,7 +22,7 @@ from .call import Call
 from .clients import client_of
 from .decoding import check_media_type, decode
 from .endpoint import Endpoint
-from .failures import ApiError
+from .failures import ApiError, check_template
 from .forms import read_form
 from .operations.keys import check_key
 from .operations.logs import log, redacted
@@ -84,7 +84,9 @@ class Exchange:
             with self._until_client_goes():
                 if not self._endpoint.open:
                     await self._service.startup.wait()
-                await self._response.send(await self._endpoint.serve(self._call, await self._decode(body)))
+                decoded = await self._decode(body)
+                check_template(decoded, self._service.settings)
+                await self._response.send(await self._endpoint.serve(self._call, decoded))
         except _ClientGone:
             self._client_gone = True
         except ApiError as error:

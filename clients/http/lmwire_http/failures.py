@@ -15,6 +15,8 @@ from lmwire import (
     WorkerUnavailable,
 )
 
+from .settings import Settings
+
 _STATUS: Final = {
     "invalid_request": 400,
     "unsupported": 400,
@@ -66,6 +68,18 @@ class ApiError(Exception):
         super().__init__(message)
         self.status, self.message, self.code, self.param = status, message, code, param
         self.retry_after, self.headers = retry_after, headers
+
+
+def check_template(body: object, settings: Settings) -> None:
+    """Raise ApiError where a request brings a chat template of its own, unless whoever serves allows that.
+
+    Args:
+        body: A request's.
+        settings: The server's.
+    """
+    if not settings.request_templates and getattr(body, "chat_template", None) is not None:
+        problem = "this server runs no chat templates of requests; it does when started with --request-templates"
+        raise invalid(f"chat_template: {problem}", "chat_template")
 
 
 def invalid(message: str, param: str | None) -> ApiError:

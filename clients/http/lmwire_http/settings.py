@@ -48,6 +48,8 @@ class Settings:
     cors: tuple[str, ...] = ()
     """Origins of pages that may ask."""
 
+    request_templates: bool = False
+    """Whether a request may bring a chat template of its own: a program, which takes a worker's time."""
     body_bytes: int = 24 * MIB
     """Of a request, at most. A worker's line holds 32 MiB."""
     queue: int = 256
