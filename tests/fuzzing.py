@@ -3,6 +3,10 @@
 import os
 
 
-def fuzz_seconds(default: float) -> float:
-    """Return the seconds to fuzz for: LMWIRE_FUZZ_SECONDS, or else the default."""
-    return float(os.environ.get("LMWIRE_FUZZ_SECONDS") or default)
+def fuzz_seconds(short: float = 4.0) -> float:
+    """Return the seconds for one test with random input; LMWIRE_FUZZ_SECONDS sets them for all.
+
+    Args:
+        short: What the suite takes.
+    """
+    return float(os.environ.get("LMWIRE_FUZZ_SECONDS", short))
