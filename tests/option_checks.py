@@ -120,5 +120,13 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--cache-disk": f"{_SERVE}::test_what_is_kept_on_disk_has_a_place_and_a_size",
         "--media-dir": "http/test_media_files.py::test_a_file_is_seen_as_if_it_came_with_the_request",
         "--media-urls": "http/test_media_files.py::test_an_address_is_looked_up_only_where_that_is_allowed",
+        "--request-templates": "http/test_openai_chat_refusals.py::"
+        "test_a_requests_own_template_is_refused_unless_the_server_was_told_to_run_them",
+        "--allow-paths": "http/test_pool_served.py::test_a_folder_is_served_only_where_that_was_allowed",
+        "--host-name": "http/test_guard.py::test_so_is_one_for_a_name_that_the_operator_gave",
+        "--body-timeout": "http/test_patience.py::test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops",
+        "--max-connections": "http/test_patience.py::test_for_a_new_connection_the_longest_idle_one_is_closed",
+        "--step-limit": "http/test_pool_hangs.py::"
+        "test_requests_on_it_end_with_an_error_streamed_or_not_and_the_next_is_answered_by_another",
     },
 }
