@@ -60,6 +60,10 @@ from .requests import Request
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
 
+_PREPARING_S = 0.005
+"""How long the first request waits for the next one that is being prepared: short prompts take less than a
+millisecond."""
+
 _READ_AHEAD = 16
 """Requests that wait with their images and sounds in memory."""
 
@@ -177,13 +181,21 @@ class Scheduler:
         self._waiting.extendleft(reversed(held_back))
 
     def _start_others(self) -> None:
-        """Starts what comes just behind the first request, while the lane wants to begin with all of it at once."""
+        """Start what comes just after the first request, while the lane wants to begin with all of it at once."""
         lane = self._require_lane()
-        begun = 0
-        while len(self._active) > begun and (waits_s := lane.first_waits_s):
-            begun = len(self._active)
-            self._line_up(self._registry.collect_within(waits_s, unless=lambda: self._room_made))
+        while waits_s := lane.first_waits_s:
+            running = len(self._active)
+            if self._is_preparing():
+                waits_s = max(waits_s, _PREPARING_S)
+            arrived = self._registry.collect_within(waits_s, unless=lambda: self._room_made)
+            self._line_up(arrived)
             self._start_waiting()
+            if len(self._active) == running and not (arrived and self._is_preparing()):
+                break
+
+    def _is_preparing(self) -> bool:
+        """Return whether a request that waits is being prepared."""
+        return any(request.preparation is not None and not request.preparation.done for request in self._waiting)
 
     def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
         """Return whether a request is prepared. Start that, unless it has media and may not read them yet."""

@@ -92,8 +92,8 @@ class Lines(logging.Handler):
         more = True
         while more:
             lines = [self._waiting.get()]
-            while not self._waiting.empty():
-                lines.append(self._waiting.get())
+            # No more than wait now: who logs faster than this thread reads would keep it from ever writing.
+            lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
             more = lines[-1] is not None
             text = "".join([line for line in lines if line is not None])
             try:
