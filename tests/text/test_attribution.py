@@ -59,6 +59,29 @@ def test_a_space_that_the_answer_does_not_begin_with_is_not_in_the_token() -> No
     assert (hello.token, hello.text) == (" Hello", "Hello")
 
 
+def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them() -> None:
+    """It holds each of them back until it has seen the next, and gives the last one at the end."""
+    attribution = Attribution()
+    told: list[Logprob] = []
+    for text in ("", "\ufffd", "\ufffd"):
+        attribution.add(token(b"\x8b"), text)
+        attribution.take(text, attribution.length)
+        told += attribution.send(text, "content")
+    attribution.flush("\ufffd")
+    attribution.take("\ufffd", attribution.length)
+    told += attribution.send("\ufffd", "content") + attribution.end()
+    assert len(told) == 3
+    assert b"".join(map(own, told)).decode() == "\ufffd" * 3
+
+
+def test_text_without_a_token_is_sent_all_the_same() -> None:
+    attribution = Attribution()
+    attribution.flush("x")
+    attribution.take("x", 1)
+    assert attribution.send("x", "content") == []
+    assert attribution.end() == []
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
     """Whatever is dropped, and however long what is between is held back."""

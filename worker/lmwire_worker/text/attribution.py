@@ -32,10 +32,19 @@ class _Group:
         rest = self.own[len(text) :]
         return self.own.startswith(text) and bool(rest) and _is_unfinished(rest)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the tokens' bytes are text. Of others the detokenizer may have more to say."""
+        try:
+            self.own.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
     def described(self) -> list[Logprob]:
         """The log-probabilities, with what of the tokens' text is in the answer where that is not all of it."""
         shown = "".join(self.shown)
-        if shown.encode() == self.own:
+        if shown.encode() == self.own or not self.logprobs:
             return self.logprobs
         for logprob in self.logprobs:
             logprob.text = ""
@@ -75,7 +84,9 @@ class Attribution:
 
     def flush(self, text: str) -> None:
         """Add text that became certain with no further token."""
-        if self._groups:
+        if text:
+            if not self._groups:
+                self._groups.append(_Group())  # text of the detokenizer's own, which no token stands for
             self._groups[-1].text += text
         self._raw += text
 
@@ -131,6 +142,8 @@ class Attribution:
         while self._groups:
             group = self._groups[0]
             if not all and (self._start + size + len(group.text) > until or group.open):
+                break
+            if not all and len(self._groups) == 1 and not group.whole:
                 break
             released += self._groups.popleft().described()
             size += len(group.text)

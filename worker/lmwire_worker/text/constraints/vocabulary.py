@@ -2,7 +2,6 @@
 
 import json
 import re
-import weakref
 from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -51,8 +50,7 @@ class Vocabulary:
         self._ends = sorted(ends)
         self._compiled = lru_cache(COMPILED)(self._compile)
         self._faults = lru_cache(CHECKED)(self._find_fault)
-        self._sandbox = sandbox = Sandbox(self._describe)
-        weakref.finalize(self, sandbox.close)
+        self._sandbox = Sandbox(self._describe)  # its process ends with it: it reads the end of its pipe
 
     @property
     def words(self) -> int:
