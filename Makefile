@@ -81,7 +81,8 @@ $(STAMP): pyproject.toml requirements-dev.txt
 		exit 1; \
 	}
 	$(PYTHON) -m venv .venv
-	$(PIP_INSTALL) --only-binary :all: --require-hashes --requirement requirements-dev.txt
+# The file lists everything, so pip must not look for dependencies: it would try versions newer than those listed.
+	$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes --requirement requirements-dev.txt
 # The package itself has no hash. Its build tool is pinned above, so pip fetches nothing more for it.
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@

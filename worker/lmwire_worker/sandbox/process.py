@@ -54,6 +54,11 @@ class Sandbox:
                 self._process = None
                 raise Exhausted(_reason(_end(process))) from None
 
+    def close(self) -> None:
+        """End the process. A question that it is at fails."""
+        if (process := self._process) is not None:
+            process.kill()
+
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             if self._process is not None:
