@@ -23,9 +23,6 @@ from transformers import AutoConfig, AutoFeatureExtractor, AutoImageProcessor, A
 from hostile_models import write_hostile_model
 from lmwire_worker.remote_code import guarded
 
-warnings.simplefilter("ignore")
-logging.disable()
-
 
 def types_of(package: Any) -> Iterator[str]:
     """Yield the model types that a package has."""
@@ -69,6 +66,8 @@ def attempt(read: Any, folder: Path, settings: dict[str, Any]) -> None:
 
 def main() -> None:
     """Open them all."""
+    warnings.simplefilter("ignore")
+    logging.disable()
     root, unguarded = Path(sys.argv[1]), sys.argv[2:]
     ran: dict[str, bool] = {}
     for opener, package in ((open_vision, mlx_vlm.models), (open_speech, mlx_audio.stt.models)):
