@@ -87,14 +87,14 @@ $(STAMP): pyproject.toml requirements-dev.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(MODEL)/config.json: worker/builtin/random_model.py | $(STAMP)
-	$(BIN)/python worker/builtin/random_model.py $(MODEL)
+$(MODEL)/config.json: tools/tiny_model/random_model.py | $(STAMP)
+	$(BIN)/python tools/tiny_model/random_model.py $(MODEL)
 
-$(WIDE)/config.json: worker/builtin/random_model.py | $(STAMP)
-	$(BIN)/python worker/builtin/random_model.py $(WIDE) --vocab-size 151936
+$(WIDE)/config.json: tools/tiny_model/random_model.py | $(STAMP)
+	$(BIN)/python tools/tiny_model/random_model.py $(WIDE) --vocab-size 151936
 
-$(DEEP)/config.json: worker/builtin/random_model.py | $(STAMP)
-	$(BIN)/python worker/builtin/random_model.py $(DEEP) --layers 16
+$(DEEP)/config.json: tools/tiny_model/random_model.py | $(STAMP)
+	$(BIN)/python tools/tiny_model/random_model.py $(DEEP) --layers 16
 
-$(SEEING)/config.json: worker/builtin/random_vision.py | $(STAMP)
-	$(BIN)/python worker/builtin/random_vision.py $(SEEING)
+$(SEEING)/config.json: tools/tiny_model/random_vision.py | $(STAMP)
+	$(BIN)/python tools/tiny_model/random_vision.py $(SEEING)

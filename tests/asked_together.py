@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from lmwire_protocol import Chat, Generate
-from lmwire_worker.text.lane import TextLane
+from lmwire_worker.generation.runner import TextLane
 from text_lanes import Answer, Driver, choices
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lmwire_worker.private_directory import use_private_directory
+from lmwire_worker.process.private_directory import use_private_directory
 
 AT_A_TIME = 8
 """Programs that are started beside each other."""
-FIRST = ("worker/test_generation.py", "worker/test_errands.py")
+FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 """Files that take long and would come last: one core would wait for the other."""
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

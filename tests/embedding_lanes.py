@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from lmwire_protocol import Embed, Load
-from lmwire_worker.embeddings.lane import EmbeddingLane
-from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import Embedded, Preparation
+from lmwire_worker.embeddings.runner import EmbeddingLane
+from lmwire_worker.engine.interface import Embedded, Preparation
+from lmwire_worker.engine.model_loader import MlxEngine
 from worker_process import SECONDS
 
 

@@ -13,14 +13,25 @@ import msgspec
 
 from lmwire_protocol import Generate, Load, RequestError, Tokenize
 from lmwire_protocol.events import State, Token
-from lmwire_worker.lane import Admitted, Failed, Memory, Model, NoRoom, Outcome, Piece, Preparation, Report, Task
-from lmwire_worker.log import Log
+from lmwire_worker.engine.interface import (
+    Admitted,
+    Failed,
+    Memory,
+    Model,
+    NoRoom,
+    Outcome,
+    Piece,
+    Preparation,
+    Report,
+    Task,
+)
+from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.media import items_of
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.registry import Registry
-from lmwire_worker.scheduler import Scheduler
-from lmwire_worker.session import Session
-from lmwire_worker.watcher import Watcher
+from lmwire_worker.process.lifecycle import Watcher
+from lmwire_worker.process.stderr_log import Log
+from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.v1 import Session
 from worker_process import SECONDS, Event
 
 ROWS = 2

@@ -21,7 +21,7 @@ import mlx_vlm.models
 from transformers import AutoConfig, AutoFeatureExtractor, AutoImageProcessor, AutoProcessor, AutoTokenizer
 
 from hostile_models import write_hostile_model
-from lmwire_worker.remote_code import guarded
+from lmwire_worker.models.remote_code import guarded
 
 
 def types_of(package: Any) -> Iterator[str]:

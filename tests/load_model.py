@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import LoadCancelled
+from lmwire_worker.engine.interface import LoadCancelled
+from lmwire_worker.engine.model_loader import MlxEngine
 
 
 def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, decode_command
-from lmwire_worker.lane import CallPiece, Outcome, Piece
+from lmwire_worker.engine.interface import CallPiece, Outcome, Piece
 from lmwire_worker.mock import MockLane
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from lmwire_worker.__main__ import main
-from lmwire_worker.mock.engine import MockEngine
+from lmwire_worker.mock.model_loader import MockEngine
 
 _open = MockEngine.open
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from lmwire_worker.__main__ import main
-from lmwire_worker.lane import Outcome
+from lmwire_worker.engine.interface import Outcome
 from lmwire_worker.mock import MockLane
 
 NOISE = b"noise " * 10_000

@@ -12,12 +12,12 @@ import msgspec
 
 from gated_engine import Bystander, Silence
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import MockEngine
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.registry import Registry
-from lmwire_worker.requests import Request
-from lmwire_worker.scheduler import Scheduler
-from lmwire_worker.session import Session
+from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_state import Request
+from lmwire_worker.session.v1 import Session
 from mutated_lines import Mutator
 
 LONGEST = 300

@@ -15,7 +15,7 @@ import pytest
 
 from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import Image, Item, Policy, Reader, Sound
-from lmwire_worker.media.items import Kind
+from lmwire_worker.media.media_refs import Kind
 from lmwire_worker.media.reader import Medium
 from worker_process import SECONDS
 

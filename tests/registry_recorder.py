@@ -3,7 +3,7 @@
 import msgspec
 
 from lmwire_protocol.events import Token
-from lmwire_worker.outbox import Outbox
+from lmwire_worker.session.output_queue import Outbox
 from worker_process import Event
 
 

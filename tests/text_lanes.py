@@ -12,9 +12,9 @@ import pytest
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
-from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import CallPiece, Failed, Outcome, Piece, Prefilled
-from lmwire_worker.text.lane import TextLane
+from lmwire_worker.engine.interface import CallPiece, Failed, Outcome, Piece, Prefilled
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.runner import TextLane
 from worker_process import SECONDS
 
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")

@@ -15,10 +15,10 @@ from mlx_vlm.utils import load_processor
 
 from embedding_lanes import embed, gather, open_lane
 from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
-from lmwire_worker.embeddings.lane import IMAGE_TOKEN_BYTES, EmbeddingLane, step_bytes
-from lmwire_worker.embeddings.seeing import INSTRUCTION, SeeingNetwork
-from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import Embedded
+from lmwire_worker.embeddings.qwen3_vl import INSTRUCTION, SeeingNetwork
+from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingLane, step_bytes
+from lmwire_worker.engine.interface import Embedded
+from lmwire_worker.engine.model_loader import MlxEngine
 from lmwire_worker.media import Policy
 from random_embeddings import write_embedding_model
 from random_vision import write_vision_model

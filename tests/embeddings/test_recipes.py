@@ -9,10 +9,10 @@ import pytest
 
 from embedding_lanes import open_lane
 from lmwire_protocol import Embed, Load, RequestError
-from lmwire_worker.embeddings.lane import EmbeddingLane
 from lmwire_worker.embeddings.recipe import Recipe, is_embedding_model
-from lmwire_worker.engine import MlxEngine
-from lmwire_worker.lane import Embedded, LoadCancelled
+from lmwire_worker.embeddings.runner import EmbeddingLane
+from lmwire_worker.engine.interface import Embedded, LoadCancelled
+from lmwire_worker.engine.model_loader import MlxEngine
 from random_embeddings import write_embedding_model
 from random_model import write_model
 

@@ -12,9 +12,9 @@ from mlx_vlm.embedding_loader import load_embedding_model
 
 from embedding_lanes import embed, open_lane
 from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
-from lmwire_worker.embeddings.lane import STEP_TOKENS, EmbeddingLane
 from lmwire_worker.embeddings.network import Input
-from lmwire_worker.lane import Embedded, Failed
+from lmwire_worker.embeddings.runner import STEP_TOKENS, EmbeddingLane
+from lmwire_worker.engine.interface import Embedded, Failed
 from random_embeddings import FAMILIES, write_embedding_model
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]

@@ -20,8 +20,8 @@ from hostile_models import Trap, bring_code, write_hostile_got, write_hostile_mo
 from http_server import served
 from lmwire_command import lmwire
 from lmwire_protocol import RequestError
-from lmwire_worker.remote_code import RefusedCodeError, guarded
-from lmwire_worker.vision.recognize import SERVED
+from lmwire_worker.models.remote_code import RefusedCodeError, guarded
+from lmwire_worker.multimodal.detect import SERVED
 from random_model import write_model
 from random_speech import write_whisper
 from random_vision import write_vision_model

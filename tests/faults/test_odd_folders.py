@@ -20,7 +20,7 @@ from lmwire.listing import listing_command
 from lmwire_command import lmwire
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
-from lmwire_worker.model_files import CONFIG_BYTES, TEXT_BYTES
+from lmwire_worker.models.model_files import CONFIG_BYTES, TEXT_BYTES
 from random_embeddings import write_embedding_model
 from random_model import write_model
 from random_speech import write_whisper

@@ -11,8 +11,8 @@ import pytest
 
 import random_model
 from lmwire_command import lmwire
-from lmwire_worker import exits, private_directory
-from lmwire_worker.private_directory import private
+from lmwire_worker.process import exits, private_directory
+from lmwire_worker.process.private_directory import private
 from worker_process import SECONDS, WorkerProcess
 
 LOADS_AND_MARKS = """
@@ -155,17 +155,14 @@ def test_what_a_benchmark_compares_with_loads_nothing_of_it_either(tmp_path: Pat
 
 
 def test_every_way_out_of_a_worker_removes_first() -> None:
-    code = "from lmwire_worker.exits import *; before_leaving(lambda: 1 / 0); before_leaving(lambda: print('removed'))"
-    run = subprocess.run(
-        [sys.executable, "-P", "-u", "-c", f"{code}; leave(7)"], capture_output=True, timeout=SECONDS, check=False
-    )
+    code = "from lmwire_worker.process.exits import *; before_leaving(lambda: 1 / 0)"
+    code += "; before_leaving(lambda: print('removed')); leave(7)"
+    run = subprocess.run([sys.executable, "-P", "-u", "-c", code], capture_output=True, timeout=SECONDS, check=False)
     assert (run.returncode, run.stdout) == (7, b"removed\n")
-    sources = [file for file in Path(exits.__file__).parent.rglob("*.py") if "os._exit(" in file.read_text()]
+    sources = [file for file in Path(exits.__file__).parents[1].rglob("*.py") if "os._exit(" in file.read_text()]
     # Before a directory is made, where a crash is the purpose, and in the sandbox, which makes no directory.
-    expected = {"worker/exits.py", "worker/signals.py", "faults/process.py", "sandbox/__main__.py"}
-    assert {f"{file.parent.name}/{file.name}" for file in sources} == {
-        name.replace("worker/", "lmwire_worker/") for name in expected
-    }
+    expected = {"process/exits.py", "process/signals.py", "faults/process.py", "sandbox/__main__.py"}
+    assert {f"{file.parent.name}/{file.name}" for file in sources} == expected
 
 
 def test_a_directory_is_private_if_only_its_user_has_access(tmp_path: Path) -> None:

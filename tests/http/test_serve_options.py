@@ -10,7 +10,7 @@ import pytest
 
 from adapters import write_adapter
 from http_server import MOCK, Server, served
-from lmwire_worker.text.resolve import BUILTIN
+from lmwire_worker.models.resolve import BUILTIN
 from raw_http import CHAT, Answer, asked, chat_body
 
 TINY = "builtin:tiny"

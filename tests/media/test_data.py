@@ -4,7 +4,7 @@ import pytest
 
 from lmwire_protocol import Media
 from lmwire_worker.media import Policy
-from lmwire_worker.media.items import Kind
+from lmwire_worker.media.media_refs import Kind
 from reading_media import encoded, in_base64, picture, read_all, refusal
 
 PNG = in_base64(encoded(picture()))

@@ -14,7 +14,7 @@ from lmwire_protocol import Media
 from lmwire_worker.media import Policy
 from lmwire_worker.media.addresses import is_public, public_addresses
 from lmwire_worker.media.fetch import fetch
-from lmwire_worker.media.problem import Problem
+from lmwire_worker.media.media_error import Problem
 from reading_media import SECONDS, refusal
 
 NOT_PUBLIC = "is no public host"

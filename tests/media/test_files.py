@@ -9,7 +9,7 @@ import pytest
 from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import Policy
 from lmwire_worker.media.files import read_file
-from lmwire_worker.media.problem import Problem
+from lmwire_worker.media.media_error import Problem
 from reading_media import encoded, picture, read_all, refusal
 
 OUTSIDE = "leads out of the directories that the worker was started with"

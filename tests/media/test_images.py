@@ -9,7 +9,7 @@ import pytest
 from lmwire_protocol import Media
 from lmwire_worker.media import Image, Policy
 from lmwire_worker.media.images import PixelAllowance, decode_image
-from lmwire_worker.media.problem import Problem
+from lmwire_worker.media.media_error import Problem
 from reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)

@@ -8,9 +8,9 @@ import pytest
 
 import prose
 from lmwire_worker.__main__ import _read_options, _settings
-from lmwire_worker.log import Log
 from lmwire_worker.media import Policy
-from lmwire_worker.vision import hearing
+from lmwire_worker.multimodal import audio_input
+from lmwire_worker.process.stderr_log import Log
 from worker_process import SECONDS
 
 
@@ -46,7 +46,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
         "an image": f"{policy.max_pixels:,} pixels",
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",
         "a sound": f"{policy.max_samples:,} samples",
-        "a sound in a message": f"{hearing.SHORTEST_S:g} s to {hearing.LONGEST_S // 60} minutes",
+        "a sound in a message": f"{audio_input.SHORTEST_S:g} s to {audio_input.LONGEST_S // 60} minutes",
         "all that an address takes, redirects included": f"{policy.fetch_seconds:g} s",
     }
 

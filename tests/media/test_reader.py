@@ -21,7 +21,7 @@ from lmwire_protocol import (
 )
 from lmwire_worker.media import Item, Policy, Reader, Recalled, items_of
 from lmwire_worker.media import reader as module
-from lmwire_worker.media.problem import Problem
+from lmwire_worker.media.media_error import Problem
 from reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
 
 IMAGE = Media(data=in_base64(encoded(picture())))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, RequestError
-from lmwire_worker.lane import Piece, Prefilled
+from lmwire_worker.engine.interface import Piece, Prefilled
 from lmwire_worker.mock import MockEngine, MockLane
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script

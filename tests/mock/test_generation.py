@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.lane import Failed, Outcome, Piece
+from lmwire_worker.engine.interface import Failed, Outcome, Piece
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
 from mock_lane import KEY, answer, chat, gather, lane, play

@@ -36,8 +36,8 @@ def test_the_guard_of_the_test_above_guards() -> None:
 
 def test_it_starts_without_what_only_its_options_need() -> None:
     started = hear([sys.executable, "-X", "importtime", *mock()[1:]])
-    assert b"lmwire_worker.mock.lane" in started.stderr
-    for module in (b"argparse", b"lmwire_worker.mock.faults", b"lmwire_worker.text"):
+    assert b"lmwire_worker.mock.runner" in started.stderr
+    for module in (b"argparse", b"lmwire_worker.mock.faults", b"lmwire_worker.generation"):
         assert module not in started.stderr
 
 

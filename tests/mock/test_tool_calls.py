@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate
-from lmwire_worker.lane import CallPiece, Piece
+from lmwire_worker.engine.interface import CallPiece, Piece
 from lmwire_worker.mock.replies import Answer, Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from mock_lane import KEY, answer, chat, gather, lane, play, refused

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from gated_engine import GatedWorker
-from lmwire_worker.requests import Request
+from lmwire_worker.session.request_state import Request
 from worker_process import TERMINALS, Event
 
 IDS = st.sampled_from("abcdef")

@@ -1,7 +1,7 @@
 import pytest
 
 from gated_turns import Turns
-from lmwire_worker.registry import Registry
+from lmwire_worker.session.request_registry import Registry
 from registry_recorder import Recorder
 
 

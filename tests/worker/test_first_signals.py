@@ -38,7 +38,7 @@ def imports(program: str, file: Path) -> list[str]:
     with start(program, IMPORTS_TO=str(file)) as worker:
         worker.terminal("l")
     names = file.read_text().split()
-    after = names[names.index("lmwire_worker.signals") + 1 :]
+    after = names[names.index("lmwire_worker.process.signals") + 1 :]
     return list(dict.fromkeys(dropwhile(lambda name: not name.startswith("lmwire_worker."), after)))
 
 
@@ -52,12 +52,15 @@ def test_a_signal_at_any_import_ends_the_worker_with_0(
             return worker.process.wait(SECONDS)
 
     modules = imports(program, tmp_path / "imports")
-    assert {"lmwire_worker.process", "msgspec", "lmwire_worker.watcher"} <= set(modules)
+    assert {"lmwire_worker.process.worker", "msgspec", "lmwire_worker.process.lifecycle"} <= set(modules)
     codes = dict(zip(modules, pool.map(end, modules), strict=True))
     assert {module: code for module, code in codes.items() if code != 0} == {}
 
 
-@pytest.mark.parametrize("module", ["lmwire_worker.pipes", "lmwire_worker.process", "msgspec", "lmwire_worker.watcher"])
+@pytest.mark.parametrize(
+    "module",
+    ["lmwire_worker.process.stdio", "lmwire_worker.process.worker", "msgspec", "lmwire_worker.process.lifecycle"],
+)
 @pytest.mark.parametrize("program", ["module", "mock"])
 def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
     with start(program, SIGNAL_AT=f"{module} {SIGINT:d}") as worker:
@@ -67,7 +70,7 @@ def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["lmwire_worker.pipes", "lmwire_worker.engine", "mlx_lm", "transformers", "mlx.core"]
+    "module", ["lmwire_worker.process.stdio", "lmwire_worker.engine.model_loader", "mlx_lm", "transformers", "mlx.core"]
 )
 def test_a_signal_while_a_real_worker_imports_its_libraries_ends_it_with_0(module: str) -> None:
     with start("worker", SIGNAL_AT=f"{module} {SIGTERM:d}") as worker:

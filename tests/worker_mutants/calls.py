@@ -3,7 +3,7 @@
 from typing import Any
 
 from lmwire_protocol import encoding, events
-from lmwire_worker.outbox import Outbox
+from lmwire_worker.session.output_queue import Outbox
 from mutation import mutant, wrap
 from worker_mutants.changes import change_calls, change_results
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from lmwire_protocol import events
-from lmwire_worker import requests, session
-from lmwire_worker.lane import CallPiece, Piece
-from lmwire_worker.mock.lane import MockLane
+from lmwire_worker.engine.interface import CallPiece, Piece
+from lmwire_worker.mock.runner import MockLane
+from lmwire_worker.session import request_state, v1
 from mutation import wrap
 
 
@@ -29,7 +29,7 @@ def change_results(change: Callable[[events.ResultDone], object]) -> None:
         change(done)
         return done
 
-    wrap(requests.Request, "result", changed)
+    wrap(request_state.Request, "result", changed)
 
 
 def step_only_after(owner: Any, name: str) -> None:
@@ -55,4 +55,4 @@ def _change_on_its_way(voice: str, change: Callable[[Any], object]) -> None:
         change(piece)
         show(self, outbox, request, piece)
 
-    wrap(session._Voice, voice, show_changed)
+    wrap(v1._Voice, voice, show_changed)

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import commands, events
-from lmwire_worker.lane import Piece
+from lmwire_worker.engine.interface import Piece
+from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import draft
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.registry import Registry
-from lmwire_worker.scheduler import Scheduler
+from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.request_registry import Registry
 from mutation import mutant, replace, wrap
 from worker_mutants.changes import change_pieces, change_results
 

@@ -5,12 +5,13 @@ import signal
 import threading
 from typing import Any
 
-from lmwire_worker import bridge, process, watcher
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.pipes import Pipes
-from lmwire_worker.process import Process
-from lmwire_worker.registry import Registry
-from lmwire_worker.watcher import Watcher
+from lmwire_worker.process import lifecycle, worker
+from lmwire_worker.process.lifecycle import Watcher
+from lmwire_worker.process.stdio import Pipes
+from lmwire_worker.process.worker import Process
+from lmwire_worker.session import bridge
+from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.request_registry import Registry
 from mutation import mutant, replace, wrap
 from worker_mutants.changes import step_only_after
 
@@ -68,12 +69,12 @@ def dies_of_a_termination() -> None:
 
 @mutant("E-5", "e-5-host-gone")
 def leaves_with_another_code_when_the_host_is_gone() -> None:
-    replace(watcher, "EXIT_HOST_GONE", 70)
+    replace(lifecycle, "EXIT_HOST_GONE", 70)
 
 
 @mutant("#hello", "hello-no-common-version")
 def leaves_in_peace_when_no_version_is_common() -> None:
-    replace(process, "EXIT_PROTOCOL", 0)
+    replace(worker, "EXIT_PROTOCOL", 0)
 
 
 @mutant("#how-a-worker-ends", "f-2-blank-lines")

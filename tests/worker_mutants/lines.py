@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from lmwire_protocol import Command, LineSplitter, RequestError, commands, decoding, encoding, limits
-from lmwire_worker import registry, session
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.process import Process
+from lmwire_worker.process.worker import Process
+from lmwire_worker.session import request_registry, v1
+from lmwire_worker.session.output_queue import Outbox
 from mutation import mutant, replace, wrap
 
 
@@ -87,7 +87,7 @@ def accepts_unknown_fields() -> None:
         known = ("id", "cmd", *(command.__struct_fields__ if command else ()))
         return decode({name: value for name, value in fields.items() if name in known})
 
-    wrap(session, "decode_command", decode_known)
+    wrap(v1, "decode_command", decode_known)
 
 
 @mutant("F-10", "f-10-refusals")
@@ -95,4 +95,4 @@ def says_invalid_request_of_everything() -> None:
     def invalid(encode: Any, error: RequestError, **ids: Any) -> Any:
         return encode(RequestError("invalid_request", error.message, field=error.field), **ids)
 
-    wrap(registry, "error_event", invalid)
+    wrap(request_registry, "error_event", invalid)

@@ -7,13 +7,13 @@ import msgspec
 
 from lmwire_protocol import Line, Load, RequestError, limits
 from lmwire_protocol.events import Error, PingDone
-from lmwire_worker import registry
+from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock.cache import PromptCache
-from lmwire_worker.mock.lane import MockLane
-from lmwire_worker.process import Process
-from lmwire_worker.registry import Registry
-from lmwire_worker.scheduler import Scheduler
-from lmwire_worker.text import truncation
+from lmwire_worker.mock.runner import MockLane
+from lmwire_worker.process.worker import Process
+from lmwire_worker.prompts import truncation
+from lmwire_worker.session import request_registry
+from lmwire_worker.session.request_registry import Registry
 from mutation import mutant, replace, wrap
 
 
@@ -61,7 +61,7 @@ def takes_no_notice_of_a_loads_context() -> None:
 
 @mutant("B-4", "b-4-failed-load")
 def does_not_say_what_is_loaded() -> None:
-    replace(registry, "Load", type("Other", (Load,), {}))
+    replace(request_registry, "Load", type("Other", (Load,), {}))
 
 
 @mutant("B-2", "b-4-failed-load")
@@ -134,4 +134,4 @@ def does_not_say_what_of_a_load_is_at_fault() -> None:
         event.field = None if error.code == "model_not_found" else event.field
         return event
 
-    wrap(registry, "error_event", error_without_field)
+    wrap(request_registry, "error_event", error_without_field)

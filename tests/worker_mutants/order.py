@@ -4,10 +4,10 @@ from collections import deque
 from typing import Any
 
 from lmwire_protocol import Command, commands, encoding, events, limits
-from lmwire_worker import session
-from lmwire_worker.registry import Registry
-from lmwire_worker.scheduler import Scheduler
-from lmwire_worker.session import Session
+from lmwire_worker.engine.scheduler import Scheduler
+from lmwire_worker.session import v1
+from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.v1 import Session
 from mutation import mutant, replace, wrap
 
 
@@ -18,12 +18,12 @@ def serves_an_id_that_is_in_flight() -> None:
 
 @mutant("I-4", "i-1-ids")
 def counts_an_ids_characters() -> None:
-    replace(session, "usable_id", lambda value: isinstance(value, str) and 0 < len(value) <= limits.ID_BYTES)
+    replace(v1, "usable_id", lambda value: isinstance(value, str) and 0 < len(value) <= limits.ID_BYTES)
 
 
 @mutant("I-5", "i-5-unreadable")
 def recovers_no_id() -> None:
-    replace(session, "recover_id", lambda line: None)
+    replace(v1, "recover_id", lambda line: None)
 
 
 @mutant("S-2", "s-1-version-1")

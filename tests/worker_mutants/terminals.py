@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import encoding, events
-from lmwire_worker import outbox, registry, requests
-from lmwire_worker.outbox import Outbox
-from lmwire_worker.pipes import Pipes
-from lmwire_worker.registry import Registry
+from lmwire_worker.process.stdio import Pipes
+from lmwire_worker.session import output_queue, request_registry, request_state
+from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.request_registry import Registry
 from mutation import every, mutant, replace, wrap
 
 
@@ -47,7 +47,7 @@ def ends_a_request_with_an_error_without_id() -> None:
     def encode_without(encode: Any, error: Any, *, id: str | None = None, bad_id: str | None = None) -> Any:
         return encode(error, id=None if error.code == "not_loaded" else id, bad_id=bad_id)
 
-    wrap(registry, "error_event", encode_without)
+    wrap(request_registry, "error_event", encode_without)
 
 
 @mutant("K-2", "k-1-same-answer")
@@ -86,15 +86,15 @@ def loses_text_when_it_merges() -> None:
             ended.wait()
         write(self, data)
 
-    replace(outbox, "HIGH_WATER_BYTES", 0)
-    wrap(outbox, "_joined", join_silently)
+    replace(output_queue, "HIGH_WATER_BYTES", 0)
+    wrap(output_queue, "_joined", join_silently)
     wrap(Outbox, "put_terminal", put_and_tell)
     wrap(Pipes, "write", write_late)
 
 
 @mutant("#the-generation-fields", "generate")
 def tells_another_seed() -> None:
-    replace(requests, "_seed", lambda command: 5)
+    replace(request_state, "_seed", lambda command: 5)
 
 
 @mutant("#commands", "ping-and-stats")

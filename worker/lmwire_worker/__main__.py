@@ -3,17 +3,17 @@
 import os
 import sys
 
-from .signals import leave_on_signals
+from .process.signals import leave_on_signals
 
 TYPE_CHECKING = False  # `typing` is imported only after the signals are taken care of
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
-    from .log import Log
+    from .generation.prefix_cache.disk_options import DiskSettings
     from .media import Policy
     from .mock.plan import Plan
-    from .text.disk_settings import DiskSettings
+    from .process.stderr_log import Log
 
 _USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
                                   [--media-dir DIR]... [--media-urls]
@@ -93,25 +93,25 @@ def _refuse(problem: str) -> "NoReturn":
 
 
 def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = None) -> None:
-    from . import pipes  # before anything that could print
-    from .log import Log
+    from .process import stdio
+    from .process.stderr_log import Log
 
     try:
-        io = pipes.take_over()
+        io = stdio.take_over()
     except OSError:
         sys.exit(EXIT_STDOUT)
-    from .process import Process
+    from .process.worker import Process
 
     if mock:
         Process(mock.around(io), Log(), mock.engine).run()
-    from .engine import MlxEngine
+    from .engine.model_loader import MlxEngine
 
     Process(io, log := Log(), MlxEngine(*_settings(options or {}, log), owns_process=True)).run()
 
 
 def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":
+    from .generation.prefix_cache.disk_options import DEFAULT_DISK_BYTES, DiskSettings
     from .media import Policy
-    from .text.disk_settings import DEFAULT_DISK_BYTES, DiskSettings
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
     media = Policy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)

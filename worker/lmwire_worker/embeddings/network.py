@@ -13,7 +13,7 @@ from mlx_vlm.models.pooling import pool_by_config
 
 from lmwire_protocol import RequestError
 
-from ..weights import sentence
+from ..models.weights import sentence
 from .recipe import Recipe
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from ..model_files import bad, read_any_json, read_json
+from ..models.model_files import bad, read_any_json, read_json
 
 ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
 """Types of models that do nothing else, unless they have the head of a classifier."""

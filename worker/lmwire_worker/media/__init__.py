@@ -7,7 +7,7 @@ modules when there is something to read: every worker starts with this package, 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .items import Item, Kind, items_of
+from .media_refs import Item, Kind, items_of
 from .policy import Policy
 
 if TYPE_CHECKING:

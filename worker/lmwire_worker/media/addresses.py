@@ -4,7 +4,7 @@ import ipaddress
 import socket
 from typing import Final
 
-from .problem import Problem
+from .media_error import Problem
 
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")

@@ -19,9 +19,9 @@ from urllib.parse import quote, urljoin, urlsplit
 from lmwire_protocol import __version__
 
 from .addresses import public_addresses
-from .items import Kind
+from .media_error import Problem, check_size, check_type
+from .media_refs import Kind
 from .policy import Policy
-from .problem import Problem, check_size, check_type
 
 _REDIRECTS: Final = 5
 _REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from .media_error import Problem, check_size
 from .policy import Policy
-from .problem import Problem, check_size
 
 # O_NONBLOCK: to open a pipe that nobody writes to would wait for ever. O_NOCTTY: a terminal stays nobody's.
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY

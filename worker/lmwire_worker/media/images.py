@@ -5,8 +5,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from .media_error import Problem
 from .policy import Policy
-from .problem import Problem
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pixels

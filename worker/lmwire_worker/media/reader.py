@@ -11,9 +11,9 @@ from typing import Any, Final
 from lmwire_protocol import RequestError
 
 from .images import Image, PixelAllowance, decode_image
-from .items import Item, Kind
+from .media_error import Problem
+from .media_refs import Item, Kind
 from .policy import Policy
-from .problem import Problem
 from .sounds import Sound, decode_sound
 from .sources import read_source
 
@@ -36,7 +36,7 @@ Medium = Image | Sound | Recalled
 
 
 class Gathered:
-    """The media of one request; see `lmwire_worker.lane.Gathering`.
+    """The media of one request; see `lmwire_worker.engine.interface.Gathering`.
 
     When it is dropped before its end, as with a request that is cancelled, what was not begun of it never is.
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from .media_error import Problem
 from .policy import Policy
-from .problem import Problem
 from .vorbis import decode_vorbis
 
 if TYPE_CHECKING:

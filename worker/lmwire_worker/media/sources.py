@@ -4,9 +4,9 @@ import base64
 from typing import Final
 
 from .files import read_file
-from .items import Item, Kind
+from .media_error import Problem, check_size, check_type
+from .media_refs import Item, Kind
 from .policy import Policy
-from .problem import Problem, check_size, check_type
 
 
 def read_source(item: Item, policy: Policy) -> bytes:

@@ -4,7 +4,7 @@ import io
 from array import array
 from typing import Final
 
-from .problem import Problem
+from .media_error import Problem
 
 _FRAMES: Final = 1 << 14
 """Decoded at a time; a file may have 255 channels."""

@@ -15,7 +15,7 @@ command    the command line of `lmwire mock`
 plan       from there to a worker
 """
 
-from .engine import MockEngine
-from .lane import MockLane
+from .model_loader import MockEngine
+from .runner import MockLane
 
 __all__ = ["MockEngine", "MockLane"]

@@ -7,13 +7,13 @@ from lmwire_protocol import Chat, Generate
 from lmwire_protocol.events import Channel, FinishReason, Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
 
-from ..lane import CallPiece, Outcome, Piece
+from ..engine.interface import CallPiece, Outcome, Piece
 from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
-    from ..text.attribution import Attribution
-    from ..text.scanner import Scanner
+    from ..generation.output_parsing.logprob_attribution import Attribution
+    from ..generation.output_parsing.string_matcher import Scanner
 
 _UNLIKELY = -1000.0
 """The log-probability of the second best token; each after it has so much less."""
@@ -196,12 +196,15 @@ def has_ended(outcomes: list[Outcome]) -> bool:
 
 
 def _attribution() -> "Attribution":
-    from ..text.attribution import Attribution
+    from ..generation.output_parsing.logprob_attribution import Attribution
 
     return Attribution()
 
 
 def _scanner(strings: list[str]) -> "Scanner":
-    from ..text.scanner import Scanner, Strings  # the text lane's own, which knows no model library
+    from ..generation.output_parsing.string_matcher import (  # the text lane's own, which knows no model library
+        Scanner,
+        Strings,
+    )
 
     return Scanner(Strings(strings))

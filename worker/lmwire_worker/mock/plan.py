@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..pipes import Pipes
-from .engine import MockEngine
+from ..process.stdio import Pipes
+from .model_loader import MockEngine
 
 
 @dataclass

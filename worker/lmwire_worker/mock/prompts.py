@@ -29,7 +29,7 @@ def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
     """A message's text, with a note of images and sounds; see `text.media.message_text`."""
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
-    from ..text.media import message_text  # what a text model is told, which needs no model library
+    from ..prompts.media_notes import message_text  # what a text model is told, which needs no model library
 
     return message_text(message, path, strict=strict)
 
@@ -60,7 +60,7 @@ def tokenize(request: Tokenize) -> tuple[list[int], str]:
 def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:
     if len(prompt) <= context_len and request.truncate == "none":
         return prompt
-    from ..text.truncation import fit  # the text lane's own, which knows no model library
+    from ..prompts.truncation import fit  # the text lane's own, which knows no model library
 
     return fit(request, prompt, context_len)
 

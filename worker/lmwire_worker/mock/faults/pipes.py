@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...pipes import Pipes
+from ...process.stdio import Pipes
 from ..catalogue import Chosen
 from .lines import LINE_FAULTS, Line, spoil
 from .process import leave_a_child

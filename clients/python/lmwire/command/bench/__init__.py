@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> int:
             raise
         raise Failure("uvloop is not installed: pip install 'lmwire[http]'") from error
     # This process and the programs that are compared load what MLX has compiled for them.
-    import_module("lmwire_worker.private_directory").use_private_directory(atexit.register)
+    import_module("lmwire_worker.process.private_directory").use_private_directory(atexit.register)
     figures = []
     for figure in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         figures.append(figure)

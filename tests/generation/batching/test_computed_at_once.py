@@ -1,0 +1,74 @@
+"""A processor's caches hold little: there a slice is computed in parts that fit, and nothing else changes."""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate
+from lmwire_worker.generation.batching import rows
+from lmwire_worker.generation.batching.rows import COMPUTED_ON_CPU
+from lmwire_worker.generation.prefill.policy import Pace
+from lmwire_worker.generation.runner import TextLane
+from text_lanes import FAMILIES, LaneOf, ask, watch_slices
+
+EVEN = [301] * 4
+UNEVEN = (40, 150, 300, 301, 302)
+
+
+@pytest.fixture(autouse=True)
+def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All prompts are processed in one step, however busy this machine is."""
+    monkeypatch.setattr(Pace, "slice", lambda *_: 2048)
+    monkeypatch.setattr(Pace, "together", lambda *_: 8192)
+
+
+@pytest.fixture
+def lane(lane_of: LaneOf) -> TextLane:
+    return lane_of("qwen3")
+
+
+def requests(lengths: Sequence[int]) -> list[Generate]:
+    prompts = [[(7 * row + 3 * place) % 200 + 5 for place in range(length)] for row, length in enumerate(lengths)]
+    return [Generate(prompt=prompt, max_tokens=8, ignore_eos=True, cache="off") for prompt in prompts]
+
+
+def test_prompts_share_what_a_processor_computes_at_once(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = watch_slices(lane, monkeypatch)
+    ask(lane, *requests(EVEN))
+    assert shapes == [(4, 128), (4, 128), (4, 44)]
+
+
+def test_a_prompt_by_itself_has_all_of_it(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = watch_slices(lane, monkeypatch)
+    ask(lane, *requests([COMPUTED_ON_CPU + 101]))
+    assert shapes == [(1, COMPUTED_ON_CPU), (1, 100)]
+
+
+def test_more_prompts_than_that_come_forward_too(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "COMPUTED_ON_CPU", 3)
+    answers = ask(lane, *requests([9] * 4))
+    assert [answer.generated for answer in answers] == [8] * 4
+
+
+def test_it_is_one_step_all_the_same(lane: TextLane) -> None:
+    (answer, *_) = ask(lane, *requests(EVEN))
+    assert [done for done, _ in answer.prefilled] == [300, 301]
+
+
+def test_a_gpu_computes_the_whole_slice(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = watch_slices(lane, monkeypatch)
+    ask(lane, *requests([2]))  # what asks for the device when it begins has done so
+    shapes.clear()
+    monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
+    ask(lane, *requests(EVEN))
+    assert shapes == [(4, 300)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_answer_is_what_it_is_otherwise(family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lane_of(family)
+    in_parts = ask(lane, *requests(UNEVEN))
+    monkeypatch.setattr(rows, "COMPUTED_ON_CPU", 1 << 20)
+    at_once = ask(lane, *requests(UNEVEN))
+    assert [answer.token_ids for answer in in_parts] == [answer.token_ids for answer in at_once]

@@ -1,0 +1,137 @@
+"""A token is told before the next step is made where that would be a wait, or a step that nobody needs."""
+
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate
+from lmwire_worker.generation.runner import TextLane
+from text_lanes import Driver, LaneOf, ask_alone
+
+PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
+
+
+class Passes:
+    """Counts a network's passes. One of them may fail."""
+
+    def __init__(self, network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        self.fails_at = 0
+        inner = type(network).__call__
+
+        def counted(network: Any, *args: Any, **options: Any) -> mx.array:
+            self.made += 1
+            if self.made == self.fails_at:
+                raise RuntimeError("this pass only")
+            return inner(network, *args, **options)
+
+        monkeypatch.setattr(type(network), "__call__", counted)
+
+
+@pytest.fixture
+def lane(lane_of: LaneOf) -> TextLane:
+    lane = lane_of("qwen3")
+    lane.clear_cache()
+    return lane
+
+
+@pytest.fixture
+def passes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Passes:
+    return Passes(lane._network, monkeypatch)
+
+
+def request(max_tokens: int, **fields: Any) -> Generate:
+    return Generate(prompt=PROMPT, max_tokens=max_tokens, **fields)
+
+
+def driver_after(lane: TextLane, max_tokens: int) -> Driver:
+    """Of a lane that has answered the prompt, and knows it but for its last token."""
+    driver = Driver(lane)
+    driver.add(0, request(max_tokens))
+    driver.finish()
+    return driver
+
+
+def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
+    """How many tokens each request had before the step that gave the first one of `key`."""
+    told: dict[int, int] = {}
+    while not driver.answers[key].token_ids:
+        told = {each: len(answer.token_ids) for each, answer in driver.answers.items()}
+        driver.step()
+    return told
+
+
+def test_the_first_token_is_told_before_the_second_one_is_begun(lane: TextLane, passes: Passes) -> None:
+    driver = Driver(lane)
+    driver.add(0, request(5))
+    step_until_first_token(driver, 0)
+    assert passes.made == 2, "the prompt but for its last token, and that"
+    driver.finish()
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 5])
+def test_no_pass_is_made_behind_the_last_token_that_may_come(tokens: int, lane: TextLane, passes: Passes) -> None:
+    driver = Driver(lane)
+    driver.add(0, request(tokens))
+    assert len(driver.finish()[0].token_ids) == tokens
+    assert passes.made == 1 + tokens
+
+
+def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: TextLane) -> None:
+    requests = [
+        Generate(prompt=PROMPT[n:], max_tokens=12, temperature=0.8, logprobs=True, cache="off") for n in range(4)
+    ]
+    alone = ask_alone(lane, *requests, seeds=range(4))
+    driver = Driver(lane)
+    for key, each in enumerate(requests):
+        driver.add(key, each, key)
+        told = step_until_first_token(driver, key)
+        assert all(len(driver.answers[other].token_ids) == told[other] + 1 for other in range(key + 1))
+    assert list(driver.finish().values()) == alone
+
+
+def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
+    """Prompts that are known but for their last token begin without a slice, and could keep the others waiting."""
+    driver = driver_after(lane, 1)
+    driver.add(1, request(30))
+    step_until_first_token(driver, 1)
+    for key in range(2, 12):
+        before = len(driver.answers[1].token_ids)
+        driver.add(key, request(1))
+        step_until_first_token(driver, key)
+        driver.step()
+        assert len(driver.answers[1].token_ids) > before
+    driver.finish()
+
+
+def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
+    driver = driver_after(lane, 3)
+    driver.add(1, request(5))
+    step_until_first_token(driver, 1)
+    driver.add(2, Generate(prompt=PROMPT[::-1], max_tokens=5))
+    driver.step()
+    assert driver.answers[2].prefilled == []
+    driver.step()
+    assert driver.answers[2].prefilled != []
+    driver.finish()
+
+
+def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: TextLane) -> None:
+    driver = driver_after(lane, 1)
+    driver.add(1, Generate(prompt=PROMPT[::-1], max_tokens=5))
+    driver.step()
+    assert driver.answers[1].prefilled != []
+    driver.finish()
+
+
+@pytest.mark.parametrize("at", [2, 3, 4, 5])
+def test_a_step_that_fails_behind_the_first_token_repeats_and_loses_nothing(
+    at: int, lane: TextLane, passes: Passes
+) -> None:
+    alone = ask_alone(lane, request(5, temperature=0.8, cache="off"), seeds=[3])
+    passes.made, passes.fails_at = 0, at
+    driver = Driver(lane)
+    driver.add(0, request(5, temperature=0.8, cache="off"), 3)
+    assert [driver.finish()[0]] == alone
+    assert passes.made > at

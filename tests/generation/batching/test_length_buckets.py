@@ -1,0 +1,307 @@
+"""Rows of very different length run in batches of their own, and nothing else changes."""
+
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate, Generation
+from lmwire_worker.generation.batching import Buckets, RowCache
+from lmwire_worker.generation.batching.length_buckets import LEAST_PADDING, SHORTEST, bucket, homes
+from lmwire_worker.generation.prefill.policy import ENOUGH, Pace
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.structured_output import Constraint
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
+
+LONG = 1300
+MANY = 8
+
+
+@pytest.fixture(autouse=True)
+def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows and prompts are together must not depend on how busy this machine is."""
+    monkeypatch.setattr(Pace, "slice", lambda *_: 256)
+    monkeypatch.setattr(Pace, "together", lambda *_: ENOUGH)
+
+
+def prompt(number: int, length: int) -> list[int]:
+    return [(7 * number + 3 * position) % 200 + 5 for position in range(length)]
+
+
+def short(number: int, **fields: Any) -> Generate:
+    return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **{"max_tokens": 30, "cache": "off", **fields})
+
+
+def long(**fields: Any) -> Generate:
+    return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
+
+
+def batches(lane: TextLane) -> list[int]:
+    """How many rows each batch has."""
+    generator = lane._batch()
+    assert isinstance(generator, Buckets)
+    return sorted(part.running for part in generator._generators.values() if part.running)
+
+
+def run_beside_a_long_one(driver: Driver) -> None:
+    for number in range(MANY):
+        driver.add(number, short(number, max_tokens=60))
+    driver.add(MANY, long())
+    while not driver.answers[MANY].token_ids:
+        driver.step()
+
+
+# Which rows run together.
+
+
+def test_each_bucket_holds_rows_twice_as_long_as_the_one_before() -> None:
+    assert [bucket(length) for length in (1, SHORTEST, SHORTEST + 1, 2 * SHORTEST, 4 * SHORTEST, 4 * SHORTEST + 1)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+    ]
+
+
+def test_rows_of_one_bucket_run_together() -> None:
+    assert homes({1: 5, 2: 400, 3: 512}, padding=0) == {1: 0, 2: 0, 3: 0}
+
+
+def test_many_short_rows_run_apart_from_a_long_one() -> None:
+    rows = dict.fromkeys(range(31), 40) | {31: 8000}
+    assert homes(rows, padding=LEAST_PADDING) == dict.fromkeys(range(31), 0) | {31: bucket(8000)}
+
+
+def test_two_rows_share_a_batch_when_it_costs_less_than_another_one() -> None:
+    assert homes({1: 500, 2: 3000}, padding=LEAST_PADDING) == {1: bucket(3000), 2: bucket(3000)}
+
+
+def test_all_the_padding_of_a_batch_counts() -> None:
+    rows = {1: 100, 2: 100, 3: 1100}
+    assert set(homes(rows, padding=2000).values()) == {bucket(1100)}
+    assert set(homes(rows, padding=1999).values()) == {0, bucket(1100)}
+
+
+def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
+    rows = {1: 100, 2: 1100, 3: 8000}
+    assert homes(rows, padding=LEAST_PADDING) == {1: bucket(1100), 2: bucket(1100), 3: bucket(8000)}
+
+
+# What comes of it.
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_answer_is_what_it_is_alone(family: str, lane_of: LaneOf) -> None:
+    lane = lane_of(family)
+    requests = [short(number, temperature=number % 2) for number in range(MANY)] + [long(), long(temperature=1.0)]
+    together = ask(lane, *requests, seeds=range(len(requests)))
+    for seed in (0, 1, MANY - 1, MANY, MANY + 1):
+        assert together[seed].token_ids == ask(lane, requests[seed], seeds=[seed])[0].token_ids
+
+
+def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    run_beside_a_long_one(driver)
+    driver.step()
+    assert batches(driver.lane) == [1, MANY]
+    for number in range(MANY - 2):
+        driver.remove(number)
+    driver.step()
+    assert batches(driver.lane) == [3]
+    driver.finish()
+    for number in (MANY - 2, MANY - 1):
+        assert driver.answers[number].token_ids == ask(driver.lane, short(number, max_tokens=60))[0].token_ids
+
+
+def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(lane_of: LaneOf) -> None:
+    """It leaves its own batch empty, with its first token told: what that knew of the row must not last."""
+    lane = lane_of("qwen3")
+    driver = Driver(lane)
+    driver.add(0, long(max_tokens=60))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    driver.add(1, short(1, max_tokens=60))
+    driver.steps(6)
+    assert batches(lane) == [2]
+    for number in range(2, MANY):
+        driver.add(number, short(number, max_tokens=60))
+    while batches(lane) != [1, MANY - 1]:
+        driver.step()
+    driver.finish()
+    assert driver.answers[1].token_ids == ask(lane, short(1, max_tokens=60))[0].token_ids
+
+
+def test_rows_that_part_and_meet_again_go_on_where_they_were(lane_of: LaneOf) -> None:
+    lane = lane_of("qwen3")
+    sampled = {"temperature": 1.0, "repetition_penalty": 1.2, "max_tokens": 90}
+    driver = Driver(lane)
+    for number in range(MANY):
+        driver.add(number, short(number, **sampled), seed=number)
+    driver.steps(12)
+    for key in (20, 21):
+        driver.add(key, long(max_tokens=9))
+        while key in driver.running:
+            driver.step()
+    driver.finish()
+    for number in range(MANY):
+        assert driver.answers[number].token_ids == ask(lane, short(number, **sampled), seeds=[number])[0].token_ids
+
+
+def test_rows_move_up_as_they_grow(lane_of: LaneOf) -> None:
+    lane = lane_of("qwen3")
+    growing = [Generate(prompt=prompt(n, SHORTEST - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)]
+    driver = Driver(lane)
+    for key, request in enumerate([*growing, short(9, max_tokens=8), short(9, max_tokens=14)]):
+        driver.add(key, request)
+    answers = driver.finish()
+    for key, request in enumerate(growing):
+        assert answers[key].token_ids == ask(lane, request)[0].token_ids
+
+
+def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("llama"))
+    run_beside_a_long_one(driver)
+    driver.step()
+    generator = driver.lane._batch()
+    assert isinstance(generator, Buckets)
+    taken = {
+        part.running: sum(layer.nbytes for layer in part._generation_batch.prompt_cache)
+        for part in generator._generators.values()
+    }
+    assert taken[MANY] < MANY * taken[1] / 4
+    for key in [*driver.running]:
+        driver.remove(key)
+
+
+def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_of: FolderOf) -> None:
+    alone = open_lane(folder_of("llama"))
+    beside = mx.zeros(20 * 2**20)
+    mx.eval(beside)
+    assert open_lane(folder_of("llama"))._padding == alone._padding
+
+
+def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("mamba"))  # whose prompts are processed one at a time
+    driver.add(0, long())
+    driver.step()
+    driver.add(1, short(1))
+    while not driver.answers[1].token_ids:
+        driver.step()
+    assert not driver.answers[0].token_ids
+    done, total = driver.answers[0].prefilled[-1]
+    assert done < total
+    driver.finish()
+
+
+def test_of_two_long_prompts_one_is_done_before_the_other_is_begun(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    driver.add(0, long())
+    driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    assert not driver.answers[1].prefilled
+    driver.finish()
+
+
+def test_a_first_token_is_told_before_the_next_prompt_is_processed(
+    lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "together", lambda *_: 1)
+    driver = Driver(lane_of("qwen3"))
+    driver.add(0, short(0))
+    driver.add(1, short(1))
+    while not driver.answers[0].token_ids:
+        driver.step()
+    assert not driver.answers[1].prefilled
+    driver.finish()
+
+
+def test_a_prompt_that_is_cached_does_not_wait_for_those_that_are_not(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    cached = Generate(prompt=prompt(60, 40), max_tokens=3, ignore_eos=True)
+    ask(driver.lane, cached)
+    driver.add(0, long())
+    driver.add(1, cached)
+    while not driver.answers[1].token_ids:
+        driver.step()
+    done, total = driver.answers[0].prefilled[-1]
+    assert done < total
+    driver.finish()
+
+
+def test_short_prompts_are_done_together(lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    for number in range(MANY):
+        driver.add(number, short(number))
+    driver.step()
+    assert all(answer.prefilled for answer in driver.answers.values())
+    driver.finish()
+
+
+def test_choices_of_a_long_prompt_share_it_beside_short_rows(lane_of: LaneOf) -> None:
+    lane = lane_of("qwen3")
+    driver = Driver(lane)
+    for number in range(MANY):
+        driver.add(number, short(number))
+    driver.add(MANY, long(n=3, temperature=1.0), seed=4)
+    driver.finish()
+    assert [a.token_ids for a in driver.choices[MANY]] == [
+        a.token_ids for a in choices(lane, long(n=3, temperature=1.0), seed=4)
+    ]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_cancel_ends_a_row_of_any_batch(steps: int, lane_of: LaneOf) -> None:
+    driver = Driver(lane_of("qwen3"))
+    run_beside_a_long_one(driver)
+    driver.steps(steps)
+    driver.remove(MANY)
+    driver.remove(0)
+    driver.finish()
+    for number in range(1, MANY):
+        assert driver.answers[number].token_ids == ask(driver.lane, short(number, max_tokens=60))[0].token_ids
+    assert batches(driver.lane) == []
+
+
+def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
+    network = lane_of("qwen3")._network
+    assert network is not None
+    batch = Buckets(network, 2, 1, ends=set(), structural=set(), positions=1 << 20, padding=LEAST_PADDING)
+    rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
+    for row in rows:
+        batch.add(row, row.prompt)
+    most = 0
+    while any(len(row.tokens) < 5 for row in rows):
+        if batch.take_up(256):
+            batch.prefill(256)
+        batch.begin()
+        most = max(most, batch.running)
+        batch.decode()
+    batch.close()
+    assert most == 2
+    assert all(len(row.tokens) == 5 for row in rows)
+
+
+class _Row:
+    """Five tokens long."""
+
+    request: Generation = Generate(prompt="")
+    seed = 0
+    constraint: Constraint | None = None
+
+    def __init__(self, prompt: list[int]) -> None:
+        self.prompt = prompt
+        self.tokens: list[int] = []
+
+    @property
+    def left(self) -> int:
+        return 5 - len(self.tokens)
+
+    def keep(self, tokens: list[int], cache: RowCache) -> None:
+        pass
+
+    def push(self, token: int, logprob: object) -> bool:
+        self.tokens.append(token)
+        return self.left > 0

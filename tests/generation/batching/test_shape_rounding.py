@@ -1,0 +1,188 @@
+"""On a device that prepares its kernels for each shape, prompts are processed in few shapes, and nothing else changes.
+
+CUDA is one. These tests say so of the processor that they run on.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lmwire_protocol import Generate
+from lmwire_worker.generation.batching import Buckets, continuous_batch, recurring
+from lmwire_worker.generation.batching.shape_rounding import WORTH
+from lmwire_worker.generation.prefill import policy
+from lmwire_worker.generation.prefill.policy import Pace
+from lmwire_worker.generation.runner import PROMPTS_TOGETHER, TextLane
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, SliceShape, ask, choices, open_lane, watch_slices
+
+LENGTHS = (3, 9, 17, 40, 41, 90, 150)
+
+
+@pytest.fixture(autouse=True)
+def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is processed together must not depend on how busy this machine is."""
+    monkeypatch.setattr(Pace, "slice", lambda *_: 64)
+    monkeypatch.setattr(Pace, "together", lambda *_: 1024)
+
+
+@pytest.fixture
+def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextLane]:
+    """One that takes this device for such a one, with nothing cached."""
+    yield from preparing(lane_of("qwen3"), monkeypatch)
+
+
+def preparing(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextLane]:
+    monkeypatch.setattr(continuous_batch, "prepares_each_shape", lambda: True)
+    lane.clear_cache()
+    lane._reset()
+    yield lane
+    lane._reset()
+
+
+@pytest.fixture
+def shapes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+    """Of all slices that the model has processed."""
+    return watch_slices(lane, monkeypatch)
+
+
+def request(length: int, **fields: Any) -> Generate:
+    prompt = [(7 * length + 3 * position) % 200 + 5 for position in range(length)]
+    return Generate(prompt=prompt, ignore_eos=True, **{"max_tokens": 8, "cache": "off", **fields})
+
+
+def prompt_of(request: Generate) -> list[int]:
+    assert isinstance(request.prompt, list)
+    return request.prompt
+
+
+# Which shapes there are.
+
+
+def test_a_shape_has_room_for_what_it_is_for() -> None:
+    for rows, length in itertools.product(range(1, 17), range(1, 300)):
+        wide, long = recurring(rows, length)
+        assert wide >= rows and long >= length
+
+
+def test_there_are_few_shapes() -> None:
+    lengths = {recurring(1, length)[1] for length in range(1, 1025)}
+    assert sorted(lengths)[:8] == [16, 32, 48, 64, 80, 96, 112, 128]
+    assert len(lengths) == 20
+    assert {recurring(rows, 16)[0] for rows in range(1, 17)} == {1, 2, 3, 4, 6, 8, 12, 16}
+
+
+def test_little_is_added_to_a_long_slice() -> None:
+    assert all(recurring(1, length)[1] <= 1.25 * length for length in range(64, WORTH))
+
+
+def test_so_much_that_preparing_takes_no_longer_is_processed_as_it_is() -> None:
+    assert recurring(9, 300) == (12, 320)
+    assert recurring(9, 321) == (9, 384), "twelve of them would be too many"
+    assert recurring(9, 450) == (9, 450)
+    assert recurring(1, WORTH + 1) == (1, WORTH + 1)
+
+
+def test_no_rows_are_added_to_such_as_hold_much() -> None:
+    assert recurring(5, 40, held=600) == (6, 48)
+    assert recurring(5, 40, held=700) == (5, 48)
+    assert recurring(1, 40, held=1 << 20) == (1, 48), "none are added anyway"
+
+
+# What comes of it.
+
+
+def test_prompts_of_about_one_length_have_one_shape(lane: TextLane, shapes: list[SliceShape]) -> None:
+    for length in range(34, 50):
+        ask(lane, request(length))
+    assert set(shapes) == {(1, 48)}, "the last token of each is processed by itself"
+
+
+def test_as_many_rows_as_a_shape_has_are_processed(lane: TextLane, shapes: list[SliceShape]) -> None:
+    ask(lane, *(request(length) for length in (40, 41, 42, 43, 44)))
+    assert shapes == [(6, 48)]
+
+
+@pytest.mark.parametrize("count", range(1, len(LENGTHS) + 1))
+def test_each_answer_is_what_it_is_otherwise(count: int, lane: TextLane) -> None:
+    requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
+    padded = ask(lane, *requests, seeds=range(count))
+    lane._reset()
+    with pytest.MonkeyPatch.context() as plain:
+        plain.setattr(continuous_batch, "prepares_each_shape", lambda: False)
+        assert [answer.token_ids for answer in ask(lane, *requests, seeds=range(count))] == [
+            answer.token_ids for answer in padded
+        ]
+
+
+def test_what_is_kept_of_a_prompt_is_what_was_computed_of_it(lane: TextLane) -> None:
+    requests = [request(length, cache="on") for length in LENGTHS]
+    first = ask(lane, *requests)
+    before = lane.cache_stats()
+    again = ask(lane, *requests)
+    after = lane.cache_stats()
+    assert before and after and after.saved_tokens - before.saved_tokens == sum(length - 1 for length in LENGTHS)
+    assert [answer.token_ids for answer in again] == [answer.token_ids for answer in first]
+
+
+def test_prompts_go_on_from_what_is_cached_of_each(lane: TextLane) -> None:
+    known = [request(length, cache="on") for length in LENGTHS[3:]]
+    ask(lane, *known)
+    longer = [replace(one, prompt=prompt_of(one) + list(range(20, 20 + len(prompt_of(one)) // 2))) for one in known]
+    warm = ask(lane, *longer)
+    lane.clear_cache()
+    assert [answer.token_ids for answer in ask(lane, *longer)] == [answer.token_ids for answer in warm]
+
+
+def test_choices_share_a_padded_prompt(lane: TextLane) -> None:
+    several = choices(lane, request(41, n=3, temperature=1.0), seed=4)
+    assert several[0].token_ids == ask(lane, request(41, temperature=1.0), seeds=[4])[0].token_ids
+    assert len({tuple(answer.token_ids) for answer in several}) == 3
+
+
+def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: TextLane) -> None:
+    driver = Driver(lane)
+    for length in LENGTHS[:5]:
+        driver.add(length, request(length))
+    driver.step()
+    batch = lane._batch()
+    assert isinstance(batch, Buckets)
+    (part,) = batch._generators.values()
+    assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}
+    assert {cache.keys.shape[0] for cache in part._prompt_batch.prompt_cache} == {5}
+    driver.finish()
+
+
+def test_no_padding_stands_where_the_model_knows_no_position(folder_of: FolderOf, monkeypatch: Any) -> None:
+    for lane in preparing(open_lane(folder_of("qwen3"), context_len=70), monkeypatch):
+        seen = watch_slices(lane, monkeypatch)
+        ask(lane, request(67, max_tokens=2))
+        assert seen == [(1, 64), (1, 2)], "80 tokens would be more than there are"
+
+
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"qwen3", "llama"}))
+def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
+    family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for lane in preparing(lane_of(family), monkeypatch):
+        seen = watch_slices(lane, monkeypatch)
+        ask(lane, request(41))
+        assert sum(length for _, length in seen) == 40 and {rows for rows, _ in seen} == {1}
+
+
+@pytest.mark.parametrize(
+    ("prepares", "waits_s"), [(False, policy.FIRST_WAITS_S), (True, policy.FIRST_WAITS_PREPARED_S)]
+)
+def test_a_first_prompt_waits_for_others_and_longer_on_such_a_device(
+    prepares: bool, waits_s: float, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert policy.FIRST_WAITS_S < policy.FIRST_WAITS_PREPARED_S
+    monkeypatch.setattr(policy, "prepares_each_shape", lambda: prepares)
+    lane = open_lane(folder_of("qwen3"))
+    waits = []
+    for key in range(PROMPTS_TOGETHER):
+        lane.add(key, request(5), 0)
+        waits.append(lane.first_waits_s)
+    assert waits == [waits_s] * (PROMPTS_TOGETHER - 1) + [0]

@@ -1,0 +1,96 @@
+"""How much memory there is."""
+
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from lmwire_worker.models import memory_budget
+
+GIB = 2**30
+
+
+def test_a_budget_is_told_to_mlx_with_what_a_step_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(mx, "set_memory_limit", told.append)
+    memory_budget.tell_mlx(3 * GIB)
+    assert told == [3 * GIB + memory_budget.STEP_BYTES]
+
+
+def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
+    wired: list[int] = []
+    monkeypatch.setattr(mx, "set_memory_limit", lambda limit: None)
+    monkeypatch.setattr(mx, "set_wired_limit", wired.append)
+    monkeypatch.setattr(mx.metal, "is_available", lambda: True)
+    monkeypatch.setattr(memory_budget, "device_bytes", lambda: 10 * GIB)
+    memory_budget.tell_mlx(3 * GIB)
+    memory_budget.tell_mlx(30 * GIB)
+    assert wired == [3 * GIB, 10 * GIB]
+
+
+def test_without_a_limit_the_budget_is_a_part_of_the_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_budget, "device_bytes", lambda: 10 * GIB)
+    assert memory_budget.default_budget() == 9 * GIB
+
+
+@pytest.mark.parametrize(
+    ("info", "size"),
+    [
+        ({"memory_size": 16 * GIB, "max_recommended_working_set_size": 12 * GIB}, 12 * GIB),
+        ({"total_memory": 80 * GIB, "free_memory": 70 * GIB}, 80 * GIB),
+    ],
+)
+def test_a_devices_memory_is_what_it_says(info: dict[str, int], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "device_info", lambda: info)
+    assert memory_budget.device_bytes() == size
+
+
+@pytest.mark.parametrize(("limit", "size"), [("1073741824\n", GIB), ("max\n", None)])
+def test_a_control_group_may_allow_less_than_the_machine_has(
+    limit: str, size: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mx, "device_info", lambda: {})
+    monkeypatch.setattr(memory_budget, "CONTROL_GROUP_LIMITS", ())
+    machine = memory_budget.device_bytes()
+    (tmp_path / "max").write_text(limit)
+    monkeypatch.setattr(memory_budget, "CONTROL_GROUP_LIMITS", (str(tmp_path / "max"), str(tmp_path / "none")))
+    assert memory_budget.device_bytes() == (size or machine)
+
+
+def test_memory_that_is_held_now_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:    4096 kB\n")
+    monkeypatch.setattr(memory_budget, "MEMORY_FIGURES", str(tmp_path / "meminfo"))
+    monkeypatch.setattr(mx, "device_info", lambda: {})
+    monkeypatch.setattr(mx.metal, "is_available", lambda: False)
+    monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
+    monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
+    assert memory_budget.free_bytes() == 4096 * 1024 + 1200
+
+
+def test_a_system_that_does_not_say_what_is_free_is_asked_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_budget, "MEMORY_FIGURES", str(tmp_path / "none"))
+    monkeypatch.setattr(mx, "device_info", lambda: {})
+    assert memory_budget.free_bytes() is None
+
+
+def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 5000})
+    monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
+    monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
+    assert memory_budget.free_bytes() == 6200
+
+
+@pytest.mark.parametrize(
+    ("error", "ran_out"),
+    [
+        (RuntimeError("[malloc] Unable to allocate 100 bytes."), True),
+        (RuntimeError("[metal::malloc] Attempting to allocate 100 bytes"), True),
+        (RuntimeError("cudaMallocAsync failed: out of memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("[matmul] Shapes do not match"), False),
+    ],
+)
+def test_an_allocators_failure_is_told_from_others(error: Exception, ran_out: bool) -> None:
+    assert memory_budget.ran_out(error) == ran_out

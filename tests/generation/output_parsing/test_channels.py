@@ -1,0 +1,97 @@
+"""Thoughts and content in a stream of text, against the plainest way to tell them apart: in the whole text."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmwire_worker.generation.output_parsing import CONTENT, REASONING, Answer, Text
+from marked_up import GEMMA4, TAGS, XTML, cut, parts_of, syntax_of
+
+SYNTAX = syntax_of(*TAGS)
+SYNTAXES = {name: syntax_of(*markers) for name, markers in {"tags": TAGS, "gemma 4": GEMMA4, "xtml": XTML}.items()}
+WORDS = {
+    "tags": ["<think>", "</think>", "<", "/", "think", ">", "é🎉", " ", "\n"],
+    "gemma 4": ["<|channel>thought", "<channel|>", "<|channel>", "thought", "<", "|", "a"],
+    "xtml": ["<|open|>", "<|close|>", "<|sep|>", "think", "response", "message", "<|", "a"],
+}
+START = {"tags": ["<think>"], "gemma 4": ["<|channel>thought"], "xtml": ["<|open|>think<|sep|>"]}
+END = {"tags": ["</think>"], "gemma 4": ["<channel|>"], "xtml": ["<|close|>think<|sep|>"]}
+STRUCTURE = ["<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"]
+some_text = st.sampled_from(sorted(WORDS)).flatmap(
+    lambda family: st.tuples(st.just(family), st.lists(st.sampled_from(WORDS[family]), max_size=24).map("".join))
+)
+
+
+def plainly(family: str, text: str) -> list[tuple[str, str]]:
+    """Every text with its channel, and every marker as `("", marker)`, in their order."""
+    channel, found = "content", []
+    while text:
+        markers = END[family] if channel == "reasoning" else START[family] + (STRUCTURE if family == "xtml" else [])
+        match = re.search("|".join(map(re.escape, markers)), text)
+        if match is None:
+            return [*found, (channel, text)]
+        found += [(channel, text[: match.start()]), ("", match[0])]
+        if match[0] in START[family] + END[family]:
+            channel = "reasoning" if match[0] in START[family] else "content"
+        text = text[match.end() :]
+    return found
+
+
+@given(some_text, st.lists(st.integers(0, 200)))
+def test_however_it_is_cut_every_text_is_shown_on_its_channel_and_only_markers_are_not(
+    case: tuple[str, str], places: list[int]
+) -> None:
+    family, text = case
+    found = plainly(family, text)
+    assert "".join(part for _, part in found) == text
+    shown: list[tuple[str, str]] = []
+    for channel, part in found:
+        if channel and part and shown and shown[-1][0] == channel:
+            shown[-1] = (channel, shown[-1][1] + part)
+        elif channel and part:
+            shown.append((channel, part))
+    assert parts_of(cut(text, places), SYNTAXES[family]) == shown
+
+
+@given(st.text(), st.lists(st.integers(0, 200)))
+def test_text_without_markers_is_shown_as_it_is(text: str, places: list[int]) -> None:
+    assert parts_of(cut(text, places), SYNTAX) == ([("content", text)] if text else [])
+
+
+def test_text_is_shown_as_soon_as_it_can_be_no_marker() -> None:
+    answer = Answer(SYNTAX, CONTENT, (), reads_calls=False)
+    assert answer.push("a <thi") == [Text("content", "a ")]
+    assert answer.push("s") == [Text("content", "<this")]
+    assert answer.push("<think") == []
+    assert answer.push(">b</") == [Text("reasoning", "b")]
+
+
+def test_the_channel_changes_with_the_marker() -> None:
+    answer = Answer(SYNTAX, CONTENT, (), reads_calls=False)
+    channels = []
+    for piece in ("a", "<think", ">", "b", "</think>", "c"):
+        answer.push(piece)
+        channels.append(answer.channel)
+    assert channels == ["content", "content", "reasoning", "reasoning", "content", "content"]
+
+
+def test_half_a_marker_at_the_end_is_text() -> None:
+    for finished in (True, False):
+        assert parts_of(["a<thin"], SYNTAX, finished=finished) == [("content", "a<thin")]
+        assert parts_of(["a</think"], SYNTAX, REASONING, finished=finished) == [("reasoning", "a</think")]
+
+
+def test_a_whole_marker_at_the_end_is_none() -> None:
+    assert parts_of(["a<think>"], SYNTAX) == [("content", "a")]
+    assert parts_of(["a</think>"], SYNTAX, REASONING) == [("reasoning", "a")]
+
+
+def test_an_answer_can_think_several_times() -> None:
+    text = "<think>a</think>b<think>c</think>d"
+    assert parts_of([text], SYNTAX) == [("reasoning", "a"), ("content", "b"), ("reasoning", "c"), ("content", "d")]
+
+
+def test_markers_that_mean_nothing_where_they_stand_are_text() -> None:
+    assert parts_of(["a</think>b"], SYNTAX) == [("content", "a</think>b")]
+    assert parts_of(["a<think>b</think>c"], SYNTAX, REASONING) == [("reasoning", "a<think>b"), ("content", "c")]

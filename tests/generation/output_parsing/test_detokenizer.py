@@ -1,0 +1,118 @@
+"""Detokenizers: mlx-lm's text, for answers; the text as it is, for continuations; never half a character."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx_lm.tokenizer_utils import (
+    BPEStreamingDetokenizer,
+    NaiveStreamingDetokenizer,
+    SPMStreamingDetokenizer,
+    TokenizerWrapper,
+)
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
+
+from lmwire_worker.generation.output_parsing.detokenizer import Detokenizer, make_detokenizers
+from random_model import write_model
+from text_lanes import stock
+
+Make = Callable[[Any], Detokenizer]
+tokens = st.lists(st.integers(0, 270), max_size=40)
+
+
+@pytest.fixture(scope="module")
+def byte_level(tmp_path_factory: pytest.TempPathFactory) -> TokenizerWrapper:
+    _, tokenizer = stock(write_model(tmp_path_factory.mktemp("byte_level"), vocab_size=272))
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def sentence_piece() -> TokenizerWrapper:
+    """Bytes as `<0x41>`, words with a leading `▁`, and a decoder that strips the first space."""
+    vocabulary = {f"<0x{byte:02X}>": byte for byte in range(256)}
+    vocabulary |= {word: 256 + n for n, word in enumerate(["▁", "▁the", "▁of", "a", "b", "é", "▁▁", "🎉"])}
+    vocabulary |= {f"w{n}": n for n in range(len(vocabulary), 271)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<0x00>"))
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoders.Sequence(steps)
+    kind: Any = SPMStreamingDetokenizer
+    return TokenizerWrapper(PreTrainedTokenizerFast(tokenizer_object=tokenizer), kind)
+
+
+def stream(detokenizer: Detokenizer, ids: list[int]) -> Iterator[str]:
+    for token in ids:
+        yield detokenizer.add(token)
+    yield detokenizer.flush()
+
+
+def by_mlx_lm(tokenizer: TokenizerWrapper, ids: list[int]) -> str:
+    detokenizer = tokenizer.detokenizer
+    for token in ids:
+        detokenizer.add_token(token)
+    detokenizer.finalize()
+    return detokenizer.text
+
+
+@given(tokens.map(lambda ids: [token for token in ids if token != 188]))  # mlx-lm spells the byte 0 as U+0100
+def test_an_answer_of_byte_level_tokens_has_mlx_lms_text(byte_level: TokenizerWrapper, ids: list[int]) -> None:
+    assert isinstance(byte_level.detokenizer, BPEStreamingDetokenizer)
+    assert "".join(stream(make_detokenizers(byte_level)(None), ids)) == by_mlx_lm(byte_level, ids)
+
+
+@given(tokens)
+def test_an_answer_of_sentence_pieces_has_mlx_lms_text(sentence_piece: TokenizerWrapper, ids: list[int]) -> None:
+    assert "".join(stream(make_detokenizers(sentence_piece)(None), ids)) == by_mlx_lm(sentence_piece, ids)
+
+
+@given(st.text())
+def test_a_continuation_is_its_text_as_it_is(byte_level: TokenizerWrapper, text: str) -> None:
+    ids = byte_level.encode(text, add_special_tokens=False)
+    assert "".join(stream(make_detokenizers(byte_level)([1, 2]), ids)) == text
+
+
+@given(st.text(min_size=1))
+def test_no_piece_ends_within_a_character(byte_level: TokenizerWrapper, text: str) -> None:
+    ids = byte_level.encode(text, add_special_tokens=False)
+    pieces = list(stream(make_detokenizers(byte_level)([1]), ids))
+    assert "\ufffd" not in "".join(pieces).replace("\ufffd", "", text.count("\ufffd"))
+    ends = [len("".join(pieces[: n + 1]).encode()) for n in range(len(pieces))]
+    assert all(earlier <= later for earlier, later in pairwise(ends))
+
+
+def test_a_token_beyond_the_tokenizers_vocabulary_has_no_text(byte_level: TokenizerWrapper) -> None:
+    assert make_detokenizers(byte_level)(None).add(5000) == ""
+
+
+@given(st.lists(st.integers(260, 268), max_size=120))
+def test_any_other_tokenizer_gives_what_it_decodes(byte_level: TokenizerWrapper, ids: list[int]) -> None:
+    naive = TokenizerWrapper(byte_level._tokenizer, NaiveStreamingDetokenizer)
+    assert "".join(stream(make_detokenizers(naive)(None), ids)) == naive.decode(ids)
+    continued = "".join(stream(make_detokenizers(naive)([261] * 20), ids))
+    assert continued == naive.decode([261] * 20 + ids)[len(naive.decode([261] * 20)) :]
+
+
+@given(st.text(max_size=60))
+def test_any_other_tokenizer_cuts_no_character_either(byte_level: TokenizerWrapper, text: str) -> None:
+    naive = TokenizerWrapper(byte_level._tokenizer, NaiveStreamingDetokenizer)
+    ids = naive.encode(text, add_special_tokens=False)
+    assert "".join(stream(make_detokenizers(naive)(None), ids)) == text
+
+
+def test_what_a_detokenizer_keeps_does_not_grow_with_the_text(byte_level: TokenizerWrapper) -> None:
+    decoded: list[int] = []
+
+    class Counting(PreTrainedTokenizerFast):
+        def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
+            decoded.append(len(token_ids))
+            return super().decode(token_ids, *args, **kwargs)
+
+    counting = Counting(tokenizer_object=byte_level._tokenizer.backend_tokenizer)
+    detokenizer = make_detokenizers(TokenizerWrapper(counting, NaiveStreamingDetokenizer))(None)
+    decoded.clear()
+    for _ in range(1000):
+        detokenizer.add(262)
+    assert max(decoded) < 50

@@ -1,0 +1,147 @@
+"""Answers that consist of messages: gpt-oss's, on their channels and to tools, and those that mlx-lm describes."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
+
+from lmwire_worker.generation.output_parsing import CONTENT, REASONING
+from marked_up import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
+
+
+class HarmonyCalls(LetterCalls):
+    """Reads `functions.a <|constrain|>json<|message|>12` as `a(12)`."""
+
+    def push(self, text: str) -> list:
+        self._open += text
+        return []
+
+    def end(self, closed: bool = True) -> tuple[list, str]:
+        header, message, body = self._open.partition("<|message|>")
+        name = header.removeprefix("functions.").split("<")[0].strip()
+        if not (message and body.isdigit() and name):
+            return [], self._open
+        self._open = ""
+        pieces = super().push(f"{name}({body})")
+        return pieces, ""
+
+
+HARMONY_CALLS = replace(CALLS, name="harmony", start="<|channel|>commentary to=", end="<|call|>", reader=HarmonyCalls)
+SYNTAX = syntax_of(*HARMONY, model_type="gpt_oss", tools=HARMONY_CALLS)
+OPENED = "<|start|>assistant"
+STATE = SYNTAX.start_state(OPENED)
+
+
+def test_channels_are_told_apart() -> None:
+    text = (
+        "<|channel|>analysis<|message|>a thought<|end|><|start|>assistant<|channel|>commentary<|message|>Wait.<|end|>"
+        "<|start|>assistant<|channel|>analysis<|message|>more<|end|><|start|>assistant<|channel|>final<|message|>Done."
+    )
+    expected = [("reasoning", "a thought"), ("content", "Wait."), ("reasoning", "more"), ("content", "Done.")]
+    assert parts_of([text], SYNTAX, STATE) == expected
+    assert parts_of(text, SYNTAX, STATE) == expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>12",
+        "<|channel|>analysis to=functions.f<|message|>12",
+        " to=functions.f<|channel|>commentary <|constrain|>json<|message|>12",
+        "to=functions.f<|channel|>commentary<|message|>12",
+    ],
+)
+@pytest.mark.parametrize("end", ["", "<|call|>", "<|end|>"])
+def test_a_message_to_a_tool_is_a_call(call: str, end: str) -> None:
+    for pieces in ([call + end], call + end):
+        assert parts_of(pieces, SYNTAX, STATE) == [("call", "0", "f", "12", "whole")]
+    thought = "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+    assert parts_of([thought, call, end, "<|start|>assistant", call, end], SYNTAX, STATE) == [
+        ("reasoning", "a"),
+        ("call", "0", "f", "12", "whole"),
+        ("call", "1", "f", "12", "whole"),
+    ]
+
+
+def test_a_call_that_cannot_be_read_is_text_with_its_header() -> None:
+    call = "<|channel|>commentary to=functions.f<|message|>1,2<|call|>"
+    assert parts_of([call], SYNTAX, STATE) == [("content", call)]
+    assert parts_of(["<|channel|>final<|message|>a<|end|><|start|>assistant", call], SYNTAX, STATE) == [
+        ("content", f"a<|start|>assistant{call}")
+    ]
+
+
+def test_without_tools_a_call_is_text_with_its_header() -> None:
+    call = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>12"
+    assert parts_of([call], SYNTAX, STATE, reads_calls=False) == [("content", call)]
+
+
+def test_the_format_of_an_answer_in_its_header_is_no_text() -> None:
+    text = "<|channel|>final <|constrain|>json<|message|>{}<|return|>"
+    assert parts_of([text], SYNTAX, STATE) == [("content", "{}")]
+
+
+def test_a_header_that_is_cut_off_is_text() -> None:
+    assert parts_of(["<|channel|>anal"], SYNTAX, STATE, finished=False) == [("content", "<|channel|>anal")]
+    assert parts_of(["<|channel|>final<|message|>a<|end|>"], SYNTAX, STATE, finished=False) == [("content", "a")]
+
+
+def test_a_message_may_begin_before_the_one_before_has_ended() -> None:
+    text = "<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>b"
+    assert parts_of([text], SYNTAX, STATE) == [("reasoning", "a"), ("content", "b")]
+    assert parts_of([text.replace("<|start|>assistant", "")], SYNTAX, STATE) == [("reasoning", "a"), ("content", "b")]
+
+
+def test_a_prefix_can_open_a_message() -> None:
+    assert SYNTAX.start_state(f"{OPENED}<|channel|>final<|message|>Sure") == CONTENT
+    assert SYNTAX.start_state(f"{OPENED}<|channel|>analysis<|message|>") == REASONING
+
+
+# Muse Spark.
+
+MUSE_CALLS = replace(CALLS, start="<atem:function_calls>", end="</atem:function_calls>")
+MUSE = syntax_of(tools=MUSE_CALLS, response_format=RESPONSE_FORMAT)
+MUSE_ANSWER = (
+    "to=self<|message|>a<|eom|><|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>"
+    "<|eom|><|start|>assistant to=user<|message|>b<|eot|>"
+)
+
+
+def test_messages_that_mlx_lm_describes_are_told_apart() -> None:
+    assert (MUSE.think_start, MUSE.think_end) == ("to=self<|message|>", "<|eom|>")
+    assert MUSE.start_state("<|start|>assistant ") == "header"
+    assert MUSE.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
+    assert parts_of([MUSE_ANSWER], MUSE) == [("reasoning", "a"), ("call", "0", "f", "1", "whole"), ("content", "b")]
+    plain = "<|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>b"
+    assert parts_of([MUSE_ANSWER], MUSE, reads_calls=False) == [("reasoning", "a"), ("content", plain)]
+
+
+def test_a_header_that_nothing_follows_is_text() -> None:
+    assert parts_of(["to=self<|message|>a<|eom|><|start|>assis"], MUSE) == [
+        ("reasoning", "a"),
+        ("content", "<|start|>assis"),
+    ]
+    assert parts_of(["to=self<|message|>a<|eom|>"], MUSE) == [("reasoning", "a")]
+
+
+# Any text.
+
+WORDS = [*HARMONY, "assistant", "analysis", "commentary", "final", " to=", "functions.f", "12", "a", "<|", " "]
+MUSE_WORDS = ["to=self", "to=user", "to=f", "<|message|>", "<|eom|>", "<|eot|>", "<|start|>", "assistant ", "f(1)", "a",
+              "<atem:function_calls>", "</atem:function_calls>", "<", " "]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=30), st.lists(st.integers(0, 300)), st.booleans())
+def test_it_does_not_matter_how_an_answer_is_cut(words: list[str], places: list[int], finished: bool) -> None:
+    text = "".join(words)
+    whole = parts_of([text], SYNTAX, STATE, finished=finished)
+    assert parts_of(cut(text, places), SYNTAX, STATE, finished=finished) == whole
+    assert parts_of(text, SYNTAX, STATE, finished=finished) == whole
+
+
+@given(st.lists(st.sampled_from(MUSE_WORDS), max_size=30), st.lists(st.integers(0, 300)))
+def test_nor_how_one_of_the_described_kind_is(words: list[str], places: list[int]) -> None:
+    text = "".join(words)
+    assert parts_of(cut(text, places), MUSE) == parts_of([text], MUSE) == parts_of(text, MUSE)

@@ -1,0 +1,103 @@
+"""Each token is told with the text that it is of, and of what the answer lacks it is said."""
+
+import random
+
+import pytest
+
+from lmwire_protocol.events import Logprob
+from lmwire_worker.generation.output_parsing.logprob_attribution import Attribution
+
+
+def token(data: bytes) -> Logprob:
+    text = data.decode(errors="replace")
+    return Logprob(len(data), text, -1.0, None if text.encode() == data else list(data))
+
+
+def own(logprob: Logprob) -> bytes:
+    if logprob.text is not None:
+        return logprob.text.encode()
+    return logprob.token.encode() if logprob.bytes is None else bytes(logprob.bytes)
+
+
+def test_a_token_waits_for_its_text() -> None:
+    attribution = Attribution()
+    attribution.add(token(b"a"), "a")
+    attribution.add(token(b"b"), "b")
+    attribution.take("ab", 2)
+    assert [own(each) for each in attribution.send("a", "content")] == [b"a"]
+    assert [own(each) for each in attribution.send("b", "content")] == [b"b"]
+    assert attribution.end() == []
+
+
+def test_a_marker_and_a_stop_string_have_no_text_in_the_answer() -> None:
+    attribution = Attribution()
+    for piece in ("<call>", "Hel", "lo st", "op"):
+        attribution.add(token(piece.encode()), piece)
+    attribution.take("Hello stop", attribution.length)
+    sent = attribution.send("Hello ", "content")
+    assert [(each.token, each.text) for each in sent] == [("<call>", ""), ("Hel", None)]
+    attribution.drop()
+    assert [(each.token, each.text) for each in attribution.end()] == [("lo st", "lo "), ("op", "")]
+
+
+def test_a_token_that_ends_inside_a_character_goes_with_its_neighbour() -> None:
+    attribution = Attribution()
+    attribution.add(token(b"x\xe4"), "x")
+    attribution.add(token(b"\xbd\xa0y"), "\u4f60y")
+    attribution.take("x\u4f60y", 3)
+    assert [(own(each), each.text) for each in attribution.send("x\u4f60y", "content")] == [
+        (b"x\xe4", None),
+        (b"\xbd\xa0y", None),
+    ]
+
+
+def test_a_space_that_the_answer_does_not_begin_with_is_not_in_the_token() -> None:
+    attribution = Attribution()
+    attribution.add(token(b" Hello"), "Hello")
+    attribution.take("Hello", 5)
+    [hello] = attribution.send("Hello", "content")
+    assert (hello.token, hello.text) == (" Hello", "Hello")
+
+
+def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them() -> None:
+    """It holds each of them back until it has seen the next, and gives the last one at the end."""
+    attribution = Attribution()
+    told: list[Logprob] = []
+    for text in ("", "\ufffd", "\ufffd"):
+        attribution.add(token(b"\x8b"), text)
+        attribution.take(text, attribution.length)
+        told += attribution.send(text, "content")
+    attribution.flush("\ufffd")
+    attribution.take("\ufffd", attribution.length)
+    told += attribution.send("\ufffd", "content") + attribution.end()
+    assert len(told) == 3
+    assert b"".join(map(own, told)).decode() == "\ufffd" * 3
+
+
+def test_text_without_a_token_is_sent_all_the_same() -> None:
+    attribution = Attribution()
+    attribution.flush("x")
+    attribution.take("x", 1)
+    assert attribution.send("x", "content") == []
+    assert attribution.end() == []
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
+    """Whatever is dropped, and however long what is between is held back."""
+    chance = random.Random(seed)
+    attribution, told, shown, pending = Attribution(), b"", "", ""
+    for _ in range(40):
+        text = "".join(chance.choice("ab\u00e9\u4f60 <") for _ in range(chance.randrange(4)))
+        attribution.add(token(text.encode()), text)
+        if chance.random() < 0.3:
+            continue  # a marker
+        attribution.take(text, attribution.length)
+        pending += text
+        ready = chance.randrange(len(pending) + 1)
+        shown += pending[:ready]
+        told += b"".join(map(own, attribution.send(pending[:ready], "content")))
+        pending = pending[ready:]
+    attribution.drop()
+    told += b"".join(map(own, attribution.end()))
+    assert told.decode() == shown

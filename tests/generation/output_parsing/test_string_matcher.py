@@ -1,0 +1,70 @@
+"""Strings in a stream of text, against the plainest way to look for them: in the whole text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmwire_worker.generation.output_parsing.string_matcher import Scanner, Strings
+
+letters = st.text("ab", max_size=30)
+some_strings = st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def plainly(text: str, strings: list[str]) -> tuple[str, str | None]:
+    """The match that ends first, and of those the longest; the text before it."""
+    for end in range(1, len(text) + 1):
+        for string in sorted(strings, key=len, reverse=True):
+            if text[:end].endswith(string):
+                return text[: end - len(string)], string
+    return text, None
+
+
+@given(st.lists(letters, max_size=12), some_strings)
+def test_pieces_give_what_the_whole_text_gives(pieces: list[str], strings: list[str]) -> None:
+    scanner = Scanner(Strings(strings))
+    shown = ""
+    for piece in pieces:
+        text, found = scanner.push(piece)
+        shown += text
+        if found is not None:
+            assert (shown, found) == plainly("".join(pieces), strings)
+            return
+    assert (shown + scanner.flush(), None) == plainly("".join(pieces), strings)
+
+
+@given(st.lists(letters, max_size=12), some_strings)
+def test_nothing_is_shown_that_may_become_part_of_a_string_and_nothing_else_is_held(
+    pieces: list[str], strings: list[str]
+) -> None:
+    scanner = Scanner(Strings(strings))
+    seen = shown = ""
+    for piece in pieces:
+        text, found = scanner.push(piece)
+        seen, shown = seen + piece, shown + text
+        if found is not None:
+            return
+        held = max(
+            (size for string in strings for size in range(len(string)) if seen.endswith(string[:size])), default=0
+        )
+        assert shown == seen[: len(seen) - held]
+
+
+def test_a_string_inside_a_longer_one_that_does_not_come_is_found() -> None:
+    scanner = Scanner(Strings(["abcd", "bc"]))
+    assert scanner.push("ab") == ("", None)
+    assert scanner.push("c") == ("a", "bc")
+
+
+def test_any_unicode_can_be_found() -> None:
+    scanner = Scanner(Strings(["é🎉\n"]))
+    assert scanner.push("cafe é🎉") == ("cafe ", None)
+    assert scanner.push("\n and on") == ("", "é🎉\n")
+
+
+def test_behind_a_match_it_begins_again() -> None:
+    scanner = Scanner(Strings(["ab"]))
+    assert scanner.push("xaby") == ("x", "ab")
+    assert scanner.rest == "y"
+    assert scanner.push("ab") == ("", "ab")
+    assert scanner.rest == ""
+    assert scanner.push("b") == ("b", None)
+    assert scanner.rest == ""

@@ -1,0 +1,79 @@
+"""What is found of a model's markers, and where an answer starts."""
+
+import pytest
+
+from lmwire_worker.generation.output_parsing import CONTENT, REASONING
+from marked_up import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
+
+
+@pytest.mark.parametrize(
+    ("markers", "start", "end"),
+    [
+        (TAGS, "<think>", "</think>"),
+        (("<longcat_think>", "</longcat_think>"), "<longcat_think>", "</longcat_think>"),
+        (("<|think:start|>", "<|think:end|>"), "<|think:start|>", "<|think:end|>"),
+        (GEMMA4, "<|channel>thought", "<channel|>"),
+        (XTML, "<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        (("[THINK]", "[/THINK]"), "[THINK]", "[/THINK]"),
+        (("<seed:think>", "</seed:think>"), "<seed:think>", "</seed:think>"),
+        (("<|START_THINKING|>", "<|END_THINKING|>"), "<|START_THINKING|>", "<|END_THINKING|>"),
+        (("<|inner_prefix|>", "<|inner_suffix|>"), "<|inner_prefix|>", "<|inner_suffix|>"),
+    ],
+)
+def test_a_thought_has_the_markers_that_the_vocabulary_has(markers: tuple[str, ...], start: str, end: str) -> None:
+    syntax = syntax_of(*markers)
+    assert syntax.thinks
+    assert (syntax.think_start, syntax.think_end) == (start, end)
+    assert parts_of([f" a{start}\nb\n{end} c "], syntax) == [
+        ("content", " a"),
+        ("reasoning", "\nb\n"),
+        ("content", " c "),
+    ]
+
+
+def test_a_model_without_such_markers_does_not_think() -> None:
+    syntax = syntax_of("<think>", "[/THINK]")
+    assert not syntax.thinks
+    assert (syntax.think_start, syntax.think_end) == (None, None)
+    assert parts_of(["<think>a</think>"], syntax) == [("content", "<think>a</think>")]
+
+
+def test_markers_around_content_are_dropped() -> None:
+    text = "<|open|>think<|sep|>a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>"
+    assert parts_of([text + "<|close|>message<|sep|>"], syntax_of(*XTML)) == [("reasoning", "a"), ("content", "b")]
+    cohere = ("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>")
+    assert parts_of(["{}a{}{}b{}".format(*cohere)], syntax_of(*cohere)) == [("reasoning", "a"), ("content", "b")]
+
+
+@pytest.mark.parametrize(
+    ("opening", "state"),
+    [
+        ("", CONTENT),
+        ("<|im_start|>assistant\n", CONTENT),
+        ("<|im_start|>assistant\n<think>\n", REASONING),
+        ("<|im_start|>assistant\n<think>\n\n</think>\n\n", CONTENT),
+        ("<|im_start|>assistant\n<think>\n\n</think>\n\nSure: ", CONTENT),
+        ("<|im_start|>assistant\n<think>\nFirst, ", REASONING),
+        ("<think>a</think>b<think>", REASONING),
+        ("<|im_start|>assistant\n</think>", CONTENT),
+        ("<|im_start|>assistant\n<call>a(", CONTENT),
+        ("<think>Then <call>a(", REASONING),
+    ],
+)
+def test_the_prompt_says_whether_an_answer_starts_in_a_thought(opening: str, state: str) -> None:
+    assert syntax_of(*TAGS, tools=CALLS).start_state(opening) == state
+
+
+def test_an_answer_that_starts_in_a_thought_is_reasoning_up_to_its_end() -> None:
+    assert parts_of(["a</think>b"], syntax_of(*TAGS), REASONING) == [("reasoning", "a"), ("content", "b")]
+
+
+def test_a_call_that_the_prompt_began_is_text() -> None:
+    syntax = syntax_of(*TAGS, tools=CALLS)
+    assert parts_of(["1)</call>"], syntax, syntax.start_state("<call>a(")) == [("content", "1)</call>")]
+
+
+def test_gpt_oss_is_known_by_its_type_and_its_vocabulary() -> None:
+    syntax = syntax_of(*HARMONY, model_type="gpt_oss")
+    assert (syntax.think_start, syntax.think_end) == ("<|channel|>analysis<|message|>", "<|end|>")
+    assert not syntax_of(model_type="gpt_oss").thinks

@@ -1,0 +1,276 @@
+"""Ways to write a call that single formats know."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import Tool
+from lmwire_protocol.messages import Function
+from lmwire_worker.generation.tool_parsers import FORMATS, CallReader
+from tool_samples import WRITERS, tool
+
+TOOLS = [tool("get_weather"), tool("add")]
+PARIS = '{"city": "Paris"}'
+
+
+def reader_of(name: str) -> CallReader:
+    return FORMATS[name].reader(TOOLS)
+
+
+def calls(name: str, text: str, tools: list[Tool] = TOOLS) -> list[tuple[str | None, Any, str | None]]:
+    """The whole calls of a section that holds nothing else: names, arguments, ids."""
+    reader = FORMATS[name].reader(tools)
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    pieces += last
+    assert rest == ""
+    heads = [piece for piece in pieces if piece.name]
+    texts = ["".join(piece.arguments for piece in pieces if piece.index == head.index) for head in heads]
+    return [(head.name, json.loads(text), head.call_id) for head, text in zip(heads, texts, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "f", "arguments": {"a": 1}}',
+        '{"arguments": {"a": 1}, "name": "f"}',
+        '{"name": "f", "parameters": {"a": 1}}',
+        '{"type": "function", "name": "f", "arguments": {"a": 1}}',
+        '{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}',
+        '{"type": "function", "function": "f", "parameters": {"a": 1}}',
+        '{"name": "f", "arguments": "{\\"a\\": 1}"}',
+        '[{"name": "f", "arguments": {"a": 1}}]',
+        '{"na\\u006de": "f", "arguments": {"a": 1}}',
+    ],
+)
+def test_objects_describe_a_call_in_many_ways(text: str) -> None:
+    assert calls("json_tools", text) == [("f", {"a": 1}, None)]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "f"}', '{"name": "f", "arguments": null}', '{"name": "f", "arguments": {}}']
+)
+def test_a_call_may_lack_arguments(text: str) -> None:
+    assert calls("json_tools", text) == [("f", {}, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        '{"name": "", "arguments": {}}',
+        '{"name": 5, "arguments": {}}',
+        '{"name": "f", "arguments": [1]}',
+        '{"name": "f", "arguments": "Paris"}',
+        '{"name": "f", "arguments": {"a": 1e999}}',
+        '{"name": "f", "arguments": {}, "name": "g"}',
+        '{"name": "f", "arguments": {"a": "\\ud800"}}',
+    ],
+)
+def test_an_object_that_describes_no_call_is_text(text: str) -> None:
+    reader = reader_of("json_tools")
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert not any(piece.complete for piece in pieces + last)
+    assert rest == text
+
+
+def test_a_models_own_id_is_kept() -> None:
+    assert calls("mistral", f'[{{"name": "f", "arguments": {PARIS}, "id": "abc"}}]')[0][2] is None  # came too late
+    assert calls("mistral", f'[{{"id": "abc", "name": "f", "arguments": {PARIS}}}]')[0][2] == "abc"
+    assert calls("mistral", f"f[CALL_ID]abc[ARGS]{PARIS}")[0][2] == "abc"
+    text = f"<|tool_call_begin|>functions.f:7<|tool_call_argument_begin|>{PARIS}<|tool_call_end|>"
+    assert calls("kimi_k2", text)[0][2] == "functions.f:7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"functions.f <|constrain|>json<|message|>{PARIS}",
+        f"functions.f<|message|>{PARIS}",
+        f"f code<|message|>{PARIS}",
+        f" to=functions.f<|channel|>commentary json<|message|>{PARIS}",
+        f"<|channel|>commentary to=functions.f <|constrain|>json<|message|>\n{PARIS}\n",
+        f"functions.f<|channel|>commentary <|constrain|>json<|message|>{PARIS}",
+    ],
+)
+def test_harmony_names_the_function_anywhere_in_the_header(text: str) -> None:
+    assert calls("harmony", text) == [("f", {"city": "Paris"}, None)]
+
+
+def test_llama_calls_may_follow_a_python_tag() -> None:
+    text = f'\n<|python_tag|>{{"name": "add", "parameters": {PARIS}}}'
+    assert calls("llama3_json", text) == [("add", {"city": "Paris"}, None)]
+    reader = reader_of("llama3_json")
+    for character in text:
+        reader.push(character)
+        assert not reader.lost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T",
+        "<|py ",
+        "[1",
+        "{}",
+        "{1",
+        '{"answer": 4',
+        '{"name": "Alice"',
+        '{"name": 7',
+        '{"type": "function", "name": "Alice", "parameters": {}}',
+        '{"name": "add", "parameters": 7}',
+    ],
+)
+def test_text_that_is_no_call_is_known_at_once(text: str) -> None:
+    reader = reader_of("llama3_json")
+    assert reader.push(text[:-1]) == []
+    assert not reader.lost
+    assert reader.push(text[-1]) == []
+    assert reader.lost
+    assert reader.end() == ([], text)
+
+
+def test_text_behind_a_bare_call_is_text() -> None:
+    reader = reader_of("llama3_json")
+    reader.push(f'{{"name": "add", "parameters": {PARIS}}} ')
+    assert not reader.lost
+    reader.push("Done")
+    assert reader.lost
+    assert reader.end() == ([], " Done")
+
+
+@pytest.mark.parametrize("name", ["glm47", "laguna", "longcat"])
+def test_a_name_alone_is_a_call_of_a_known_function(name: str) -> None:
+    assert calls(name, "add\n") == [("add", {}, None)]
+    for text, closed in (("subtract", True), ("add", False)):
+        reader = reader_of(name)
+        reader.push(text)
+        assert reader.end(closed) == ([], text)
+
+
+@pytest.mark.parametrize("name", ["glm47", "longcat"])
+def test_json_between_tags_is_a_call(name: str) -> None:
+    assert calls(name, f'{{"name": "add", "arguments": {PARIS}}}') == [("add", {"city": "Paris"}, None)]
+
+
+def test_kimi_k3_may_write_all_arguments_as_json() -> None:
+    text = f'<|open|>call tool="f" index="1"<|sep|><|open|>json type="object"<|sep|>{PARIS}<|close|>json<|sep|>'
+    assert calls("kimi_k3", f"{text}<|close|>call<|sep|>") == [("f", {"city": "Paris"}, None)]
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "minimax_m2", "glm47"])
+def test_values_between_tags_have_the_types_of_the_schema(name: str) -> None:
+    texts = {
+        "qwen3_coder": "<function=f><parameter=note>\n12\n</parameter><parameter=days>12</parameter></function>",
+        "minimax_m2": '<invoke name="f"><parameter name="note">12</parameter><parameter name="days">12</parameter>'
+        "</invoke>",
+        "glm47": "f<arg_key>note</arg_key><arg_value>12</arg_value><arg_key>days</arg_key><arg_value>12</arg_value>",
+    }
+    assert calls(name, texts[name], [tool("f")]) == [("f", {"note": "12", "days": 12}, None)]
+
+
+def test_a_value_between_tags_may_hold_other_tags() -> None:
+    note = "close it with </function>, after <parameter=days>"
+    text = f"<function=f>\n<parameter=note>\n{note}\n</parameter>\n</function>"
+    assert calls("qwen3_coder", text, [tool("f")]) == [("f", {"note": note}, None)]
+
+
+def test_a_call_inside_a_value_is_not_called() -> None:
+    text = "<function=f><parameter=days>\n<function=add></function>\n</parameter></function>"
+    reader = FORMATS["qwen3_coder"].reader([tool("f")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert [piece.complete for piece in pieces + last] == [None, False]
+    assert rest == text
+
+
+@pytest.mark.parametrize(
+    "properties", [{"note": True}, ["note"], {"note": {"type": ["string", "null"]}}, {"note": {"anyOf": [{}]}}]
+)
+@pytest.mark.parametrize("name", ["glm47", "longcat", "qwen3_coder", "minimax_m2", "minicpm5", "muse_spark", "kimi_k3"])
+def test_no_schema_keeps_a_call_from_being_read(name: str, properties: Any) -> None:
+    odd = Tool(function=Function(name="f", parameters={"properties": properties}))
+    assert calls(name, WRITERS[name]([("f", {"note": "Paris"})]), [odd]) == [("f", {"note": "Paris"}, None)]
+
+
+@pytest.mark.parametrize("name", ["json_tools", "glm47", "qwen3_coder", "kimi_k3"])
+def test_a_call_of_a_function_that_nobody_offered_is_read_too(name: str) -> None:
+    offered = Tool(function=Function(name="f"))
+    assert calls(name, WRITERS[name]([("g", {"note": "Paris"})]), [offered]) == [("g", {"note": "Paris"}, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("print(get_weather(city='Paris'))", {"city": "Paris"}),
+        ("get_weather('Paris', days=2)", {"city": "Paris", "days": 2}),
+        ('get_weather(city="""two\nlines""")', {"city": "two\nlines"}),
+        ('get_weather(city="two\nlines")', {"city": "two\nlines"}),
+        ("get_weather(tags=[true, null, (1, -2.5)], exact=False)", {"tags": [True, None, [1, -2.5]], "exact": False}),
+        ("get_weather(city='a) \\' \"b', note=')(')", {"city": "a) ' \"b", "note": ")("}),
+        ("get_weather(\n  city='Paris',\n)", {"city": "Paris"}),
+        ("get_weather()", {}),
+    ],
+)
+@pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
+def test_python_calls_hold_literals(name: str, text: str, arguments: Any) -> None:
+    assert calls(name, text) == [("get_weather", arguments, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add(1 + 1)",
+        "add(open('x'))",
+        "add(days)",
+        "add(**{})",
+        "see (here)",
+    ],
+)
+def test_python_that_is_no_call_with_literals_is_text(text: str) -> None:
+    reader = reader_of("gemma3_code")
+    assert reader.push(text) == []
+    assert reader.end() == ([], text)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("{note:<escape>a}b,c:d{<escape>}", {"note": "a}b,c:d{"}),
+        ("{place:{at:[1,{x:<escape>y<escape>}]},exact:true}", {"place": {"at": [1, {"x": "y"}]}, "exact": True}),
+        ("{ city : Paris , tags : [ 1 , None ] }", {"city": "Paris", "tags": [1, None]}),
+        ("{place:{<escape>a b<escape>:1.5}}", {"place": {"a b": 1.5}}),
+    ],
+)
+def test_gemma_calls_nest_and_quote(text: str, arguments: Any) -> None:
+    assert calls("function_gemma", f"call:f{text}") == [("f", arguments, None)]
+    assert calls("gemma4", f"call:f{text}".replace("<escape>", '<|"|>')) == [("f", arguments, None)]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "unit", ["a", "{", "[", "(", " ", '"', "<", "call:f{a:", "f[ARGS]", "<function=f>", "f(", "\\"]
+)
+def test_long_text_without_a_call_is_text(name: str, unit: str) -> None:
+    reader = reader_of(name)
+    text = unit * 5000
+    for at in range(0, len(text), 200):
+        reader.push(text[at : at + 200])
+    pieces, rest = reader.end()
+    assert not any(piece.complete for piece in pieces)
+    assert rest == text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("depth", [50, 900, 1000, 20000])
+def test_deep_arguments_are_read_or_are_text(name: str, depth: int) -> None:
+    opening = {"function_gemma": "call:add{tags:", "gemma4": "call:add{tags:", "pythonic": "[add(tags="}.get(name, "")
+    opening = opening or {"gemma3_code": "add(tags=", "qwen3_coder": "<function=add><parameter=tags>"}.get(name, "")
+    opening = opening or '{"name": "add", "arguments": {"tags": '
+    reader = reader_of(name)
+    text = opening + "[" * depth + "]" * depth + "}})]</parameter></function>"
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert rest == text or any(piece.complete for piece in pieces + last)

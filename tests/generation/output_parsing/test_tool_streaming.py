@@ -1,0 +1,110 @@
+"""Arguments are given while the model writes them."""
+
+import json
+
+import pytest
+
+from lmwire_worker.generation.tool_parsers import FORMATS, CallText
+from tool_samples import WRITERS, tool
+
+STORY = "Once upon a time there was a <wolf>.\n\n" * 10 + "The end."
+STREAMED = ["json_tools", "kimi_k2", "mistral", "harmony", "llama3_json"]
+STREAMED_STRINGS = ["qwen3_coder", "glm47", "laguna", "longcat", "minimax_m2"]
+BY_PARAMETER = ["kimi_k3", "minicpm5", "muse_spark"]
+BY_ARGUMENT = ["function_gemma", "gemma4", "pythonic", "gemma3_code"]
+
+
+def given(name: str, text: str) -> list[CallText]:
+    """What a reader gives of a section that is not over."""
+    reader = FORMATS[name].reader([tool("write")])
+    return [piece for character in text for piece in reader.push(character)]
+
+
+def arguments(pieces: list[CallText]) -> str:
+    return "".join(piece.arguments for piece in pieces)
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_json_is_given_character_by_character(name: str) -> None:
+    text = WRITERS[name]([("write", {"note": STORY})])
+    begun = text[: text.index("The end.")]
+    pieces = given(name, begun)
+    assert pieces[0].name == "write"
+    assert arguments(pieces) == begun[begun.index('{"note') :]
+    assert max(len(piece.arguments) for piece in pieces) == 1
+
+
+@pytest.mark.parametrize("name", STREAMED_STRINGS)
+def test_a_long_string_between_tags_is_given_as_it_comes(name: str) -> None:
+    text = WRITERS[name]([("write", {"note": STORY})])
+    pieces = given(name, text[: text.index("The end.")])
+    assert pieces[0].name == "write"
+    note = json.loads(arguments(pieces) + '"}')["note"]
+    assert STORY.startswith(note)
+    assert len(STORY) - len(note) < 60
+    assert max(len(piece.arguments) for piece in pieces) < 80
+
+
+@pytest.mark.parametrize("name", STREAMED_STRINGS)
+def test_nothing_of_a_closing_tag_is_given(name: str) -> None:
+    text = WRITERS[name]([("write", {"note": STORY, "city": "Paris"})])
+    pieces = given(name, text[: text.index("city")])
+    assert json.loads(arguments(pieces) + "}") == {"note": STORY}
+
+
+@pytest.mark.parametrize("name", [*BY_PARAMETER, *STREAMED_STRINGS])
+def test_a_parameter_is_given_when_its_tag_closes(name: str) -> None:
+    text = WRITERS[name]([("write", {"days": 3, "city": "Paris"})])
+    pieces = given(name, text[: text.index("Paris")])
+    assert (pieces[0].name, arguments(pieces)) == ("write", '{"days":3')
+
+
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_an_argument_without_tags_is_given_when_the_next_begins(name: str) -> None:
+    text = WRITERS[name]([("write", {"days": 3, "tags": [1, 2], "city": "Paris"})])
+    for end, so_far in (("tags", '{"days":3'), ("city", '{"days":3,"tags":[1,2]')):
+        pieces = given(name, text[: text.index(end)])
+        assert (pieces[0].name, arguments(pieces)) == ("write", so_far)
+
+
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_calls_without_tags_end_before_the_section_does(name: str) -> None:
+    pieces = given(name, WRITERS[name]([("write", {"days": 3})]))
+    assert (pieces[0].name, json.loads(arguments(pieces)), pieces[-1].complete) == ("write", {"days": 3}, True)
+
+
+@pytest.mark.parametrize("name", BY_ARGUMENT)
+def test_a_call_whose_later_arguments_are_none_is_taken_back(name: str) -> None:
+    text = WRITERS[name]([("write", {"days": 3, "city": "Paris"})])
+    text = text.replace("city", "", 1)
+    reader = FORMATS[name].reader([tool("write")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert arguments(pieces) == '{"days":3'
+    assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
+    assert rest == text
+
+
+@pytest.mark.parametrize("text", ["add(days=1, days=2)", "add('a', city='b')"])
+def test_a_python_call_that_names_an_argument_twice_is_taken_back(text: str) -> None:
+    reader = FORMATS["pythonic"].reader([tool("add")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
+    assert rest == text
+
+
+def test_a_long_value_that_is_no_string_waits_for_its_end() -> None:
+    days = "1" * 50
+    pieces = given("qwen3_coder", f"<function=write>\n<parameter=days>\n{days}")
+    assert arguments(pieces) == ""
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_call_whose_arguments_turn_out_to_be_no_json_is_taken_back(name: str) -> None:
+    text = WRITERS[name]([("write", {"note": STORY})]).replace("The end.", "The \x00 end.")
+    reader = FORMATS[name].reader([tool("write")])
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
+    assert rest == text

@@ -1,0 +1,353 @@
+"""An answer that begins with what is cached is the answer that is computed from nothing, token for token."""
+
+import random
+from bisect import bisect
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from msgspec.structs import replace
+
+from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.sequence import Stream
+from misbehaving_models import MARK, RAISES, write_misbehaving_model
+from random_model import write_model
+from text_lanes import Answer, Driver, LaneOf, ask, chat, choices, open_lane
+
+END = 511
+"""The families' end-of-turn token."""
+
+
+def tokens(count: int, seed: int = 0) -> list[int]:
+    chance = random.Random(seed)
+    return [chance.randrange(5, 250) for _ in range(count)]
+
+
+def cached(lane: TextLane) -> int:
+    stats = lane.cache_stats()
+    assert stats is not None
+    return stats.saved_tokens
+
+
+def same(one: Answer, other: Answer) -> None:
+    assert (one.error, other.error) == (None, None)
+    assert one.token_ids == other.token_ids
+    assert (one.text, one.reasoning, one.finish_reason, one.stop) == (
+        other.text,
+        other.reasoning,
+        other.finish_reason,
+        other.stop,
+    )
+    assert [entry.logprob for entry in one.logprobs] == pytest.approx([e.logprob for e in other.logprobs], abs=1e-3)
+
+
+def warm(lane: TextLane, request: Generate | Chat, seed: int = 0) -> int:
+    """How much of a request was cached; its answer is held against the one computed from nothing."""
+    before = cached(lane)
+    answer = ask(lane, request, seeds=[seed])[0]
+    hit = cached(lane) - before
+    same(answer, ask(lane, replace(request, cache="off"), seeds=[seed])[0])
+    return hit
+
+
+KINDS = ("qwen3", "gemma3_text", "mamba", "qwen3_next")
+"""A family of each kind of cache: keys and values, a window of them, states, and both."""
+whatever_the_cache = pytest.mark.parametrize("lane", ["qwen3"], indirect=True)
+"""For what is decided before any cache is looked at."""
+with_or_without_states = pytest.mark.parametrize("lane", ["qwen3", "mamba"], indirect=True)
+
+
+@pytest.fixture(params=KINDS)
+def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> TextLane:
+    """With nothing cached, and no check due within a test."""
+    lane = lane_of(request.param)
+    lane.clear_cache()
+    assert lane._kept is not None
+    lane._kept._cache._check_every = 1 << 30
+    return lane
+
+
+def test_the_same_prompt_again_is_known_but_for_its_last_token(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(80), max_tokens=12)
+    assert warm(lane, request) == 0
+    assert warm(lane, request) == 79
+
+
+def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: TextLane) -> None:
+    history: list[int] = []
+    known = 0
+    for turn in range(4):
+        history += tokens(30, seed=turn)
+        request = Generate(prompt=[*history], max_tokens=10)
+        assert warm(lane, request) == known
+        (answer,) = ask(lane, request)
+        history += [*answer.token_ids, *[END][: answer.finish_reason == "stop"]]
+        known = len(history) - (answer.finish_reason == "length")  # to process the very last token, nobody waits
+
+
+def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: TextLane) -> None:
+    system = tokens(60)
+    talks = [[*system, END, *tokens(10, seed=n)] for n in range(4)]
+    for turn in range(3):
+        requests = [Generate(prompt=talk, max_tokens=8, temperature=1.0) for talk in talks]
+        answers = ask(lane, *requests, seeds=range(4))
+        for talk, request, answer in zip(talks, requests, answers, strict=True):
+            seed = talks.index(talk)
+            same(answer, ask(lane, replace(request, cache="off"), seeds=[seed])[0])
+            talk += [*answer.token_ids, END, *tokens(5, seed=10 * turn + seed)]
+    assert cached(lane) >= 4 * 2 * len(system)
+
+
+def test_a_chat_goes_on_at_the_end_of_a_message(lane: TextLane) -> None:
+    first = chat("How do I do it?", max_tokens=12)
+    (answer,) = ask(lane, first)
+    said = [*first.messages, Message(role="assistant", content=answer.text), Message(role="user", content="And then?")]
+    assert warm(lane, Chat(messages=said, max_tokens=12)) > 10
+    other = [*said[:2], Message(role="user", content="Never mind.")]
+    assert warm(lane, Chat(messages=other, max_tokens=12)) > 10, "branched back"
+
+
+def test_a_prompt_that_leaves_another_within_it_goes_on_from_the_end_of_a_message(lane: TextLane) -> None:
+    shared = [*tokens(40), END, *tokens(20, seed=1), END]
+    warm(lane, Generate(prompt=[*shared, *tokens(30, seed=2)], max_tokens=5))
+    assert warm(lane, Generate(prompt=[*shared, *tokens(30, seed=3)], max_tokens=5)) >= len(shared)
+
+
+@pytest.mark.parametrize("steps", [1, 6])
+def test_after_a_cancel_wherever_it_came(steps: int, lane: TextLane) -> None:
+    driver = Driver(lane)
+    prompt = tokens(200)
+    request = Generate(prompt=prompt, max_tokens=30, ignore_eos=True)
+    driver.add(0, request)
+    driver.add(1, Generate(prompt=tokens(40, seed=1), max_tokens=20, ignore_eos=True))
+    driver.steps(steps)
+    gone = driver.remove(0)
+    driver.finish()
+    warm(lane, Generate(prompt=[*prompt, *gone.token_ids, *tokens(9, seed=3)], max_tokens=10))
+    warm(lane, request)
+
+
+@with_or_without_states
+def test_after_a_stop_string(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(50), max_tokens=60, stop=["a"], ignore_eos=True, temperature=1.0)
+    (answer,) = ask(lane, request)
+    assert answer.finish_reason == "stop"
+    assert warm(lane, Generate(prompt=[*tokens(50), *answer.token_ids, 9, 9], max_tokens=10)) >= 50
+
+
+def test_after_evictions_in_any_order(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lane._kept is not None
+    cache = lane._kept._cache
+    chance = random.Random(1)
+    bases = [[*tokens(60, seed=n), END] for n in range(3)]
+    warm(lane, Generate(prompt=[*bases[0], *tokens(20)], max_tokens=4))
+    budget = 3 * cache.bytes
+    monkeypatch.setattr(cache, "budget", budget)
+    before = cache.stats()
+    for _ in range(8):
+        prompt = [*chance.choice(bases), *tokens(20, seed=chance.randrange(3)), *chance.sample([7, 8, 9], 3)]
+        warm(lane, Generate(prompt=prompt, max_tokens=4))
+        assert cache.bytes <= budget
+    assert cache.stats().hits > before.hits
+    assert cache.stats().evictions > before.evictions
+
+
+def test_every_choice_of_a_known_prompt(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(70), max_tokens=10, temperature=1.0, n=4)
+    for _ in range(2):
+        together = choices(lane, request, seed=3)
+        alone = choices(lane, replace(request, cache="off"), seed=3)
+        for one, other in zip(together, alone, strict=True):
+            same(one, other)
+    longer = replace(request, prompt=[*tokens(70), *tokens(9, seed=1)])
+    for one, other in zip(choices(lane, longer, 3), choices(lane, replace(longer, cache="off"), 3), strict=True):
+        same(one, other)
+
+
+@with_or_without_states
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"format": RegexFormat(pattern="[a-f]{4,8}(-[0-9]{3}){2}")},
+        {"logprobs": True, "top_logprobs": 5},
+        {"repetition_penalty": 1.4, "penalty_window": 0, "frequency_penalty": 0.5},
+        {"min_tokens": 8, "temperature": 1.0, "top_p": 0.8, "xtc_probability": 0.5},
+    ],
+)
+def test_whatever_else_is_asked_for(fields: dict[str, Any], lane: TextLane) -> None:
+    for prompt in (tokens(40), [*tokens(40), *tokens(3, seed=1)]):
+        warm(lane, Generate(prompt=prompt, max_tokens=20, **fields), seed=7)
+
+
+def test_a_prompt_processed_for_later_is_known_later(lane: TextLane) -> None:
+    warm(lane, Generate(prompt=tokens(90), max_tokens=0, cache="pin"))
+    assert lane._kept is not None
+    lane._kept.evict(1 << 40)
+    assert warm(lane, Generate(prompt=[*tokens(90), 7, 8], max_tokens=8)) == 90
+
+
+def test_the_same_prompt_twice_at_once_is_processed_once(lane: TextLane) -> None:
+    requests = [Generate(prompt=tokens(200), max_tokens=8, temperature=1.0, n=n) for n in (1, 2)]
+    before, driver = cached(lane), Driver(lane)
+    for key, request in enumerate(requests):
+        driver.add(key, request, key)
+    driver.finish()
+    assert cached(lane) - before == 199
+    for key, request in enumerate(requests):
+        for one, other in zip(driver.choices[key], choices(lane, replace(request, cache="off"), key), strict=True):
+            same(one, other)
+
+
+@with_or_without_states
+def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(200), max_tokens=8)
+    driver = Driver(lane)
+    driver.add(0, request)
+    driver.add(1, request)
+    driver.remove(0)
+    same(driver.finish()[1], ask(lane, replace(request, cache="off"))[0])
+
+
+@whatever_the_cache
+def test_a_request_with_the_cache_off_waits_for_none(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(200), max_tokens=8)
+    before, driver = cached(lane), Driver(lane)
+    driver.add(0, request)
+    driver.add(1, replace(request, cache="off"))
+    same(*driver.finish().values())
+    assert cached(lane) == before
+
+
+def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not pinned gives way to it, and nothing that is."""
+    kept, chat = lane._kept, [*tokens(40), END, *tokens(60, seed=1)]
+    pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
+    for prompt in pins:
+        ask(lane, Generate(prompt=tokens(200, seed=4), max_tokens=0))
+        request = Generate(prompt=prompt, max_tokens=4, cache="pin")
+        (stream,) = lane._intake.streams(0, request, 0, lane._intake.prepare(request), raw=False)
+
+        def refused(budget: int, stream: Stream = stream) -> bool:
+            monkeypatch.setattr(kept._cache, "budget", budget)
+            try:
+                kept.check(stream)
+            except RequestError as error:
+                assert (error.code, error.field) == ("out_of_memory", "cache")
+                return True
+            return False
+
+        least = bisect(range(1 << 24), False, key=lambda budget: not refused(budget))
+        assert not refused(least)
+        ask(lane, request)
+    kept.evict(1 << 40)
+    for prompt in pins:
+        assert warm(lane, Generate(prompt=prompt, max_tokens=4)) == len(prompt) - 1
+
+
+@whatever_the_cache
+def test_a_request_with_the_cache_off_leaves_no_trace(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(50), max_tokens=5, cache="off")
+    ask(lane, request)
+    assert warm(lane, replace(request, cache="on")) == 0
+
+
+@with_or_without_states
+def test_clearing_gives_the_bytes_back_and_forgets(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(50), max_tokens=5, cache="pin")
+    warm(lane, request)
+    stats = lane.cache_stats()
+    assert stats is not None
+    assert lane.clear_cache() == stats.bytes > 0
+    assert warm(lane, request) == 0
+
+
+def test_prompts_known_to_different_lengths_are_processed_together(lane: TextLane) -> None:
+    for length in (20, 50):
+        ask(lane, Generate(prompt=tokens(length, seed=length), max_tokens=1))
+    requests = [
+        Generate(prompt=[*tokens(20, seed=20), *tokens(30, seed=1)], max_tokens=10),
+        Generate(prompt=[*tokens(50, seed=50), *tokens(7, seed=2)], max_tokens=10),
+        Generate(prompt=tokens(33, seed=3), max_tokens=10),
+    ]
+    for answer, request in zip(ask(lane, *requests), requests, strict=True):
+        same(answer, ask(lane, replace(request, cache="off"))[0])
+
+
+@whatever_the_cache
+def test_progress_counts_what_was_cached(lane: TextLane) -> None:
+    ask(lane, Generate(prompt=tokens(64), max_tokens=1))
+    (answer,) = ask(lane, Generate(prompt=[*tokens(64), *tokens(36, seed=1)], max_tokens=1))
+    assert answer.prefilled[0][0] > 64
+    assert answer.prefilled[-1] == (100, 100)
+
+
+def test_keys_and_values_kept_in_few_bits(tmp_path: Path) -> None:
+    lane = open_lane(write_model(tmp_path, head_dim=32), kv_bits=8)
+    request = Generate(prompt=tokens(80), max_tokens=12)
+    assert warm(lane, request) == 0
+    assert warm(lane, replace(request, prompt=[*tokens(50), *tokens(20, seed=1)])) == 50
+    assert warm(lane, request) == 79
+
+
+# Checks.
+
+
+def test_a_check_of_what_is_right_changes_nothing(lane: TextLane) -> None:
+    assert lane._kept is not None
+    lane._kept._cache._check_every = 2
+    request = Generate(prompt=tokens(40), max_tokens=6, n=2, temperature=1.0)
+    for _ in range(5):
+        for one, other in zip(choices(lane, request), choices(lane, replace(request, cache="off")), strict=True):
+            same(one, other)
+    stats = lane.cache_stats()
+    assert stats is not None
+    assert stats.mismatches == 0
+    assert stats.bytes > 0
+
+
+def test_a_check_of_what_is_wrong_drops_it(lane: TextLane) -> None:
+    request = Generate(prompt=tokens(40), max_tokens=6)
+    ask(lane, request)
+    assert lane._kept is not None
+    cache = lane._kept._cache
+    for node in cache._root.below():
+        node.slices = [[array + mx.random.normal(array.shape) for array in arrays] for arrays in node.slices]
+        for part in node.snapshot or ():
+            arrays = getattr(part, "cache", None)
+            if arrays is not None:
+                part.cache = [array + mx.random.normal(array.shape) for array in arrays]
+            else:
+                part.values = part.values + mx.random.normal(part.values.shape)
+    cache._check_every = 1
+    (answer,) = ask(lane, request)
+    cache._check_every = 1 << 30
+    same(answer, ask(lane, replace(request, cache="off"))[0])
+    stats = lane.cache_stats()
+    assert stats is not None
+    assert stats.mismatches == 1
+    assert warm(lane, request) == 39, "what was computed anew is kept in its place"
+
+
+# Trouble.
+
+
+def test_nothing_of_a_step_that_failed_is_kept(tmp_path: Path) -> None:
+    lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
+    well, ill = Generate(prompt=[65] * 30, max_tokens=6), Generate(prompt=[66] * 20 + [MARK, 66], max_tokens=6)
+    fine, failed = ask(lane, well, ill)
+    assert fine.error is None
+    assert failed.error is not None
+    assert warm(lane, Generate(prompt=[66] * 20 + [67], max_tokens=2)) in (0, 20)
+
+
+def test_what_cannot_be_kept_cannot_be_pinned(tmp_path: Path) -> None:
+    lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
+    assert lane._kept is not None
+    lane._kept._layout.known = False
+    with pytest.raises(RequestError) as caught:
+        lane.add(0, Generate(prompt=[65], cache="pin"), 0)
+    assert (caught.value.code, caught.value.field) == ("unsupported", "cache")
+    assert lane.cache_stats() is None
+    assert [answer.token_ids for answer in ask(lane, Generate(prompt=[65, 66], max_tokens=2))] == [[67, 68]]

@@ -1,0 +1,375 @@
+"""What is kept on disk, and what is not read of it."""
+
+import errno
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate, Load
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
+from lmwire_worker.generation.prefix_cache.disk_options import DiskSettings
+from lmwire_worker.generation.runner import TextLane
+from random_model import write_model
+from text_lanes import FAMILIES, Answer, Driver, ask
+from worker_process import SECONDS
+
+PROMPT = [(7 * index + 3) % 200 for index in range(150)]
+OTHER = [(11 * index + 5) % 200 for index in range(150)]
+
+
+@dataclass
+class Workers:
+    """Opens lanes one after another, as restarted workers do, on one directory."""
+
+    directory: Path
+    folder_of: Callable[[str], Path]
+    lines: list[str] = field(default_factory=list)
+    open_lanes: list[TextLane] = field(default_factory=list)
+
+    def start(
+        self, family: str = "llama", budget: int = 2**30, engine: MlxEngine | None = None, **fields: Any
+    ) -> TextLane:
+        engine = engine or MlxEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
+        engine.prepare()
+        load = Load(path=str(self.folder(family)), **fields)
+        lane = engine.open(load, lambda *_: None, replace=lambda: None)
+        assert isinstance(lane, TextLane)
+        self.open_lanes.append(lane)
+        return lane
+
+    def folder(self, family: str) -> Path:
+        if family == "wide":  # heads that can be quantised
+            return write_model(self.directory.parent / "wide", "llama", head_dim=32)
+        return self.folder_of(family)
+
+    def stop(self, lane: TextLane) -> None:
+        """Once all is written."""
+        self.open_lanes.remove(lane)
+        lane.close()
+
+    def files(self) -> list[Path]:
+        return sorted(self.directory.glob("*/*"))
+
+
+@pytest.fixture
+def workers(tmp_path: Path, folder_of: Callable[[str], Path]) -> Iterator[Workers]:
+    workers = Workers(tmp_path / "kept", folder_of)
+    yield workers
+    for lane in workers.open_lanes:
+        lane.close()
+
+
+def request(prompt: list[int] = PROMPT, **fields: Any) -> Generate:
+    return Generate(prompt=prompt, max_tokens=8, ignore_eos=True, **fields)
+
+
+def cached(lane: TextLane, wanted: Generate) -> tuple[int, Answer]:
+    """How many tokens of the prompt were known, and the answer."""
+    driver = Driver(lane)
+    admitted = lane.add(0, wanted, 0)
+    driver.choices[0] = [Answer()]
+    driver._unfinished[0] = 1
+    answer = driver.finish()[0]
+    return admitted.cached_tokens, answer
+
+
+def hold_up(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
+    """Lets files be read, or be written, only when the event is set."""
+    release = threading.Event()
+    work = getattr(disk_module.cache_file, name)
+
+    def wait_first(*arguments: Any) -> Any:
+        assert release.wait(SECONDS)
+        return work(*arguments)
+
+    monkeypatch.setattr(disk_module.cache_file, name, wait_first)
+    return release
+
+
+def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields: Any) -> list[Answer]:
+    """What a worker answers that then ends."""
+    lane = workers.start(family, **fields)
+    answers = [ask(lane, request(prompt))[0] for prompt in prompts]
+    workers.stop(lane)
+    return answers
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_restarted_worker_goes_on_from_what_was_kept_and_answers_the_same(workers: Workers, family: str) -> None:
+    (cold,) = leave(workers, PROMPT, family=family)
+    count, warm = cached(workers.start(family), request())
+    assert count == len(PROMPT) - 1
+    assert warm.token_ids == cold.token_ids
+    assert not workers.lines
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3_next"])
+def test_a_conversation_that_grew_over_several_workers_is_found_whole(workers: Workers, family: str) -> None:
+    prompt = PROMPT
+    for _ in range(3):
+        (answer,) = leave(workers, prompt, family=family)
+        prompt = [*prompt, *answer.token_ids, *OTHER[:70]]
+    lane = workers.start(family)
+    count, warm = cached(lane, request(prompt))
+    assert count == len(prompt) - 70 - 8 - 1, "the last answer's 8 tokens were too few to be written"
+    (cold,) = ask(lane, request(prompt, cache="off"))
+    assert warm.token_ids == cold.token_ids
+
+
+def test_a_quantised_cache_is_kept_in_its_bits(workers: Workers) -> None:
+    (cold,) = leave(workers, PROMPT, family="wide", kv_bits=8)
+    count, warm = cached(workers.start("wide", kv_bits=8), request())
+    assert count == len(PROMPT) - 1
+    assert warm.token_ids == cold.token_ids
+
+
+def test_a_common_beginning_is_written_once_and_found_for_another_end(workers: Workers) -> None:
+    leave(workers, PROMPT + OTHER[:80], PROMPT + OTHER[80:])
+    sizes = [path.stat().st_size for path in workers.files()]
+    assert max(sizes) > 1.5 * min(sizes), "the second one has only what is its own"
+    count, _ = cached(workers.start(), request(PROMPT + OTHER[40:]))
+    assert count == len(PROMPT)
+
+
+def test_fewer_than_64_tokens_are_not_written(workers: Workers) -> None:
+    leave(workers, PROMPT[:50])
+    assert not workers.files()
+
+
+def test_a_request_without_cache_leaves_nothing(workers: Workers) -> None:
+    lane = workers.start()
+    ask(lane, request(cache="off"))
+    workers.stop(lane)
+    assert not workers.files()
+
+
+def test_only_the_user_can_read_what_is_kept(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    (file,) = workers.files()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(workers.directory.stat().st_mode) == 0o700
+
+
+def test_a_directory_that_others_can_enter_is_not_used(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    workers.files()[0].parent.chmod(0o755)
+    assert cached(workers.start(), request())[0] == 0
+    assert "is not this user's alone" in workers.lines[0]
+
+
+@pytest.mark.parametrize("left", [4, 100, -1])
+def test_a_truncated_file_is_ignored_with_a_line(workers: Workers, left: int) -> None:
+    leave(workers, PROMPT)
+    (file,) = workers.files()
+    os.truncate(file, left % file.stat().st_size)
+    assert cached(workers.start(), request())[0] == 0
+    assert len(workers.lines) == 1 and f"the cache file {file} is ignored" in workers.lines[0]
+
+
+def test_a_changed_byte_is_noticed_when_the_file_is_read(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    (file,) = workers.files()
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    assert cached(workers.start(), request())[0] == 0
+    assert "its checksum is wrong" in workers.lines[0]
+
+
+def test_a_file_of_another_model_is_ignored_under_the_right_name_too(workers: Workers) -> None:
+    leave(workers, PROMPT, family="qwen3")
+    (theirs,) = workers.files()
+    leave(workers, PROMPT)
+    (ours,) = set(workers.files()) - {theirs}
+    ours.unlink()
+    shutil.copy(theirs, ours.parent)
+    assert cached(workers.start(), request())[0] == 0
+    assert "it is of another model, or of other versions" in workers.lines[0]
+
+
+def test_another_setting_of_the_kv_cache_is_another_model(workers: Workers) -> None:
+    leave(workers, PROMPT, family="wide")
+    assert cached(workers.start("wide", kv_bits=8), request())[0] == 0
+
+
+def test_files_of_other_programs_are_neither_read_nor_removed(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    folder = workers.files()[0].parent
+    foreign = [folder / "model.safetensors", folder / "cache.pickle", workers.directory / "notes.txt"]
+    for path in foreign:
+        path.write_bytes(b"x" * 1000)
+    link = folder / f"{'0' * 32}-{'0' * 8}.safetensors"
+    link.symlink_to(foreign[2])
+    lane = workers.start(budget=1)
+    ask(lane, request(OTHER))
+    workers.stop(lane)
+    assert all(path.read_bytes() == b"x" * 1000 for path in foreign)
+    assert len(workers.lines) == 1 and str(link) in workers.lines[0]
+
+
+def test_a_directory_that_cannot_be_made_costs_only_what_would_be_kept(workers: Workers, tmp_path: Path) -> None:
+    workers.directory.touch()
+    lane = workers.start()
+    ask(lane, request())
+    assert cached(lane, request())[0] == len(PROMPT) - 1, "it is kept in memory"
+    assert "nothing is kept on disk" in workers.lines[0]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_what_cannot_be_written_is_told_and_leaves_no_rest(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fail(path: str, *_: Any) -> None:
+        Path(path).write_bytes(b"half a file")
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mx, "save_safetensors", fail)
+        leave(workers, PROMPT)
+    assert not workers.files()
+    assert os.strerror(code) in workers.lines[0]
+
+
+def test_two_workers_share_a_directory(workers: Workers) -> None:
+    first, second = workers.start(), workers.start()
+    ask(first, request())
+    ask(second, request())
+    ask(second, request(OTHER))
+    workers.stop(first)
+    workers.stop(second)
+    third = workers.start()
+    assert [cached(third, request(prompt))[0] for prompt in (PROMPT, OTHER)] == [len(PROMPT) - 1] * 2
+    assert not workers.lines
+
+
+def test_a_file_that_another_worker_removed_is_a_miss(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    lane = workers.start()
+    workers.files()[0].unlink()
+    assert cached(lane, request())[0] == 0
+
+
+def test_the_least_recently_used_goes_when_the_budget_is_spent(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    (first,) = workers.files()
+    leave(workers, OTHER)
+    os.utime(first, (1, 1))
+    leave(workers, PROMPT[::-1], budget=int(2.5 * first.stat().st_size))
+    assert len(workers.files()) == 2
+    assert first not in workers.files()
+
+
+def test_use_keeps_a_file(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    (file,) = workers.files()
+    os.utime(file, (1, 1))
+    cached(workers.start(), request())
+    assert file.stat().st_mtime > 1
+
+
+def test_to_clear_the_cache_removes_the_files_of_the_model(workers: Workers) -> None:
+    leave(workers, PROMPT)
+    lane = workers.start()
+    lane.clear_cache()
+    assert not workers.files()
+    assert cached(lane, request())[0] == 0
+
+
+def test_reading_does_not_hold_other_answers_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cold,) = leave(workers, PROMPT)
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.add(1, request(OTHER))
+    while driver.running != {0}:
+        driver.step()
+    assert not driver.answers[0].prefilled, "it still waits"
+    release.set()
+    assert driver.finish()[0].token_ids == cold.token_ids
+    assert (stats := driver.lane.cache_stats()) and stats.saved_tokens == len(PROMPT) - 1
+
+
+def test_a_request_can_be_cancelled_while_its_files_are_read(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.step()
+    assert driver.remove(0).token_ids == []
+    assert len(ask(driver.lane, request(OTHER))[0].token_ids) == 8
+    release.set()
+
+
+def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_again(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(workers, PROMPT + OTHER)
+    lane = workers.start()
+    ask(lane, Generate(prompt=PROMPT, max_tokens=1))
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(lane)
+    driver.add(0, request(PROMPT + OTHER))
+    lane._kept.evict(2**30)
+    release.set()
+    answer = driver.finish()[0]
+    assert (stats := lane.cache_stats()) and stats.misses == 1
+    assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
+
+
+def test_what_is_cleared_while_it_is_read_is_not_kept(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    release = hold_up(monkeypatch, "read")
+    driver = Driver(workers.start())
+    driver.add(0, request())
+    driver.lane.clear_cache()
+    release.set()
+    driver.finish()
+    assert (stats := driver.lane.cache_stats()) and stats.hits == 0
+
+
+def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT)
+    lane = workers.start()
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "joined", fail)
+        assert cached(lane, request())[0] == 0
+    assert "Unable to allocate" in workers.lines[0]
+
+
+def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
+    release = hold_up(monkeypatch, "write")
+    engine = MlxEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
+    engine.finish()
+    lane = workers.start(engine=engine)
+    ask(lane, request())
+    waiting = threading.Thread(target=engine.finish)
+    waiting.start()
+    release.set()
+    waiting.join(SECONDS)
+    assert workers.files() and not waiting.is_alive()
+
+
+def test_writing_does_not_hold_the_answer_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = hold_up(monkeypatch, "write")
+    lane = workers.start()
+    (answer,) = ask(lane, request())
+    assert answer.finish_reason == "length"
+    assert not workers.files()
+    release.set()
+    workers.stop(lane)
+    assert workers.files()

@@ -1,0 +1,370 @@
+"""The tree of what was computed: what is found in it, what is dropped from it, and that its bytes are counted."""
+
+import gc
+import random
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
+
+from lmwire_worker.generation.prefix_cache import Layout, PrefixCache, Start
+from lmwire_worker.generation.prefix_cache.radix_tree import Slices
+from lmwire_worker.generation.prefix_cache.store import SCRAP
+
+TOKEN_BYTES = 2 * 2 * 4
+"""Keys and values of two numbers."""
+STATE_BYTES = 16
+
+
+class Computed:
+    """What a model would have computed of tokens: each token's keys and values are the token, a state is their sum."""
+
+    def __init__(self, tokens: list[int], *, cut: bool = True, states: bool = False) -> None:
+        self._tokens = tokens
+        self._cut = cut
+        self._states = states
+
+    def slices(self, start: int, stop: int) -> Slices:
+        keys = mx.array(self._tokens[start:stop], dtype=mx.float32)[None, None, :, None] * mx.ones((1, 1, 1, 2))
+        return [[keys, -keys]] if self._cut else []
+
+    def snapshot(self) -> list[Any]:
+        if not self._states:
+            return []
+        state = ArraysCache(1)
+        state[0] = mx.full((1, STATE_BYTES // 4), sum(self._tokens), dtype=mx.float32)
+        return [state]
+
+
+class Plain:
+    """A cache of a model with one plain layer."""
+
+    def __init__(self, budget: int = 1 << 20, **options: Any) -> None:
+        self.cache = PrefixCache(Layout([KVCache()]), budget, **options)
+
+    def store(self, *tokens: int, pin: bool = False) -> None:
+        self.cache.store(list(tokens), Computed(list(tokens)), pin=pin)
+
+    def known(self, *tokens: int) -> int:
+        """How much of a prompt is known; what it is made of is looked at."""
+        start = self.cache.fetch([*tokens, 0])
+        return self.checked(start, tokens) if start else 0
+
+    def checked(self, start: Start, tokens: tuple[int, ...]) -> int:
+        (layer,) = start.cache
+        assert layer.offset == start.length
+        assert layer.keys[0, 0, : start.length, 0].tolist() == list(tokens[: start.length])
+        assert layer.values[0, 0, : start.length, 1].tolist() == [-token for token in tokens[: start.length]]
+        return start.length
+
+
+class Recurrent(Plain):
+    """A cache of a model with a plain layer and a recurrent one."""
+
+    def __init__(self, budget: int = 1 << 20, *, cut: bool = True) -> None:
+        self._cut = cut
+        self.cache = PrefixCache(Layout([KVCache(), ArraysCache(1)] if cut else [ArraysCache(1)]), budget)
+
+    def store(self, *tokens: int, pin: bool = False) -> None:
+        self.cache.store(list(tokens), Computed(list(tokens), cut=self._cut, states=True), pin=pin)
+
+    def checked(self, start: Start, tokens: tuple[int, ...]) -> int:
+        *layers, state = start.cache
+        assert state[0][0, 0].item() == sum(tokens[: start.length])
+        for layer in layers:
+            assert layer.keys[0, 0, : start.length, 0].tolist() == list(tokens[: start.length])
+        return start.length
+
+
+def check_bytes(cache: PrefixCache) -> None:
+    held = [node for node in cache._root.below() if node is not cache._root]
+    assert cache.bytes == sum(node.bytes for node in held)
+    stats = cache.stats()
+    assert (stats.bytes, stats.entries) == (cache.bytes, len(held))
+    assert cache.bytes <= stats.budget_bytes
+
+
+# What is found.
+
+
+def test_nothing_is_known_at_first() -> None:
+    assert Plain().known(1, 2, 3) == 0
+
+
+def test_the_longest_known_beginning_is_found() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3, 4)
+    plain.store(1, 2, 5)
+    assert plain.known(1, 2, 3, 4, 9) == 4
+    assert plain.known(1, 2, 3, 9) == 3
+    assert plain.known(1, 2, 5, 6, 7) == 3
+    assert plain.known(1, 9) == 1
+    assert plain.known(2, 1) == 0
+
+
+def test_the_last_token_of_a_prompt_is_left_to_process() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    start = plain.cache.fetch([1, 2, 3])
+    assert start is not None
+    assert start.length == 2
+
+
+def test_a_scrap_of_a_long_prompt_is_left() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP))
+    assert plain.known(*range(1, SCRAP), *range(100, 100 + 8 * SCRAP)) == 0
+    assert plain.cache.stats().misses == 1
+
+
+def test_what_is_short_and_yet_much_of_a_prompt_is_taken() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP))
+    assert plain.known(*range(1, SCRAP), *range(100, 100 + 6 * SCRAP)) == SCRAP - 1
+
+
+def test_what_is_no_scrap_is_taken_of_a_prompt_of_any_length() -> None:
+    plain = Plain()
+    plain.store(*range(1, SCRAP + 1))
+    assert plain.known(*range(1, SCRAP + 1), *range(100, 100 + 100 * SCRAP)) == SCRAP
+
+
+def test_a_common_prefix_is_kept_once() -> None:
+    plain = Plain()
+    prefix = range(1, 101)
+    plain.store(*prefix, 200)
+    plain.store(*prefix, 201)
+    plain.store(*prefix)
+    assert plain.cache.bytes == 102 * TOKEN_BYTES
+    check_bytes(plain.cache)
+
+
+def test_a_sequence_that_goes_on_adds_its_new_tokens_only() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    before = plain.cache.bytes
+    plain.store(1, 2, 3, 4, 5)
+    assert plain.cache.bytes - before == 2 * TOKEN_BYTES
+    assert plain.known(1, 2, 3, 4, 5) == 5
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_state_is_found_where_it_was_taken_and_nowhere_else(cut: bool) -> None:
+    recurrent = Recurrent(cut=cut)
+    recurrent.store(1, 2)
+    recurrent.store(1, 2, 3, 4)
+    assert recurrent.known(1, 2, 3, 4, 5) == 4
+    assert recurrent.known(1, 2, 3, 5) == 2
+    assert recurrent.known(1, 5) == 0
+    recurrent.store(1)
+    assert recurrent.known(1, 5) == 1
+    check_bytes(recurrent.cache)
+
+
+def test_what_was_fetched_stays_what_it_was_when_everything_is_dropped() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    start = plain.cache.fetch([1, 2, 3, 4])
+    plain.cache.clear()
+    assert start is not None
+    assert plain.checked(start, (1, 2, 3)) == 3
+
+
+def test_who_fetches_may_write_into_it() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    for _ in range(2):
+        start = plain.cache.fetch([1, 2, 9])
+        assert start is not None
+        start.cache[0].update_and_fetch(mx.ones((1, 1, 4, 2)), mx.ones((1, 1, 4, 2)))
+        assert start.cache[0].keys[0, 0, :2, 0].tolist() == [1, 2]
+    assert plain.known(1, 2, 3) == 3
+
+
+def test_a_quantised_cache_is_cut_as_a_plain_one_is() -> None:
+    layer: Any = QuantizedKVCache(group_size=32, bits=8)
+    keys = mx.random.normal((1, 2, 10, 32), key=mx.random.key(0))
+    layer.update_and_fetch(keys, keys)
+    cache = PrefixCache(Layout([QuantizedKVCache(group_size=32, bits=8)]), 1 << 20)
+
+    class Quantized:
+        def slices(self, start: int, stop: int) -> Slices:
+            return [[mx.contiguous(array[..., start:stop, :]) for array in (*layer.keys, *layer.values)]]
+
+        def snapshot(self) -> list[Any]:
+            return []
+
+    cache.store([*range(10)], Quantized())
+    start = cache.fetch([0, 1, 2, 3, 4, 5, 99])
+    assert start is not None
+    again: Any = start.cache[0]
+    assert again.offset == 6
+    for array, whole in zip((*again.keys, *again.values), (*layer.keys, *layer.values), strict=True):
+        assert mx.array_equal(array[..., :6, :], whole[..., :6, :])
+
+
+def test_layers_of_several_caches_are_put_together_again() -> None:
+    cache = PrefixCache(Layout([CacheList(ArraysCache(1), KVCache()), KVCache()]), 1 << 20)
+
+    class Hybrid(Computed):
+        def slices(self, start: int, stop: int) -> Slices:
+            return super().slices(start, stop) * 2
+
+    cache.store([1, 2, 3], Hybrid([1, 2, 3], states=True))
+    start = cache.fetch([1, 2, 3, 4])
+    assert start is not None
+    first, second = start.cache
+    assert isinstance(first, CacheList)
+    state, layer = first.caches
+    assert state[0][0, 0].item() == 6
+    assert [layer.offset, second.offset] == [3, 3]
+    assert layer.keys[0, 0, :, 0].tolist() == second.keys[0, 0, :, 0].tolist() == [1, 2, 3]
+
+
+def test_caches_of_an_unknown_kind_are_not_kept() -> None:
+    class Own:
+        pass
+
+    assert Layout([KVCache(), RotatingKVCache(8), ArraysCache(2)]).known
+    assert not Layout([KVCache(), Own()]).known
+
+
+# What is dropped.
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "words", "longest"),
+    [(Plain, 100 * TOKEN_BYTES, 3, 60), (Recurrent, 30 * TOKEN_BYTES + 5 * STATE_BYTES, 2, 20)],
+    ids=["plain", "with snapshots"],
+)
+def test_it_never_takes_more_than_its_budget(kind: type[Plain], budget: int, words: int, longest: int) -> None:
+    kept = kind(budget=budget)
+    chance = random.Random(0)
+    for _ in range(200):
+        tokens = [chance.randrange(words) for _ in range(chance.randrange(1, longest))]
+        kept.store(*tokens)
+        check_bytes(kept.cache)
+        kept.known(*tokens)
+    assert kept.cache.stats().evictions > 0
+
+
+def test_nothing_is_dropped_for_what_does_not_fit_at_all() -> None:
+    plain = Plain(budget=5 * TOKEN_BYTES)
+    plain.store(9, 9)
+    plain.store(*range(1, 8))
+    assert plain.cache.bytes == 2 * TOKEN_BYTES
+
+
+def test_the_least_recently_used_goes_first_and_reading_is_use() -> None:
+    plain = Plain(budget=6 * TOKEN_BYTES)
+    plain.store(1, 1)
+    plain.store(2, 2)
+    plain.store(3, 3)
+    assert plain.known(1, 1) == 2
+    plain.store(4, 4)
+    assert [plain.known(n, n) for n in (1, 2, 3, 4)] == [2, 0, 2, 2]
+
+
+def test_an_ending_goes_before_the_beginning_that_others_share() -> None:
+    plain = Plain(budget=6 * TOKEN_BYTES)
+    plain.store(1, 2, 3, 4)
+    plain.store(1, 2, 5, 6)
+    plain.store(7)
+    assert plain.known(1, 2, 5, 6) == 4
+    assert plain.known(1, 2, 3, 4) == 2
+
+
+def test_of_a_conversation_with_snapshots_the_oldest_goes_first() -> None:
+    recurrent = Recurrent(budget=3 * STATE_BYTES, cut=False)
+    for turn in range(1, 6):
+        recurrent.store(*range(1, 10 * turn))
+    assert recurrent.known(*range(1, 100)) == 49
+    assert recurrent.known(*range(1, 15)) == 0
+
+
+def test_memory_can_be_asked_back() -> None:
+    plain = Plain()
+    plain.store(1, 1, 1)
+    plain.store(2, 2)
+    assert plain.cache.evict(1) == 3 * TOKEN_BYTES
+    assert [plain.known(1, 1, 1), plain.known(2, 2)] == [0, 2]
+    assert plain.cache.evict(1 << 30) == 2 * TOKEN_BYTES
+    assert plain.cache.evict(1) == 0
+
+
+@pytest.mark.parametrize("kind", [Plain, Recurrent])
+def test_what_is_pinned_stays_until_all_is_cleared(kind: type[Plain]) -> None:
+    cache = kind()
+    cache.store(1, 2, 3, 4, pin=True)
+    cache.store(1, 2, 3, 4, 5, 6)
+    cache.store(1, 2, 9)
+    cache.cache.evict(1 << 30)
+    assert cache.known(1, 2, 3, 4, 5, 6) == 4
+    check_bytes(cache.cache)
+    assert cache.cache.clear() > 0
+    assert cache.known(1, 2, 3, 4) == 0
+    assert cache.cache.bytes == 0
+
+
+@pytest.mark.parametrize("kind", [Plain, Recurrent])
+def test_memory_is_given_back_without_waiting_for_python_to_look_for_circles(kind: type[Plain]) -> None:
+    cache = kind()
+    gc.collect()
+    gc.disable()
+    try:
+        cache.store(1, 2, 3, 4)
+        cache.store(1, 2, 3, 9)
+        assert cache.known(1, 2, 3, 4) == 4
+        cache.cache.clear()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_what_is_known_already_can_be_pinned() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3, 4)
+    plain.cache.pin([1, 2])
+    plain.cache.evict(1 << 30)
+    assert plain.known(1, 2, 3, 4) == 2
+
+
+def test_pins_do_not_exceed_the_budget() -> None:
+    plain = Plain(budget=4 * TOKEN_BYTES)
+    plain.store(1, 1, 1, pin=True)
+    plain.store(2, 2, pin=True)
+    assert [plain.known(1, 1, 1), plain.known(2, 2)] == [3, 0]
+    check_bytes(plain.cache)
+
+
+def test_what_a_check_found_wrong_goes_with_all_that_came_of_it() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    plain.store(1, 2, 4, 5)
+    plain.store(6, 7)
+    plain.cache.quarantine([1, 2, 3])
+    assert [plain.known(1, 2, 4), plain.known(6, 7)] == [0, 2]
+    assert plain.cache.stats().mismatches == 1
+    check_bytes(plain.cache)
+
+
+# What is counted.
+
+
+def test_hits_misses_and_what_they_saved_are_counted() -> None:
+    plain = Plain()
+    plain.store(1, 2, 3)
+    plain.known(1, 2, 3)
+    plain.known(1, 2, 9)
+    plain.known(9)
+    stats = plain.cache.stats()
+    assert (stats.hits, stats.misses, stats.saved_tokens) == (2, 1, 5)
+
+
+def test_one_hit_of_so_many_is_to_be_checked_and_counts_as_a_miss() -> None:
+    plain = Plain(check_every=3)
+    plain.store(1, 2, 3)
+    starts = [plain.cache.fetch([1, 2, 3, 4]) for _ in range(6)]
+    assert [start and start.check for start in starts] == [False, False, True, False, False, True]
+    assert plain.cache.stats().misses == 2

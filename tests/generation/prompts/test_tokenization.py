@@ -1,0 +1,69 @@
+"""Text is tokenized when it is certain that it may fit: no bound refuses what would."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from tokenizers import AddedToken, normalizers, pre_tokenizers
+
+from constrained import write_tokenizer
+from lmwire_protocol import RequestError
+from lmwire_worker.prompts.tokenization import LARGE_CHARACTERS, Encoder, Least
+from prompting import tokenizer
+
+PIECES = st.sampled_from(["hello", " world", "\n", "  ", "é", "e\u0301", "界", "<|im_end|>", "1", "aaaa", "\U0001f600"])
+
+
+@given(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80))
+def test_a_text_has_at_least_the_tokens_that_the_bound_says(text: str) -> None:
+    found = tokenizer(None)
+    assert Least(found).tokens(text) <= len(found.encode(text, add_special_tokens=False))
+
+
+def test_the_bound_says_something() -> None:
+    assert Least(tokenizer(None)).tokens("hello world " * 1000) > 500
+
+
+def _changed(folder: Path, **parts: Any) -> TokenizerWrapper:
+    found = write_tokenizer(folder, [])
+    for name, part in parts.items():
+        setattr(found._tokenizer.backend_tokenizer, name, part)
+    return found
+
+
+def test_nothing_is_certain_of_a_tokenizer_that_may_drop_or_rewrite_text(tmp_path: Path) -> None:
+    dropping = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(use_regex=False)])
+    removing = pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "removed"), pre_tokenizers.ByteLevel()])
+    for name, parts in {
+        "drops spaces": {"pre_tokenizer": dropping},
+        "removes what it splits at": {"pre_tokenizer": removing},
+        "rewrites": {"normalizer": normalizers.NFKC()},
+    }.items():
+        assert Least(_changed(tmp_path / name, **parts)).tokens("a b " * 1000) == 0
+    stripping = write_tokenizer(tmp_path / "strips", [])
+    stripping._tokenizer.add_tokens([AddedToken("<x>", lstrip=True)])
+    assert Least(stripping).tokens("a b " * 1000) == 0
+
+
+def test_a_text_that_composing_makes_shorter_is_not_judged(tmp_path: Path) -> None:
+    composing = Least(_changed(tmp_path, normalizer=normalizers.NFC()))
+    assert composing.tokens("e\u0301" * 1000) == 0
+    assert composing.tokens("e" * 1000) > 0
+
+
+def test_a_large_text_has_the_tokens_that_the_tokenizer_itself_gives() -> None:
+    found = tokenizer(None)
+    text = "Hello, wörld <|im_end|>\n" * (LARGE_CHARACTERS // 10)
+    assert Encoder(found).encode(text, begins=True, whole=False) == found.encode(text)
+
+
+def test_what_cannot_fit_is_refused_unless_it_is_to_be_cut() -> None:
+    found = Encoder(tokenizer(None), context_len=100)
+    text = "hello " * LARGE_CHARACTERS
+    with pytest.raises(RequestError, match="at least") as refused:
+        found.encode(text, begins=False, whole=False)
+    assert refused.value.code == "context_overflow"
+    assert len(found.encode(text, begins=False, whole=True)) > 100

@@ -1,0 +1,193 @@
+"""Masks over a batch: rows that are held to something among rows that are not, each as if it were alone."""
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from constrained import Speaker, allowed_tokens, write_tokenizer
+from lmwire_protocol import Chat, Generate
+from lmwire_protocol.formats import ChoiceFormat, RegexFormat
+from lmwire_protocol.messages import Message
+from lmwire_worker.generation.structured_output import Constraint, Masks, token_masks
+
+
+@pytest.fixture(scope="module")
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
+    return Speaker(write_tokenizer(tmp_path_factory.mktemp("model"), ["<think>", "</think>"]))
+
+
+def generate(pattern: str) -> Generate:
+    return Generate(prompt="x", format=RegexFormat(pattern))
+
+
+def chat(**fields: Any) -> Chat:
+    return Chat(messages=[Message(role="user", content="x")], **fields)
+
+
+def tokens(speaker: Speaker, text: str) -> list[int]:
+    return speaker.tokenizer.encode(text, add_special_tokens=False)
+
+
+def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[int]:
+    """What a row alone may say next."""
+    (row,) = allowed_tokens(Masks([constraint]), [newest], speaker.size)
+    return set(np.flatnonzero(row).tolist())
+
+
+def test_a_batch_without_constraints_is_idle(speaker: Speaker) -> None:
+    assert Masks([None, None]).idle
+    assert not Masks([None, speaker.constraint(generate("a"))]).idle
+
+
+def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
+    logits = mx.random.normal((3, speaker.size))
+    before = np.array(logits)
+    after = np.array(Masks([None, speaker.constraint(generate("a")), None])(logits, [0, 0, 0]))
+    assert (after[[0, 2]] == before[[0, 2]]).all()
+    (letter,) = tokens(speaker, "a")
+    assert np.flatnonzero(np.isfinite(after[1])).tolist() == [letter]
+    assert after[1, letter] == before[1, letter]
+    assert (np.array(logits) == before).all(), "log-probabilities are of what came in"
+
+
+def test_a_row_says_together_with_others_what_it_says_alone(speaker: Speaker) -> None:
+    requests = [generate("[a-c]{3,9}"), generate("(x|yy)*z"), Generate(prompt="x", format=ChoiceFormat(["ka", "kalo"]))]
+    alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
+    assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
+
+
+@pytest.mark.parametrize("patience", [-1.0, math.inf], ids=["by all cores", "one by one"])
+def test_masks_that_take_long_are_the_same(speaker: Speaker, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [generate("[a-f]{12}"), chat(reasoning_budget=3), generate("(x|yy){4}z")]
+    alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
+    monkeypatch.setattr(token_masks, "PATIENCE", patience)
+    assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
+
+
+def test_forks_go_their_own_ways(speaker: Speaker) -> None:
+    request = generate("[a-f]{12}")
+    first = speaker.constraint(request)
+    together = speaker.follow([first.fork(), first, first.fork()], [1, 2, 3])
+    assert together == [speaker.say(request, seed) for seed in (1, 2, 3)]
+    assert len(set(together)) == 3
+
+
+def test_end_tokens_are_allowed_exactly_where_the_grammar_may_end(speaker: Speaker) -> None:
+    constraint = speaker.constraint(generate("ab?"))
+    first, second = tokens(speaker, "a") + tokens(speaker, "b")
+    assert allowed(speaker, constraint) == {first}
+    assert allowed(speaker, constraint, first) == {second} | speaker.ends
+    assert allowed(speaker, constraint, second) == speaker.ends
+
+
+def test_a_finished_answer_may_end_again_and_again(speaker: Speaker) -> None:
+    constraint = speaker.constraint(generate("a"))
+    (end,) = speaker.ends
+    for newest in (0, *tokens(speaker, "a"), end, end):
+        allowed(speaker, constraint, newest)
+    assert allowed(speaker, constraint, end) == {end}
+    assert constraint.error is None
+
+
+def test_a_row_that_leaves_its_grammar_fails_alone_and_is_free(speaker: Speaker) -> None:
+    failing, other = speaker.constraint(generate("a+")), speaker.constraint(generate("b+"))
+    batch = Masks([failing, None, other])
+    a, b = tokens(speaker, "a") + tokens(speaker, "b")
+    allowed_tokens(batch, [0, 0, 0], speaker.size)
+    after = allowed_tokens(batch, [b, 0, b], speaker.size)
+    assert failing.error is not None
+    assert "grammar" in failing.error
+    assert after[0].all() and after[1].all()
+    assert np.flatnonzero(after[2]).tolist() == sorted({b, *speaker.ends})
+    assert other.error is None
+    assert allowed_tokens(batch, [a, 0, b], speaker.size)[0].all()
+
+
+def test_a_gpu_unpacks_the_same_masks(speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    constraint = speaker.constraint(generate("[a-z ]+"))
+    on_cpu = allowed_tokens(Masks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    monkeypatch.setattr(token_masks.mx, "default_device", lambda: mx.gpu)
+    on_gpu = allowed_tokens(Masks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    assert (on_cpu == on_gpu).all()
+    assert on_cpu.any() and not on_cpu.all()
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("width", [-3, 40])
+def test_logits_may_be_wider_or_narrower_than_the_vocabulary(
+    speaker: Speaker, device: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_masks.mx, "default_device", lambda: mx.cpu if device == "cpu" else mx.gpu)
+    size = speaker.size + width
+    after = allowed_tokens(Masks([speaker.constraint(generate("a"))]), [0], size)
+    assert np.flatnonzero(after[0]).tolist() == tokens(speaker, "a")
+
+
+@pytest.mark.parametrize("thinking", [True, False])
+def test_a_spent_budget_closes_the_thought(speaker: Speaker, thinking: bool) -> None:
+    request = chat(reasoning_budget=5, format=RegexFormat("[a-z]{3}"))
+    lengths = set()
+    for seed in range(12):
+        answer = speaker.say(request, seed, thinking=thinking)
+        thought, closed, content = answer.rpartition("</think>")
+        assert re.fullmatch("[a-z]{3}", content)
+        assert closed or not thinking
+        lengths.add(len(tokens(speaker, thought.removeprefix("<think>"))))
+    assert max(lengths) <= 5 + 3  # a character is not cut, and random tokens are not how text is encoded
+
+
+def test_a_budget_of_nothing_closes_the_thought_at_once(speaker: Speaker) -> None:
+    assert speaker.say(chat(reasoning_budget=0, format=RegexFormat("a")), thinking=True) == "</think>a"
+
+
+def test_a_budget_alone_forbids_nothing_but_a_longer_thought(speaker: Speaker) -> None:
+    constraint = speaker.constraint(chat(reasoning_budget=2), thinking=True)
+    (word,), (close,) = tokens(speaker, "ka"), tokens(speaker, "</think>")
+    assert [len(allowed(speaker, constraint, newest)) for newest in (0, word)] == [speaker.size] * 2
+    assert allowed(speaker, constraint, word) == {close}
+    assert len(allowed(speaker, constraint, close)) == speaker.size
+
+
+def test_a_character_is_finished_before_the_thought_is_closed(speaker: Speaker) -> None:
+    constraint = speaker.constraint(chat(reasoning_budget=1), thinking=True)
+    *parts, last = tokens(speaker, "é")
+    assert parts
+    for newest in (0, *parts):
+        assert len(allowed(speaker, constraint, newest)) == speaker.size
+    assert allowed(speaker, constraint, last) == set(tokens(speaker, "</think>"))
+
+
+def test_the_budget_is_that_of_all_thoughts_together(speaker: Speaker) -> None:
+    constraint = speaker.constraint(chat(reasoning_budget=2))
+    (word,), (open,), (close,) = (tokens(speaker, text) for text in ("ka", "<think>", "</think>"))
+    for newest in (0, open, word, close, word, word, open):
+        assert len(allowed(speaker, constraint, newest)) == speaker.size
+    assert allowed(speaker, constraint, word) == {close}
+
+
+def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -> None:
+    syntax = dataclasses.replace(speaker.syntax, think_start="{", think_end="(end)\n")
+    request = chat(reasoning_budget=1, format=RegexFormat("[a-z]{3}"))
+    constraint = speaker.grammars.constraint(request, syntax, True)
+    assert constraint is not None
+    (answer,) = speaker.follow([constraint], [3])
+    assert re.fullmatch(r"[^(]+\(end\)\n[a-z]{3}", answer)
+
+
+def test_a_marker_that_is_begun_when_the_budget_is_spent_is_only_completed(speaker: Speaker) -> None:
+    syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
+    constraint = speaker.grammars.constraint(chat(reasoning_budget=1), syntax, True)
+    assert constraint is not None
+    bracket, following, *_ = tokens(speaker, "(end)")
+    allowed(speaker, constraint)
+    assert allowed(speaker, constraint, bracket) == {following}
+
+
+def test_a_request_of_a_model_that_does_not_think_has_no_use_for_a_budget(speaker: Speaker) -> None:
+    syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
+    assert speaker.grammars.constraint(chat(reasoning_budget=1), syntax, False) is None

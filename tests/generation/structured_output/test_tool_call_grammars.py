@@ -1,0 +1,288 @@
+"""Calls that must be made: whatever the model would say, its format's own reader finds the calls in what it says."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema
+import llguidance
+import pytest
+from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
+
+from constrained import Speaker, tool, write_tokenizer
+from lmwire_protocol import Chat, RequestError, Tool
+from lmwire_protocol.formats import RegexFormat
+from lmwire_protocol.messages import Function, Message, NamedTool
+from lmwire_worker.generation.output_parsing import Answer, Text
+from lmwire_worker.generation.tool_parsers import FORMATS
+
+SPECIAL = {
+    "mistral": ["[TOOL_CALLS]", "[ARGS]"],
+    "kimi_k2": [
+        "<|tool_calls_section_begin|>",
+        "<|tool_calls_section_end|>",
+        "<|tool_call_begin|>",
+        "<|tool_call_argument_begin|>",
+        "<|tool_call_end|>",
+    ],
+    "kimi_k3": ["<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>"],
+    "harmony": ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>", "<|return|>"],
+    "pythonic": ["<|tool_call_start|>", "<|tool_call_end|>"],
+    "gemma4": ["<|tool_call>", "<tool_call|>", '<|"|>'],
+    "function_gemma": ["<start_function_call>", "<end_function_call>", "<escape>"],
+    "llama3_json": ["<|python_tag|>"],
+    "muse_spark": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"],
+}
+"""Markers that are special tokens in models of that format."""
+PLAIN = ["<tool_call>", "</tool_call>", "</parameter>", "</param>", "</arg_value>", "</longcat_arg_value>"]
+"""Tokens that stand for their text, as some models have them, so that random text comes to an end."""
+COORDINATE = {"type": "number", "minimum": -9, "maximum": 9}
+TOOLS = [
+    tool(
+        city={"type": "string", "minLength": 1, "maxLength": 12},
+        unit={"type": "string", "enum": ["celsius", "kelvin"]},
+        days={"type": "integer", "minimum": 1, "maximum": 14},
+        detailed={"type": "boolean"},
+    ),
+    Tool(
+        function=Function(
+            name="draw",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "points": {
+                        "type": "array",
+                        "items": {"type": "number", "minimum": -9, "maximum": 9},
+                        "minItems": 1,
+                        "maxItems": 3,
+                    },
+                    "note": {"type": "string"},
+                    "at": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+                },
+                "required": ["points"],
+                "additionalProperties": False,
+            },
+        )
+    ),
+    Tool(function=Function(name="now")),
+]
+SEEDS = range(8)
+TEXT_MARKERS = ("minicpm5", "gemma3_code", "llama3_json")
+"""Formats whose calls start with text that random text hardly ever holds."""
+
+SpeakerOf = Callable[[str], Speaker]
+
+
+@pytest.fixture(scope="session")
+def speaker_of(tmp_path_factory: pytest.TempPathFactory) -> SpeakerOf:
+    speakers: dict[str, Speaker] = {}
+
+    def speaker_of(name: str) -> Speaker:
+        if name not in speakers:
+            folder = tmp_path_factory.mktemp(name)
+            tokenizer = write_tokenizer(folder, SPECIAL.get(name, ()), PLAIN)
+            if name == "harmony":
+                tokenizer.eos_token_ids = set(tokenizer.encode("<|return|><|call|>", add_special_tokens=False))
+            speakers[name] = Speaker(tokenizer, FORMATS[name], "gpt_oss" if name == "harmony" else "llama")
+        return speakers[name]
+
+    return speaker_of
+
+
+def chat(**fields: Any) -> Chat:
+    fields.setdefault("tools", TOOLS)
+    return Chat(messages=[Message(role="user", content="x")], **fields)
+
+
+@dataclass
+class Read:
+    """An answer, told apart."""
+
+    reasoning: str = ""
+    content: str = ""
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+
+
+def read(speaker: Speaker, text: str, tools: Sequence[Tool] = TOOLS, opening: str = "") -> Read:
+    answer = Answer(speaker.syntax, speaker.syntax.start_state(opening), tools, reads_calls=True)
+    read, name, arguments = Read(), "", ""
+    for part in answer.push(text) + answer.end(finished=True):
+        if isinstance(part, Text) and part.channel == "content":
+            read.content += part.text
+        elif isinstance(part, Text):
+            read.reasoning += part.text
+        else:
+            arguments = part.arguments if part.name else arguments + part.arguments
+            name = part.name or name
+            if part.complete:
+                read.calls.append((name, json.loads(arguments)))
+    return read
+
+
+def check(call: tuple[str, Any], tools: Sequence[Tool] = TOOLS) -> None:
+    """Raises when the call's schema does not hold."""
+    (schema,) = (tool.function.parameters for tool in tools if tool.function.name == call[0])
+    jsonschema.validate(call[1], schema or {"type": "object", "maxProperties": 0})
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_required_call_is_read_back_and_its_schema_holds(speaker_of: SpeakerOf, name: str) -> None:
+    request = chat(tool_choice="required", parallel_tool_calls=False, reasoning="off")
+    called = set()
+    for seed in SEEDS:
+        answer = read(speaker_of(name), speaker_of(name).say(request, seed))
+        (call,) = answer.calls
+        check(call)
+        called.add(call[0])
+        assert not answer.content.strip()
+    assert len(called) > 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_several_required_calls_are_read_back(speaker_of: SpeakerOf, name: str) -> None:
+    tools = [tool(days={"type": "integer", "maximum": 9, "minimum": 0}), tool("now", soon={"type": "boolean"})]
+    request = chat(tools=tools, tool_choice="required", reasoning="off")
+    counts = set()
+    for seed in SEEDS:
+        answer = read(speaker_of(name), speaker_of(name).say(request, seed), tools)
+        for call in answer.calls:
+            check(call, tools)
+        assert not answer.content.strip()
+        counts.add(len(answer.calls))
+    assert 0 not in counts
+    assert (max(counts) > 1) == (name not in ("harmony", "llama3_json"))
+
+
+@pytest.mark.parametrize("name", ("json_tools", "qwen3_coder", "harmony"))
+def test_a_named_function_is_called_once_and_no_other(speaker_of: SpeakerOf, name: str) -> None:
+    request = chat(tool_choice=NamedTool(name="draw"))
+    for seed in SEEDS:
+        (call,) = read(speaker_of(name), speaker_of(name).say(request, seed)).calls
+        assert call[0] == "draw"
+        check(call)
+
+
+@pytest.mark.parametrize("name", ("json_tools", "mistral", "harmony", "kimi_k3", *TEXT_MARKERS))
+def test_where_the_model_is_free_to_call_a_strict_tool_its_schema_holds(speaker_of: SpeakerOf, name: str) -> None:
+    tools = [
+        tool(strict=True, days={"type": "integer", "maximum": 9}),
+        tool("draw", x={"type": "string"}),
+    ]
+    speaker = speaker_of(name)
+    contents = []
+    calls = []
+    for seed in range(30):
+        answer = read(speaker, speaker.say(chat(tools=tools, reasoning="off"), seed), tools)
+        contents.append(answer.content)
+        calls += answer.calls
+    for call in calls:
+        if call[0] == "get_weather":
+            check(call, tools)
+    assert any(contents)
+    assert name in TEXT_MARKERS or {call[0] for call in calls} == {"get_weather", "draw"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_with_a_format_and_tools_the_answer_is_calls_or_of_the_format(speaker_of: SpeakerOf, name: str) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), reasoning="off", parallel_tool_calls=False)
+    kinds = set()
+    for seed in range(30):
+        answer = read(speaker_of(name), speaker_of(name).say(request, seed))
+        kinds.add(len(answer.calls))
+        assert re.fullmatch("[a-z]{3}", answer.content) if not answer.calls else not answer.content.strip()
+    assert kinds == {0, 1}
+
+
+def test_with_tool_choice_none_only_the_format_counts(speaker_of: SpeakerOf) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), tool_choice="none", reasoning="off")
+    assert all(re.fullmatch("[a-z]{3}", speaker_of("json_tools").say(request, seed)) for seed in SEEDS)
+
+
+def test_tools_that_the_model_is_free_to_call_are_no_constraint(speaker_of: SpeakerOf) -> None:
+    speaker = speaker_of("json_tools")
+    assert speaker.grammars.constraint(chat(), speaker.syntax, False) is None
+
+
+def test_harmony_thinks_before_it_calls_and_before_it_answers(speaker_of: SpeakerOf) -> None:
+    speaker = speaker_of("harmony")
+    for request in (chat(tool_choice="required"), chat(format=RegexFormat("[a-z]{3}"), tool_choice="none")):
+        answers = [read(speaker, speaker.say(request, seed)) for seed in range(20)]
+        assert {bool(answer.reasoning) for answer in answers} == {True, False}
+        assert all(answer.calls or re.fullmatch("[a-z]{3}", answer.content) for answer in answers)
+
+
+def test_a_model_without_a_way_to_call_tools_cannot_be_made_to(speaker_of: SpeakerOf) -> None:
+    speaker = Speaker(speaker_of("json_tools").tokenizer)
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(chat(tool_choice="required"))
+    assert (refusal.value.code, refusal.value.field) == ("unsupported", "tool_choice")
+
+
+def test_messages_of_muse_spark_go_to_the_function_or_the_user(speaker_of: SpeakerOf) -> None:
+    tokenizer = speaker_of("muse_spark").tokenizer
+    tokenizer._response_format = RESPONSE_FORMAT
+    speaker = Speaker(tokenizer, FORMATS["muse_spark"])
+    for request in (
+        chat(tool_choice="required", parallel_tool_calls=False),
+        chat(format=RegexFormat("[a-z]{3}"), tool_choice="none"),
+    ):
+        answers = [read(speaker, speaker.say(request, seed)) for seed in range(12)]
+        assert {bool(answer.reasoning) for answer in answers} == {True, False}
+        assert all(answer.calls or re.fullmatch("[a-z]{3}", answer.content) for answer in answers)
+
+
+def test_a_family_of_messages_that_is_not_known_cannot_be_held_to_a_format(speaker_of: SpeakerOf) -> None:
+    speaker = speaker_of("harmony")
+    speaker = Speaker(speaker.tokenizer, None, "gpt_oss")
+    with pytest.raises(RequestError) as refusal:
+        speaker.constraint(chat(format=RegexFormat("a"), tool_choice="none"))
+    assert refusal.value.code == "unsupported"
+
+
+def test_many_tools_are_compiled_once(speaker_of: SpeakerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    speaker = speaker_of("json_tools")
+    tools = [tool(f"draw_{number}", shape={"enum": [number]}) for number in range(100)]
+    speaker.constraint(chat(tools=tools, tool_choice="required"))
+    monkeypatch.setattr(llguidance, "LLMatcher", None)
+    speaker.constraint(chat(tools=tools, tool_choice="required"))
+
+
+def test_a_format_beside_a_required_call_must_be_right_all_the_same(speaker_of: SpeakerOf) -> None:
+    with pytest.raises(RequestError) as refusal:
+        speaker_of("json_tools").constraint(chat(tool_choice="required", format=RegexFormat("(")))
+    assert refusal.value.field == "format.pattern"
+
+
+@pytest.mark.parametrize("name", ("json_tools", "qwen3_coder"))
+def test_arguments_are_an_object_even_if_their_schema_does_not_say_so(speaker_of: SpeakerOf, name: str) -> None:
+    tools = [
+        Tool(function=Function(name="f", parameters={"properties": {"x": {"type": "boolean"}}, "required": ["x"]}))
+    ]
+    (call,) = read(
+        speaker_of(name), speaker_of(name).say(chat(tools=tools, tool_choice=NamedTool(name="f"))), tools
+    ).calls
+    assert call[1]["x"] in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "path"),
+    [
+        ("json_tools", {"properties": {"x": {"not": {}}}}, "parameters.properties.x.not"),
+        ("qwen3_coder", {"properties": {"x": {"type": "string", "pattern": "a"}}}, "parameters.properties.x.pattern"),
+        ("json_tools", {"type": "string"}, "parameters.type"),
+        ("qwen3_coder", {"properties": {"x": {"anyOf": [{"type": "null"}]}}}, "parameters.properties.x"),
+        ("minimax_m2", {"minProperties": 1}, "parameters.minProperties"),
+        ("glm47", {"properties": {"<x>": {"type": "string"}}}, "parameters.properties.<x>"),
+        ("pythonic", {"properties": {"class": {"type": "string"}}}, "parameters.properties.class"),
+        ("gemma4", {"properties": {"x": {"type": "array", "items": {}}}}, "parameters.properties.x.items"),
+    ],
+)
+def test_parameters_that_cannot_be_enforced_are_refused_by_their_path(
+    speaker_of: SpeakerOf, name: str, schema: dict[str, Any], path: str
+) -> None:
+    tools = [Tool(function=Function(name="f", parameters={"type": "object", **schema}))]
+    with pytest.raises(RequestError) as refusal:
+        speaker_of(name).constraint(chat(tools=tools, tool_choice="required"))
+    assert refusal.value.field == f"tools[0].function.{path}"

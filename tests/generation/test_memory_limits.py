@@ -1,0 +1,188 @@
+"""A lane keeps to its memory: what does not fit waits, what outgrows it ends, and what cannot be had fails alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate, Load, RequestError
+from lmwire_worker.engine.interface import NoRoom
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.admission import Room, RowCost
+from lmwire_worker.generation.language_model import describe, load_tokenizer, open_base
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.models.weights import read_weights
+from misbehaving_models import MARK, write_misbehaving_model
+from random_model import write_model
+from text_lanes import Driver, ask, open_lane
+
+FEW_ROWS = f"""
+        if tokens.shape[0] > 3 or (tokens == {MARK}).any().item():
+            raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
+        return logits
+"""
+"""Has memory for three rows, and none for a mark."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a model that never ends its turn."""
+    return write_model(tmp_path_factory.mktemp("models") / "endless", "llama", end_scale=0)
+
+
+@pytest.fixture
+def lane_for(folder: Path) -> Callable[[int], TextLane]:
+    """A lane that has memory for so many tokens of one row."""
+
+    def lane_for(tokens: int) -> TextLane:
+        base = open_base(folder, trust_remote_code=False)
+        network = base.network()
+        read_weights(network, folder, lambda *_: None)
+        tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
+        cost = RowCost.of(network)
+        room = Room(cost.bytes(tokens), 0, 0, cost)
+        return TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
+
+    return lane_for
+
+
+def prompt(length: int, first: int = 300) -> list[int]:
+    return [first, *range(300, 299 + length)] if length < 200 else [first, *[301] * (length - 1)]
+
+
+# Requests that start.
+
+
+def test_a_request_without_room_beside_another_waits_and_nothing_of_it_is_kept(
+    lane_for: Callable[[int], TextLane],
+) -> None:
+    driver = Driver(lane_for(1024))
+    driver.add(0, Generate(prompt=prompt(100), max_tokens=20))
+    with pytest.raises(NoRoom):
+        driver.lane.add(1, Generate(prompt=prompt(600), max_tokens=20, cache="off"), 0)
+    driver.finish()
+    driver.add(1, Generate(prompt=prompt(600), max_tokens=20))
+    assert driver.finish()[1].generated == 20
+
+
+def test_a_request_that_never_fits_is_refused(lane_for: Callable[[int], TextLane]) -> None:
+    with pytest.raises(RequestError) as refusal:
+        lane_for(1024).add(0, Generate(prompt=prompt(1100), max_tokens=20), 0)
+    assert refusal.value.code == "out_of_memory"
+
+
+def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], TextLane]) -> None:
+    lane = lane_for(1024)
+    ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1))
+    assert (stats := lane.cache_stats()) and stats.bytes > 0 and stats.evictions == 0
+    ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))
+    assert (stats := lane.cache_stats()) and stats.evictions > 0
+
+
+def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Callable[[int], TextLane]) -> None:
+    lane = lane_for(1024)
+    ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1, cache="pin"))
+    with pytest.raises(RequestError, match="pinned"):
+        lane.add(0, Generate(prompt=prompt(900, 2), max_tokens=1), 0)
+    assert lane.clear_cache() > 0
+    assert ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))[0].generated == 1
+
+
+def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(lane_for: Callable[[int], TextLane]) -> None:
+    lane = lane_for(1024)
+    ask(lane, Generate(prompt=prompt(100, 1), max_tokens=1, cache="pin"))
+    with pytest.raises(RequestError) as refusal:
+        lane.add(0, Generate(prompt=prompt(180, 2), max_tokens=1, cache="pin"), 0)
+    assert (refusal.value.code, refusal.value.field) == ("out_of_memory", "cache")
+    assert "pin 180 tokens" in refusal.value.message and refusal.value.message.count("MiB") == 3
+    assert ask(lane, Generate(prompt=prompt(180, 2), max_tokens=1))[0].generated == 1
+    assert ask(lane, Generate(prompt=prompt(130, 2), max_tokens=1, cache="pin"))[0].generated == 1
+
+
+# Requests that go on.
+
+
+def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[int], TextLane]) -> None:
+    (answer,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=2000))
+    assert answer.finish_reason == "capacity"
+    assert answer.generated == 512 - 100
+
+
+def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[int], TextLane]) -> None:
+    (short,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=600))
+    (whole,) = ask(lane_for(4096), Generate(prompt=prompt(100), max_tokens=600))
+    assert short.finish_reason == "capacity"
+    assert whole.token_ids[: len(short.token_ids)] == short.token_ids
+    assert whole.text.startswith(short.text)
+
+
+def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], TextLane]) -> None:
+    driver = Driver(lane_for(1024))
+    driver.add(0, Generate(prompt=prompt(200), max_tokens=400))
+    driver.add(1, Generate(prompt=prompt(10), max_tokens=400))
+    answers = driver.finish()
+    assert [(answers[key].finish_reason, answers[key].generated) for key in (0, 1)] == [
+        ("capacity", 312),
+        ("length", 400),
+    ]
+
+
+def test_all_choices_of_a_request_end_together(lane_for: Callable[[int], TextLane]) -> None:
+    driver = Driver(lane_for(1024))
+    driver.add(0, Generate(prompt=prompt(100), max_tokens=800, n=2, temperature=1.0))
+    driver.finish()
+    assert [choice.finish_reason for choice in driver.choices[0]] == ["capacity"] * 2
+    assert max(choice.generated for choice in driver.choices[0]) == 412
+
+
+# Memory that cannot be had.
+
+
+def test_when_memory_runs_out_in_a_step_one_request_ends(tmp_path: Path) -> None:
+    lane = open_lane(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
+    driver = Driver(lane)
+    for key in range(5):
+        driver.add(key, Generate(prompt=[65] * (10 - key), max_tokens=40))
+    answers = driver.finish()
+    codes = [error and error.code for error in (answers[key].error for key in range(5))]
+    assert codes == ["out_of_memory"] * 2 + [None] * 3
+    assert [answers[key].generated for key in (2, 3, 4)] == [40] * 3
+
+
+def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
+    lane = open_lane(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
+    driver = Driver(lane)
+    driver.add(0, Generate(prompt=[65], max_tokens=40))
+    driver.add(1, Generate(prompt=[MARK], max_tokens=40))
+    answers = driver.finish()
+    assert answers[1].error and answers[1].error.code == "out_of_memory"
+    assert answers[0].generated == 40
+
+
+# Models.
+
+
+def load(folder: Path, limit: int, replaced: list[bool], *, force: bool = False) -> TextLane:
+    engine = MlxEngine(limit)
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), force=force), lambda *_: None, replace=lambda: replaced.append(True))
+    assert isinstance(lane, TextLane)
+    return lane
+
+
+def test_a_model_that_does_not_fit_costs_nobody_the_present_one(folder: Path) -> None:
+    replaced: list[bool] = []
+    before = mx.get_active_memory()
+    with pytest.raises(RequestError) as refusal:
+        load(folder, 100_000, replaced)
+    assert refusal.value.code == "out_of_memory"
+    assert not replaced
+    assert mx.get_active_memory() - before < 100_000, "no weight was read"
+
+
+def test_a_model_that_is_forced_in_gives_short_answers(folder: Path) -> None:
+    lane = load(folder, 100_000, [], force=True)
+    assert ask(lane, Generate(prompt=prompt(100), max_tokens=50))[0].generated == 50
+    assert ask(lane, Generate(prompt=prompt(100), max_tokens=2000))[0].finish_reason == "capacity"
+    lane.close()

@@ -1,0 +1,30 @@
+"""What MLX keeps of the memory that a prompt was processed in: a little, for the next slice."""
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Generate
+from lmwire_worker.generation.batching import rows
+from text_lanes import Driver, LaneOf
+
+PROMPT = [(3 * position) % 200 + 5 for position in range(100)]
+
+
+def spare_bytes_after_a_slice(lane_of: LaneOf) -> int:
+    driver = Driver(lane_of("qwen3"))
+    driver.add(0, Generate(prompt=PROMPT, max_tokens=2, cache="off"))
+    mx.clear_cache()
+    driver.step()
+    spare = mx.get_cache_memory()
+    driver.finish()
+    return spare
+
+
+def test_a_short_slice_leaves_its_memory_to_the_next(lane_of: LaneOf) -> None:
+    assert 4096 < spare_bytes_after_a_slice(lane_of) <= rows.SPARE_BYTES
+
+
+def test_more_than_that_is_given_back(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = spare_bytes_after_a_slice(lane_of)
+    monkeypatch.setattr(rows, "SPARE_BYTES", kept // 2)
+    assert spare_bytes_after_a_slice(lane_of) < kept // 10

@@ -1,0 +1,205 @@
+"""One choice's way from tokens to outcomes. No model: a token is a letter."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import Chat, Generate, Message, Tool
+from lmwire_protocol.events import Logprob
+from lmwire_protocol.messages import Function
+from lmwire_worker.engine.interface import CallPiece, Failed, Outcome, Piece
+from lmwire_worker.generation.output_parsing import Answer, Syntax
+from lmwire_worker.generation.output_parsing.string_matcher import Strings
+from lmwire_worker.generation.sampling.logprobs import Handle
+from lmwire_worker.generation.sequence import Stream
+from lmwire_worker.generation.tool_parsers import FORMATS
+
+END = 0
+TOOLS = [Tool(function=Function(name="f", parameters={"type": "object"}))]
+
+
+class Letters:
+    """Tokens are code points; an end needs no flush."""
+
+    def add(self, token: int) -> str:
+        return chr(token)
+
+    def flush(self) -> str:
+        return ""
+
+
+class Thinker:
+    """As much of a tokenizer as a syntax is found from."""
+
+    response_initial_state = None
+    response_transitions: dict[str, Any] = {}
+    structural_markers = ()
+    has_thinking = True
+    has_tool_calling = True
+    think_start, think_end = "<think>", "</think>"
+    tool_call_start, tool_call_end = "<tool_call>", "</tool_call>"
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"<think>": 1, "</think>": 2}
+
+
+class Resolved(Handle):
+    """A token with a log-probability of -1."""
+
+    def __init__(self, token: int) -> None:
+        self._token = token
+
+    def resolve(self) -> tuple[int, float, list[tuple[int, float]]]:
+        return self._token, -1.0, []
+
+
+def describe(handle: Handle) -> Logprob:
+    token, logprob, _ = handle.resolve()
+    return Logprob(token, chr(token), logprob)
+
+
+SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_tools"])
+
+
+def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Stream:
+    if chats:
+        request: Chat | Generate = Chat(messages=[Message(role="user", content="x")], tools=TOOLS, **fields)
+        answer = Answer(SYNTAX, SYNTAX.start_state(opening), TOOLS, reads_calls=True)
+    else:
+        request, answer = Generate(prompt="x", **fields), None
+    return Stream(
+        1,
+        0,
+        request,
+        0,
+        prompt=[1],
+        max_tokens=max_tokens,
+        ends={END},
+        detokenizer=Letters(),
+        answer=answer,
+        stops=Strings(request.stop) if request.stop else None,
+        constraint=None,
+        describe=describe,
+    )
+
+
+def run(row: Stream, text: str, *, ends: bool = True) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for token in [*map(ord, text), *([END] if ends else [])]:
+        goes_on = row.push(token, None)
+        outcomes += row.take()
+        if not goes_on:
+            break
+    return outcomes
+
+
+def shown(outcomes: Iterable[Outcome], channel: str = "content") -> str:
+    return "".join(o.text for o in outcomes if isinstance(o, Piece) and o.channel == channel)
+
+
+def last(outcomes: list[Outcome]) -> Piece:
+    piece = outcomes[-1]
+    assert isinstance(piece, Piece)
+    return piece
+
+
+CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "<think>a</think>b", "x<think></think>", CALL, f"a{CALL}b{CALL}", "<tool_call>no"]
+)
+def test_every_token_is_given_once(text: str) -> None:
+    outcomes = run(stream(), text)
+    ids = [token for o in outcomes if isinstance(o, Piece) for token in o.token_ids]
+    assert ids == list(map(ord, text))
+    assert sum(o.generated for o in outcomes if isinstance(o, Piece)) == len(text) + 1, "the end counts"
+
+
+def test_thoughts_and_content_come_apart() -> None:
+    outcomes = run(stream(), "<think>so</think>\n\nyes")
+    assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "\n\nyes")
+    assert sum(o.thought for o in outcomes if isinstance(o, Piece)) == len("so</think>") + 1
+
+
+def test_an_answer_that_starts_inside_a_thought_ends_it() -> None:
+    outcomes = run(stream(opening="<think>\n"), "so</think>yes")
+    assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "yes")
+
+
+def test_a_call_ends_the_turn_as_tool_calls() -> None:
+    outcomes = run(stream(), f"one moment{CALL}")
+    assert shown(outcomes) == "one moment"
+    calls = [o for o in outcomes if isinstance(o, CallPiece)]
+    assert calls[0].name == "f"
+    assert "".join(call.arguments for call in calls) == '{"a": 1}'
+    assert calls[-1].complete is True
+    assert last(outcomes).finish_reason == "tool_calls"
+
+
+def test_a_call_that_is_cut_off_comes_as_text() -> None:
+    outcomes = run(stream(max_tokens=30), CALL)
+    assert last(outcomes).finish_reason == "length"
+    assert shown(outcomes) == CALL[:30]
+    calls = [o for o in outcomes if isinstance(o, CallPiece)]
+    assert not calls or calls[-1].complete is False
+
+
+def test_without_parallel_calls_the_answer_ends_behind_the_first() -> None:
+    outcomes = run(stream(parallel_tool_calls=False), CALL + CALL)
+    assert [o.complete for o in outcomes if isinstance(o, CallPiece)][-1] is True
+    assert len({o.index for o in outcomes if isinstance(o, CallPiece)}) == 1
+    assert last(outcomes).finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("chats", [True, False])
+@pytest.mark.parametrize(("include", "text"), [(False, "one "), (True, "one stop")])
+def test_a_stop_string_ends_the_content_and_is_shown_where_asked_for(chats: bool, include: bool, text: str) -> None:
+    outcomes = run(stream(chats=chats, stop=["stop"], include_stop=include), "one stop two")
+    assert shown(outcomes) == text
+    assert (last(outcomes).finish_reason, last(outcomes).stop) == ("stop", "stop")
+
+
+def test_a_stop_string_ends_a_thought_too() -> None:
+    outcomes = run(stream(stop=["but"]), "<think>yes but no</think>maybe")
+    assert shown(outcomes, "reasoning") == "yes "
+    assert shown(outcomes) == ""
+
+
+def test_a_stop_string_does_not_lie_across_channels() -> None:
+    outcomes = run(stream(stop=["ab"]), "<think>a</think>b")
+    assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("a", "b")
+
+
+def test_a_stop_string_in_a_calls_arguments_does_not_end_it() -> None:
+    outcomes = run(stream(stop=['"a"']), CALL)
+    assert last(outcomes).finish_reason == "tool_calls"
+
+
+def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
+    row = stream(chats=False, stop=["stop"])
+    run(row, "one st", ends=False)
+    (piece,) = row.end(None)
+    assert isinstance(piece, Piece)
+    assert (piece.text, piece.finish_reason) == ("st", None)
+
+
+def test_log_probabilities_go_with_their_tokens() -> None:
+    row = stream(logprobs=True)
+    outcomes: list[Outcome] = []
+    for token in map(ord, "<think>a</think>b"):
+        row.push(token, Resolved(token))
+        outcomes += row.take()
+    for outcome in outcomes:
+        if isinstance(outcome, Piece) and outcome.token_ids:
+            assert [entry.token_id for entry in outcome.logprobs or []] == outcome.token_ids
+
+
+def test_a_token_that_cannot_be_turned_into_text_fails_its_request_alone() -> None:
+    row = stream()
+    assert not row.push(-1, None)
+    (failed,) = row.take()
+    assert isinstance(failed, Failed)
+    assert "-1" in failed.error.message

@@ -1,0 +1,67 @@
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.multimodal import prefill
+from random_vision import FAMILIES, HEARING, write_vision_model
+from talking_vision import write_talking_vision_model
+from text_lanes import FolderOf, LaneOf, lanes, open_lane
+
+FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {
+    "qwen3_5": {"text_config": {"num_hidden_layers": 2, "full_attention_interval": 2}}
+}
+"""One layer of each kind, where one of them takes a processor as long as all layers of another family."""
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
+    """A tiny model of a family that sees."""
+    root = tmp_path_factory.mktemp("models")
+    return lambda family: write_vision_model(root / family, family, **FEWER_LAYERS.get(family, {}))
+
+
+@pytest.fixture(scope="session")
+def lane_of(folder_of: FolderOf) -> LaneOf:
+    return lanes(folder_of)
+
+
+@pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
+def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextLane:
+    """A lane of a model that sees, thinks and calls tools; tests leave it empty."""
+    return open_lane(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
+
+
+@pytest.fixture(params=[family for family in FAMILIES if family not in HEARING])
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def lane(family: str, lane_of: LaneOf) -> TextLane:
+    """With nothing cached, and no check due within a test."""
+    lane = lane_of(family)
+    lane.clear_cache()
+    assert lane._kept is not None
+    lane._kept._cache._check_every = 1 << 30
+    return lane
+
+
+@pytest.fixture
+def folder(family: str, folder_of: FolderOf) -> Path:
+    return folder_of(family)
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The digests of what the encoders are run on."""
+    digests: list[bytes] = []
+    encode = prefill.encode
+
+    def encode_and_tell(network: prefill.SeeingNetwork, picture: prefill.Picture) -> None:
+        digests.append(picture.digest)
+        encode(network, picture)
+
+    monkeypatch.setattr(prefill, "encode", encode_and_tell)
+    return digests

@@ -1,0 +1,168 @@
+"""What is kept of an image: the prompt's beginning with it, and what the encoder made of it."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.prefix_cache.disk_options import DiskSettings
+from lmwire_worker.generation.runner import TextLane
+from shown_images import answered, image, said, shown
+from text_lanes import Answer, Driver, FolderOf, ask, gather
+
+ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
+
+
+def same(one: Answer, other: Answer) -> None:
+    assert (one.error, other.error) == (None, None)
+    assert (one.token_ids, one.finish_reason) == (other.token_ids, other.finish_reason)
+
+
+def known(lane: TextLane, request: Chat) -> tuple[int, int]:
+    """Tokens of a request's prompt that are cached, and all of them."""
+    admitted = lane.add(99, request, 0, prepared=gather(lane, request))
+    lane.remove(99)
+    return admitted.cached_tokens, admitted.prompt_tokens
+
+
+def cold(request: Chat) -> Chat:
+    return replace(request, cache="off")
+
+
+def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: TextLane, encoded: list[bytes]) -> None:
+    messages = shown("What is on ", ONE, "?").messages
+    for turn in range(4):
+        request = Chat(messages=messages, max_tokens=10)
+        (answer,) = ask(lane, request)
+        if turn:
+            assert len(encoded) == 1, "the image was not encoded again"
+        messages = answered(request, answer, f"And then, {turn}?")
+    encoded.clear()
+    lane.clear_cache()
+    messages = shown("What is on ", ONE, "?").messages
+    for turn in range(4):
+        request = Chat(messages=messages, max_tokens=10)
+        (warm,) = ask(lane, request)
+        (computed,) = ask(lane, cold(request))
+        same(warm, computed)
+        messages = answered(request, warm, f"And then, {turn}?")
+
+
+def test_a_second_image_may_come_in_a_later_turn(lane: TextLane, encoded: list[bytes]) -> None:
+    first = shown("What is on ", ONE, "?")
+    (answer,) = ask(lane, first)
+    later = Chat(messages=answered(first, answer, "And on ", TALL, " here?"), max_tokens=10)
+    cached, _ = known(lane, later)
+    assert cached > 0
+    (warm,) = ask(lane, later)
+    assert len(encoded) == 2
+    same(warm, *ask(lane, cold(later)))
+
+
+def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it(
+    lane: TextLane, encoded: list[bytes]
+) -> None:
+    ask(lane, shown(ONE, "What is it?"))
+    question = shown(ONE, "How old is it?")
+    cached, total = known(lane, question)
+    assert lane._sight is not None
+    tokens, _ = lane.tokenize(request := _tokenize(question), gather(lane, request))
+    last = len(tokens) - 1 - tokens[::-1].index(lane._sight._pictures.senses["image"].mark)
+    assert last < cached < total
+    (warm,) = ask(lane, question)
+    assert len(encoded) == 1
+    same(warm, *ask(lane, cold(question)))
+
+
+def test_an_image_behind_another_text_is_not_encoded_again(lane: TextLane, encoded: list[bytes]) -> None:
+    ask(lane, shown("What is on ", ONE, "?"))
+    ask(lane, shown("Before it there is ", OTHER, " and then ", ONE, "!"))
+    assert len(encoded) == 2
+    assert len(set(encoded)) == 2
+
+
+def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: TextLane) -> None:
+    ask(lane, shown("What is on ", ONE, "?"))
+    other = shown("What is on ", OTHER, "?")
+    tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
+    assert lane._sight is not None
+    cached, _ = known(lane, other)
+    assert cached <= tokens.index(lane._sight._pictures.senses["image"].mark)
+    (warm,) = ask(lane, other)
+    same(warm, *ask(lane, cold(other)))
+
+
+def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: TextLane) -> None:
+    images = {0: ONE, 1: OTHER, 2: TALL}
+    talks = {key: [said("What is on ", part, "?")] for key, part in images.items()}
+    alone = {key: _talk(lane, part) for key, part in images.items()}
+    lane.clear_cache()
+    for turn in range(3):
+        driver = Driver(lane)
+        for key, messages in talks.items():
+            driver.add(key, Chat(messages=messages, max_tokens=8))
+            driver.step()
+        for key, answer in driver.finish().items():
+            assert answer.text == alone[key][turn]
+            talks[key] += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
+
+
+def test_a_pinned_image_stays(lane: TextLane) -> None:
+    ask(lane, shown(ONE, "What is it?", cache="pin", max_tokens=0))
+    assert lane._kept is not None
+    lane._kept.evict(1 << 40)
+    question = shown(ONE, "What is it?")
+    cached, total = known(lane, question)
+    assert cached == total - 1
+    (warm,) = ask(lane, question)
+    same(warm, *ask(lane, cold(question)))
+
+
+def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: TextLane) -> None:
+    question = shown(ONE, "What is it?")
+    ask(lane, question)
+    assert lane._kept is not None
+    cache = lane._kept._cache
+    cache._check_every, cache._found = 1, 0
+    (checked,) = ask(lane, question)
+    same(checked, *ask(lane, cold(question)))
+    stats = lane.cache_stats()
+    assert stats is not None
+    assert stats.mismatches == 0
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
+def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Path, family: str) -> None:
+    settings = DiskSettings(tmp_path / "cache", 1 << 30, print)
+    question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")
+    answers, cached = [], []
+    for _ in range(2):
+        engine = MlxEngine(disk=settings)
+        engine.prepare()
+        lane = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
+        assert isinstance(lane, TextLane)
+        answers += ask(lane, question)
+        stats = lane.cache_stats()
+        assert stats is not None
+        cached.append(stats.saved_tokens)
+        lane.close()
+    assert cached[0] == 0
+    assert cached[1] > 64
+    same(answers[0], answers[1])
+
+
+def _talk(lane: TextLane, part: ImagePart) -> list[str]:
+    """A conversation's answers, computed from nothing."""
+    messages = [said("What is on ", part, "?")]
+    texts: list[str] = []
+    for turn in range(3):
+        (answer,) = ask(lane, Chat(messages=messages, max_tokens=8, cache="off"))
+        texts.append(answer.text)
+        messages += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
+    return texts
+
+
+def _tokenize(request: Chat) -> Tokenize:
+    return Tokenize(messages=request.messages)

@@ -1,0 +1,134 @@
+"""Which models are given sounds, and what becomes of sounds where a model is not."""
+
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from lmwire_protocol import Chat, Message, RequestError, TextPart
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.multimodal import audio_input, parity_check, prefill
+from lmwire_worker.multimodal.media_input import Picture
+from lmwire_worker.multimodal.network import SeeingNetwork
+from random_vision import HEARING, write_vision_model
+from shown_images import expected, image, image_of, shown, sound, sound_of
+from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
+
+
+def rendered(lane: TextLane, request: Chat) -> str:
+    gathering = gather(lane, request)
+    assert lane._intake is not None
+    return lane._intake.read(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
+
+
+def deaf(lane: TextLane) -> None:
+    """What holds of a lane that sees and does not hear."""
+    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
+    broken = shown("Hear ", sound_of(b"no sound"), "!")
+    assert rendered(lane, broken).count("[1 sound was attached]") == 1
+    strict = shown("Hear ", sound(1), "!", strict_media=True)
+    with pytest.raises(RequestError, match="takes no sounds") as error:
+        lane.add(0, strict, 0, prepared=gather(lane, strict))
+    assert (error.value.code, error.value.field) == ("unsupported", "messages[0].content[1]")
+    (answer,) = ask(lane, shown("What is on ", image(1), "?"))
+    assert answer.error is None
+
+
+def test_a_model_that_only_sees_is_told_of_sounds_in_words(lane_of: LaneOf) -> None:
+    deaf(lane_of("qwen2_5_vl"))
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    encode = prefill.encode
+
+    def encode_sounds_backwards(network: SeeingNetwork, picture: Picture) -> None:
+        sounds = "input_features" in (picture.inputs or {})
+        encode(network, picture)
+        if sounds:
+            assert picture.features is not None
+            picture.take(prefill.Features(picture.features.embeds[:, ::-1], []))
+
+    monkeypatch.setattr(prefill, "encode", encode_sounds_backwards)
+    deaf(open_lane(folder_of(family)))
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_a_model_whose_encoder_of_sounds_fails_only_sees(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    encode = prefill.encode
+
+    def fail_on_sounds(network: SeeingNetwork, picture: Picture) -> None:
+        if "input_features" in (picture.inputs or {}):
+            raise RuntimeError("no such kernel")
+        encode(network, picture)
+
+    monkeypatch.setattr(prefill, "encode", fail_on_sounds)
+    deaf(open_lane(folder_of(family)))
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_none(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr(audio_input, "counts", lambda picture: np.ones(2))
+    deaf(open_lane(folder_of(family)))
+
+
+def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_words(tmp_path: Path) -> None:
+    whole = {"use_bidirectional_attention": "vision"}  # its images are to be processed in one piece
+    folder = write_vision_model(tmp_path / "model", "gemma4_unified", text_config=whole)
+    lane = open_lane(folder)
+    assert lane.model.capabilities == ["generate", "chat", "tokenize", "sounds"]
+    assert "[1 image was attached]" in rendered(lane, shown(image_of(b"no image"), "?"))
+    strict = shown(image(1), "?", strict_media=True)
+    with pytest.raises(RequestError, match="takes no images"):
+        lane.add(0, strict, 0, prepared=gather(lane, strict))
+    question = shown("What is said in ", sound(1), "?", ignore_eos=True)
+    (answer,) = ask(lane, question)
+    assert answer.token_ids == expected(folder, question)
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    see = SeeingNetwork.see
+
+    def see_mirrored(self: SeeingNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+        inputs["inputs_embeds"] = inputs["inputs_embeds"][..., ::-1]
+        return see(self, tokens, cache, **inputs)
+
+    monkeypatch.setattr(SeeingNetwork, "see", see_mirrored)
+    with pytest.raises(RequestError, match="not those that mlx-vlm computes") as error:
+        open_lane(folder_of(family))
+    assert error.value.code == "unsupported"
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
+    lane = open_lane(folder_of(family))
+    assert lane.rows == 1
+    assert "sounds" in lane.model.capabilities
+    assert ask(lane, shown(sound(1), "What is it?"))[0].error is None
+
+
+@pytest.mark.parametrize("family", HEARING)
+def test_what_is_heard_stands_where_it_was_said(lane_of: LaneOf, family: str) -> None:
+    lane = lane_of(family)
+    parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
+    request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
+    assert lane._intake is not None
+    text = lane._intake.read(request, gather(lane, request).media.results()).text  # type: ignore[union-attr]
+    assert "attached" not in text
+    pictures = gather(lane, request).media.results()  # type: ignore[union-attr]
+    heard, seen = (picture.text for picture in pictures)
+    assert f"Hear {heard} and see {seen}." in text

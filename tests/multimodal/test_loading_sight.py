@@ -1,0 +1,152 @@
+"""Which models are shown images, and what is said when they cannot be."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from lmwire_protocol import Load, RequestError
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.multimodal import parity_check, prefill
+from lmwire_worker.multimodal.network import SeeingNetwork
+from random_model import write_model
+from shown_images import image, shown
+from text_lanes import FolderOf, ask, gather, open_lane
+from worker_process import SECONDS
+
+
+def refusal(folder: Path, engine: MlxEngine | None = None, **fields: Any) -> RequestError:
+    engine = engine or MlxEngine()
+    engine.prepare()
+    with pytest.raises(RequestError) as error:
+        engine.open(Load(path=str(folder), **fields), lambda *_: None, lambda: None)
+    return error.value
+
+
+def without_library() -> MlxEngine:
+    engine = MlxEngine()
+    engine.names.remove("mlx_vlm")
+    return engine
+
+
+def text_only(folder: Path, copy: Path) -> Path:
+    """The same model as conversions for text leave it: the encoder's settings are there, its weights are not."""
+    shutil.copytree(folder, copy)
+    weights: Any = mx.load(str(copy / "model.safetensors"))
+    kept = {name: weight for name, weight in weights.items() if name.startswith("language_model")}
+    kept.pop("language_model.lm_head.weight", None)
+    mx.save_safetensors(str(copy / "model.safetensors"), kept, metadata={"format": "mlx"})
+    return copy
+
+
+def test_a_model_that_sees_says_so(lane: TextLane) -> None:
+    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
+    assert lane.rows > 1
+
+
+def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
+    lane = open_lane(write_model(tmp_path))
+    assert lane.model.capabilities == ["generate", "chat", "tokenize"]
+    assert gather(lane, shown(image(1))).media is None
+
+
+@pytest.mark.parametrize(("field", "value"), [("draft_path", "d"), ("kv_bits", 8)])
+def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderOf, field: str, value: Any) -> None:
+    error = refusal(folder_of("smolvlm"), **{field: value})
+    assert (error.code, error.field) == ("unsupported", field)
+    assert error.message.startswith(f"{field}: ")
+    assert error.message.endswith("smolvlm is a model that sees, and those are loaded without; leave it out")
+
+
+def test_without_the_library_the_extra_is_named(folder_of: FolderOf) -> None:
+    error = refusal(folder_of("smolvlm"), without_library())
+    assert error.code == "unsupported"
+    assert "pip install 'lmwire[vision]'" in error.message
+
+
+def test_without_the_library_a_model_is_loaded_for_text_where_mlx_lm_can(folder_of: FolderOf) -> None:
+    engine = without_library()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder_of("gemma3"))), lambda *_: None, lambda: None)
+    assert isinstance(lane, TextLane)
+    assert "images" not in lane.model.capabilities
+    (answer,) = ask(lane, shown("What is on ", image(1), "?"))
+    assert answer.error is None
+    lane.close()
+
+
+def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of: FolderOf, tmp_path: Path) -> None:
+    lane = open_lane(text_only(folder_of("gemma3"), tmp_path / "text"))
+    assert "images" not in lane.model.capabilities
+
+
+def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    see = SeeingNetwork.see
+
+    def see_mirrored(self: SeeingNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+        inputs["inputs_embeds"] = inputs["inputs_embeds"][..., ::-1]
+        return see(self, tokens, cache, **inputs)
+
+    monkeypatch.setattr(SeeingNetwork, "see", see_mirrored)
+    error = refusal(folder_of("qwen3_vl"))
+    assert error.code == "unsupported"
+    assert "not those that mlx-vlm computes" in error.message
+
+
+def test_a_model_that_takes_more_of_an_image_than_is_known_is_refused(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefill, "KNOWN", frozenset({"inputs_embeds"}))
+    error = refusal(folder_of("qwen3_vl"))
+    assert error.code == "unsupported"
+    assert "deepstack_visual_embeds" in error.message
+
+
+def test_a_model_that_is_wrong_in_a_batch_answers_one_at_a_time(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
+    lane = open_lane(folder_of("smolvlm"))
+    assert lane.rows == 1
+    assert ask(lane, shown(image(1), "What is it?"))[0].error is None
+
+
+def test_a_processor_that_is_not_there_is_named(folder_of: FolderOf, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folder_of("smolvlm"), folder)
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        (folder / name).unlink()
+    error = refusal(folder)
+    assert error.code in ("bad_model", "unsupported")
+    assert "processor" in error.message
+
+
+def test_a_model_with_nothing_that_stands_for_an_image_is_refused(folder_of: FolderOf, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folder_of("qwen2_5_vl"), folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["image_token_id"] = 5
+    (folder / "config.json").write_text(json.dumps(config))
+    error = refusal(folder)
+    assert error.code == "unsupported"
+
+
+def test_a_model_for_text_needs_none_of_the_libraries_for_images(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model")
+    code = (
+        "import sys; from text_lanes import open_lane; from pathlib import Path; open_lane(Path(sys.argv[1]));"
+        "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.multimodal.network') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", code, str(folder)]
+    ran = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS, text=True, env=environment)
+    assert (ran.stdout, ran.returncode) == ("[]\n", 0), ran.stderr

@@ -1,0 +1,131 @@
+"""The parts that vision is made of, each by itself."""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from lmwire_protocol import RequestError
+from lmwire_worker.generation.prefix_cache.cache_schema import parts
+from lmwire_worker.multimodal.media_input import Picture, Pictures, Sense
+from lmwire_worker.multimodal.placeholders import expand, find_layout
+from lmwire_worker.multimodal.rope_delta import RopeDelta
+from lmwire_worker.multimodal.vision_model import trial_image
+
+MARK, TONE, START = 7, 8, 3
+SIGHT, HEARING = Sense("image", MARK, "@"), Sense("sound", TONE, "~")
+
+
+def picture(digest: int, tokens: int = 3) -> Picture:
+    return Picture(bytes([digest]) * 32, f"<{'*' * tokens}>", [MARK] * tokens, {})
+
+
+def deltas(cache: RopeDelta) -> list[int]:
+    return np.array(cache.deltas)[:, 0].tolist()
+
+
+def test_a_rope_delta_goes_where_its_row_goes() -> None:
+    rows = [RopeDelta(mx.array([[-number]])) for number in range(4)]
+    batch = RopeDelta.merge(rows[:2])
+    batch.extend(RopeDelta.merge(rows[2:]))
+    assert deltas(batch) == [0, -1, -2, -3]
+    assert deltas(batch.extract(2)) == [-2]
+    batch.filter([0, 3])
+    assert deltas(batch) == [0, -3]
+    assert deltas(RopeDelta()) == [0]
+
+
+def test_a_rope_delta_is_no_part_of_what_is_kept() -> None:
+    assert list(parts([RopeDelta()])) == []
+
+
+def test_each_image_has_tokens_of_its_own_name() -> None:
+    tokens = [1, START, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4, 5]
+    layout = find_layout(tokens, [picture(1), picture(2)])
+    other = find_layout(tokens, [picture(1), picture(3)])
+    assert layout is not None
+    assert other is not None
+    assert [(place.start, place.stop) for place in layout.places] == [(2, 5), (6, 9)]
+    assert layout.end == 9
+    named = layout.named(tokens)
+    assert named[:2] + named[5:6] + named[9:] == [1, START, 2, 4, 5]
+    assert all(1 << 56 <= name < 1 << 63 for name in named[2:5] + named[6:9])
+    assert named[:6] == other.named(tokens)[:6]
+    assert named[6] != other.named(tokens)[6]
+    assert layout.named(tokens[:4]) == named[:4]
+    assert layout.named([*tokens, 9, 9]) == [*named, 9, 9]
+
+
+def test_without_pictures_there_is_nothing_to_find() -> None:
+    assert find_layout([1, MARK], []) is None
+
+
+@pytest.mark.parametrize("tokens", [[1, 2, 3], [1, MARK, 2], [MARK, MARK, MARK, 2, MARK], [1, MARK, MARK, MARK, MARK]])
+def test_tokens_that_are_none_of_the_pictures_are_refused(tokens: list[int]) -> None:
+    with pytest.raises(RequestError):
+        find_layout(tokens, [picture(1)])
+
+
+def test_each_placeholder_becomes_its_picture() -> None:
+    assert expand("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
+    with pytest.raises(RequestError, match="2 places for images"):
+        expand("a @ b @.", [picture(1)], [SIGHT])
+
+
+def test_pictures_of_two_kinds_are_told_apart_wherever_a_template_puts_them() -> None:
+    noise = Picture(bytes(32), "(~~)", [TONE] * 2, {})
+    seen, heard = [picture(1), picture(2)], [noise]
+    text = expand("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
+    assert text == "(~~) then <***> and <***>!"
+    layout = find_layout([TONE, TONE, 1, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4], [seen[0], *heard, seen[1]])
+    assert layout is not None
+    assert [(place.start, place.picture) for place in layout.places] == [(0, noise), (3, seen[0]), (7, seen[1])]
+    with pytest.raises(RequestError, match="0 places for sounds"):
+        expand("@ @", [*seen, *heard], [SIGHT, HEARING])
+    assert find_layout([TONE, 1, MARK, MARK, MARK, 2], [picture(1)]) is not None, "no sound was sent: it is text"
+
+
+class Processor:
+    """Makes two tokens of each image, and counts them."""
+
+    image_token = "@"
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.tokenizer = self
+
+    def prepare(self, text: str, images: Sequence[object]) -> dict[str, object]:
+        self.made += 1
+        return {"input_ids": [[START, MARK, MARK]], "pixel_values": mx.zeros((len(images), 1024))}
+
+    def encode(self, text: str, **_: object) -> list[int]:
+        return [int(number) for number in text.split()]
+
+    def decode(self, tokens: list[int], **_: object) -> str:
+        return " ".join(map(str, tokens))
+
+
+def test_an_image_is_processed_once() -> None:
+    processor = Processor()
+    pictures = Pictures(processor, processor.prepare)
+    pictures.learn("image", MARK, trial_image())
+    before = processor.made
+    one, same, other = (pictures.of(trial_image(seed)) for seed in (1, 1, 2))
+    assert one is same
+    assert one is not other
+    assert processor.made == before + 2
+    assert pictures.shelf.find(trial_image(1).digest) is one
+    assert pictures.shelf.find(b"unknown") is None
+
+
+def test_pictures_are_kept_within_their_budget() -> None:
+    processor = Processor()
+    pictures = Pictures(processor, processor.prepare)
+    pictures.learn("image", MARK, trial_image())
+    pictures.shelf.budget = 3 * 4096
+    for seed in range(1, 6):
+        pictures.of(trial_image(seed))
+    kept = [pictures.shelf.find(trial_image(seed).digest) is not None for seed in range(1, 6)]
+    assert kept == [False] * 2 + [True] * 3
+    assert pictures.shelf.clear() == 3 * 4096

@@ -1,0 +1,251 @@
+"""What is kept of images is part of the worker's memory: counted, bounded, and given up before a request waits."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from lmwire_protocol import Generate, ImagePart, Load, RequestError, Tokenize
+from lmwire_protocol.events import CacheStats
+from lmwire_worker.engine.interface import NoRoom
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.generation.admission import Room, RowCost
+from lmwire_worker.generation.language_model import describe, load_tokenizer
+from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.media import Policy
+from lmwire_worker.models.weights import read_weights
+from lmwire_worker.multimodal.feature_cache import KEPT_BYTES, Shelf
+from lmwire_worker.multimodal.loader import Eyes
+from lmwire_worker.multimodal.media_input import Features, Picture
+from shown_images import image, shown
+from text_lanes import Driver, FolderOf, ask, gather
+
+MIB: Final = 2**20
+ROW_TOKENS: Final = 2048
+BIG_BYTES: Final = 64 * 1176 * 4 + 3 * 8
+"""Of the patches of a big image, in float32, and of how many there are."""
+
+
+# The shelf.
+
+
+def picture(number: int, nbytes: int = 100) -> Picture:
+    return Picture(bytes([number]), "*", [1], {"pixel_values": np.zeros(nbytes, np.uint8)})
+
+
+def shelf(*pictures: Picture, in_use: tuple[Picture, ...] = ()) -> Shelf:
+    shelf = Shelf()
+    shelf.in_use = lambda: in_use
+    for one in pictures:
+        shelf.put(one)
+    return shelf
+
+
+def test_what_was_used_least_recently_is_given_up_first_and_no_more_than_needed() -> None:
+    one, two, three = (picture(number) for number in (1, 2, 3))
+    kept = shelf(one, two, three)
+    assert kept.find(one.digest) is one
+    assert kept.stale_since == two.used
+    assert kept.evict(150) == 200
+    assert [kept.find(each.digest) is not None for each in (one, two, three)] == [True, False, False]
+    assert (kept.bytes, kept.count(), kept.evictions) == (100, (1, 100), 2)
+
+
+def test_a_picture_that_a_request_holds_takes_its_memory_once_and_frees_none() -> None:
+    held, gone, idle = (picture(number) for number in (1, 2, 3))
+    kept = shelf(held, idle, in_use=(held, gone))
+    assert kept.bytes == 300
+    assert kept.count() == (2, 200)
+    assert kept.stale_since == idle.used
+    assert kept.evict(1000) == 100
+    assert kept.find(held.digest) is held
+    assert kept.stale_since is None
+    assert kept.clear() == 0
+    assert kept.bytes == 200
+
+
+def test_a_picture_takes_what_it_will_take_before_it_is_encoded() -> None:
+    pixels = {"pixel_values": np.zeros(1000, np.uint8)}
+    features = Features(mx.zeros((1, 4, 50)), [mx.zeros((4, 50))])
+    for token_bytes, before in ((100, 1000), (400, 1600)):
+        one = Picture(b"1", "*", [1] * 4, pixels, token_bytes)
+        assert one.nbytes == before
+        one.take(features)
+        assert one.nbytes == features.nbytes == 1600
+
+
+# A lane that has little memory.
+
+
+@pytest.fixture(scope="module")
+def folder(folder_of: FolderOf) -> Path:
+    return folder_of("qwen2_5_vl")
+
+
+@pytest.fixture
+def lane_for(folder: Path) -> Callable[[float], TextLane]:
+    """A lane with memory for a row of `ROW_TOKENS`, and so many MiB besides."""
+
+    def lane_for(besides: float) -> TextLane:
+        eyes = Eyes(Load(path=str(folder)), folder)
+        base = eyes.open_base(folder, trust_remote_code=False)
+        network: Any = base.network()
+        tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
+        eyes.open_processor(network, tokenizer)
+        read_weights(network, folder, lambda *_: None)
+        sight = eyes.open(network, Policy(), lambda *_: None)
+        cost = RowCost.of(network)
+        room = Room(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
+        lane = TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight)
+        sight.shelf.budget = room.budget
+        return lane
+
+    return lane_for
+
+
+def look_at(lane: TextLane, *images: ImagePart) -> list[Picture]:
+    """Makes pictures of images. Nothing encodes them."""
+    request = Tokenize(messages=shown(*images, "?").messages)
+    gathered: Any = gather(lane, request)
+    lane.tokenize(request, gathered)
+    return gathered.media.results()
+
+
+def kept(lane: TextLane) -> list[bytes]:
+    assert lane._sight is not None
+    return [*lane._sight.shelf._kept]
+
+
+def stats(lane: TextLane) -> CacheStats:
+    found = lane.cache_stats()
+    assert found is not None
+    return found
+
+
+def long_prompt(tokens: int) -> Generate:
+    return Generate(prompt=[300, *[301] * (tokens - 1)], max_tokens=1, cache="off")
+
+
+def big(seed: int) -> ImagePart:
+    return image(seed, 112, 112)
+
+
+def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0.5)
+    pictures = look_at(lane, *(big(seed) for seed in range(5)))
+    assert [one.nbytes for one in pictures] == [BIG_BYTES] * 5
+    lane.add(0, long_prompt(ROW_TOKENS - 1), 0)
+    assert kept(lane) == [pictures[-1].digest], "no more than needed, the latest last"
+    assert (stats(lane).bytes, stats(lane).evictions) == (pictures[-1].nbytes, 4)
+
+
+def test_of_prompts_and_pictures_the_least_recently_used_goes_first(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0.5)
+    (old,) = look_at(lane, big(1))
+    ask(lane, Generate(prompt=[300, *[301] * 299], max_tokens=1))
+    prompt_bytes = lane._kept._cache.bytes
+    (new,) = look_at(lane, big(2))
+    assert lane._kept.evict(1) == old.nbytes
+    assert (lane._kept._cache.bytes, kept(lane)) == (prompt_bytes, [new.digest])
+    assert lane._kept.evict(prompt_bytes) == prompt_bytes
+    assert kept(lane) == [new.digest]
+    assert lane._kept.evict(1 << 40) == new.nbytes
+    assert lane._kept.evict(1) == 0
+
+
+def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0)
+    driver = Driver(lane)
+    driver.add(0, Generate(prompt=[300, *[301] * 1199], max_tokens=20, ignore_eos=True, cache="off"))
+    pictures = look_at(lane, big(1), big(2))
+    driver.step()
+    assert kept(lane) == [pictures[1].digest]
+    answer = driver.finish()[0]
+    assert (answer.finish_reason, answer.generated) == ("length", 20)
+
+
+def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0.5)
+    chat = shown(big(1), big(2), "?", max_tokens=20, cache="off", ignore_eos=True)
+    driver = Driver(lane)
+    driver.add(0, chat)
+    lane._kept.evict(1 << 40)
+    assert lane._kept.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
+    with pytest.raises(NoRoom):
+        lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
+    driver.finish()
+    assert lane._kept.bytes < 2 * BIG_BYTES
+    lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
+    lane.remove(1)
+
+
+def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0)
+    chat = shown(*(big(seed) for seed in range(4)), "?")
+    with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images and sounds") as refused:
+        lane.add(0, chat, 0, prepared=gather(lane, chat))
+    assert refused.value.code == "out_of_memory"
+    assert ask(lane, shown(big(1), "?"))[0].error is None
+
+
+def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float], TextLane]) -> None:
+    lane = lane_for(0.5)
+    before = stats(lane)
+    assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
+    (answer,) = ask(lane, shown(big(1), "?"))
+    assert answer.error is None
+    prompts = lane._kept._cache.stats()
+    (seen,) = look_at(lane, big(1))
+    assert seen.features is not None
+    assert stats(lane).bytes == prompts.bytes + seen.features.nbytes
+    assert stats(lane).entries == prompts.entries + 1
+    assert lane.clear_cache() == prompts.bytes + seen.features.nbytes
+    assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
+
+
+def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
+    lane_for: Callable[[float], TextLane],
+) -> None:
+    lane = lane_for(0.5)
+    request = shown(big(1), "?", cache="off")
+    (answer,) = ask(lane, request)
+    assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
+    (warm,) = ask(lane, shown(big(1), "?"))
+    assert warm.token_ids == answer.token_ids
+    (seen,) = look_at(lane, big(1))
+    gathered: Any = gather(lane, request)
+    (own,) = gathered.media.results()
+    assert (own is seen, own.features, seen.features is None) == (False, None, False)
+
+
+@pytest.mark.parametrize("limit", [MIB, 64 * MIB, 64 * 1024 * MIB])
+def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int) -> None:
+    engine = MlxEngine(memory_limit=mx.get_active_memory() + limit)
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
+    assert isinstance(lane, TextLane) and lane._sight is not None
+    room = lane._admission._room
+    assert stats(lane).budget_bytes == room.cache_bytes
+    assert lane._sight.shelf.budget == min(KEPT_BYTES, room.cache_bytes // 4)
+    for seed in range(12):
+        look_at(lane, big(seed))
+        assert stats(lane).bytes <= stats(lane).budget_bytes
+    lane.close()
+
+
+# The models.
+
+
+def test_what_features_take_is_known_from_the_load(lane: TextLane) -> None:
+    assert lane._sight is not None
+    pictures = lane._sight._pictures
+    chat = shown(big(1), "and", image(2), "?")
+    predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(lane, big(1), image(2))]
+    (answer,) = ask(lane, chat)
+    assert answer.error is None
+    for one, bytes in zip(look_at(lane, big(1), image(2)), predicted, strict=True):
+        assert one.features is not None
+        assert 0.9 * bytes <= one.features.nbytes <= bytes

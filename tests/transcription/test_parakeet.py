@@ -1,0 +1,74 @@
+"""What a tiny Parakeet makes of recordings: mlx-audio's own transcript of a window."""
+
+import base64
+import threading
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_audio.stt.utils import load_model
+
+from lmwire_protocol import Load, Media, RequestError, Transcribe
+from lmwire_worker.engine.interface import Heard, Listened
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.transcription.runner import SpeechLane
+from random_speech import recording, write_parakeet
+from worker_process import SECONDS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_parakeet(tmp_path_factory.mktemp("models") / "parakeet")
+
+
+@pytest.fixture(scope="module")
+def lane(folder: Path) -> SpeechLane:
+    engine = MlxEngine()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder)), lambda *progress: None, lambda: None)
+    assert isinstance(lane, SpeechLane)
+    return lane
+
+
+def outcomes(lane: SpeechLane, content: bytes, **fields: Any) -> list[Any]:
+    request = Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
+    there = threading.Event()
+    gathered = lane.prepare(request, there.set)
+    assert gathered is not None and there.wait(SECONDS)
+    lane.add(1, request, 0, prepared=gathered)
+    found: list[Any] = []
+    while lane._requests:
+        found += lane.step()
+    return found
+
+
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: SpeechLane) -> None:
+    model: Any = load_model(folder, model_type="parakeet", model_name_parts=[])
+    content = recording(5)
+    samples = np.frombuffer(content[44:], "<i2").astype(np.float32) / 32768
+    expected = model.generate(mx.array(samples), dtype=mx.float32)
+    heard = [outcome for outcome in outcomes(lane, content) if isinstance(outcome, Heard)]
+    assert "".join(part.text for part in heard).strip() == expected.text != ""
+
+
+def test_a_long_recording_comes_in_windows_and_its_words_have_times(lane: SpeechLane) -> None:
+    found = outcomes(lane, recording(70), words=True)
+    done = [outcome.done_s for outcome in found if isinstance(outcome, Listened)]
+    heard = [outcome for outcome in found if isinstance(outcome, Heard)]
+    assert len(done) >= 4 and done == sorted(done) and done[-1] == 70
+    starts = [part.start_s for part in heard]
+    assert starts == sorted(starts)
+    assert all("".join(word.text for word in part.words or ()) == part.text for part in heard)
+
+
+def test_a_moment_is_long_enough(lane: SpeechLane) -> None:
+    assert outcomes(lane, recording(0.01))[-1].over
+
+
+def test_it_says_what_it_is_and_refuses_a_language(lane: SpeechLane) -> None:
+    assert (lane.model.model_type, lane.model.vocab_size, lane.model.layers) == ("parakeet", 8, 1)
+    with pytest.raises(RequestError) as refused:
+        outcomes(lane, recording(1), language="en")
+    assert (refused.value.code, refused.value.field) == ("unsupported", "language")

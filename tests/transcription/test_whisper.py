@@ -1,0 +1,261 @@
+"""What Whisper makes of recordings: mlx-audio's own transcript of a window, one window a step."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from mlx_audio.stt.utils import load_model
+
+from lmwire_protocol import Load, Media, RequestError, Transcribe
+from lmwire_worker.engine.interface import Failed, Heard, Listened, LoadCancelled
+from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.media import Gathered, Sound
+from lmwire_worker.transcription import whisper
+from lmwire_worker.transcription.recording import Recording
+from lmwire_worker.transcription.runner import SpeechLane
+from random_speech import recording, write_whisper
+from worker_process import SECONDS
+
+
+@pytest.fixture(autouse=True)
+def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random weights are never sure of anything, and every window would be tried six times."""
+    monkeypatch.setattr(whisper, "TEMPERATURES", ())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_whisper(tmp_path_factory.mktemp("models") / "whisper")
+
+
+@pytest.fixture(scope="module")
+def lane(folder: Path) -> SpeechLane:
+    return open_lane(folder)
+
+
+@pytest.fixture(scope="module")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> SpeechLane:
+    return open_lane(write_whisper(tmp_path_factory.mktemp("models") / "multilingual", multilingual=True))
+
+
+def open_lane(folder: Path, **fields: Any) -> SpeechLane:
+    engine = MlxEngine()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(lane, SpeechLane)
+    return lane
+
+
+def asking(content: bytes, **fields: Any) -> Transcribe:
+    return Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
+
+
+def add(lane: SpeechLane, key: int, request: Transcribe) -> None:
+    there = threading.Event()
+    gathered = lane.prepare(request, there.set)
+    assert isinstance(gathered, Gathered) and there.wait(SECONDS)
+    lane.add(key, request, 0, prepared=gathered)
+
+
+def finish(lane: SpeechLane) -> Iterator[list[Any]]:
+    while lane._requests:
+        yield lane.step()
+
+
+def transcript(lane: SpeechLane, request: Transcribe) -> list[Heard]:
+    add(lane, 1, request)
+    return [outcome for outcomes in finish(lane) for outcome in outcomes if isinstance(outcome, Heard)]
+
+
+def told(heard: list[Heard]) -> list[tuple[float, float, str]]:
+    return [(part.start_s, part.end_s, part.text) for part in heard]
+
+
+SHORT = recording(4)
+LONG = recording(45, rate=8000)
+
+
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: SpeechLane) -> None:
+    model: Any = load_model(folder, model_type="whisper", model_name_parts=[])
+    samples = np.frombuffer(SHORT[44:], "<i2").astype(np.float32) / 32768
+    expected = model.generate(samples, temperature=0.0)
+    assert "".join(part.text for part in transcript(lane, asking(SHORT))) == expected.text != ""
+
+
+def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(lane: SpeechLane) -> None:
+    other = asking(recording(3, pitch=220))
+    alone = [told(transcript(lane, request)) for request in (asking(SHORT), other)]
+    add(lane, 1, asking(SHORT))
+    add(lane, 2, other)
+    outcomes = [outcome for step in finish(lane) for outcome in step if isinstance(outcome, Heard)]
+    assert [told([part for part in outcomes if part.key == key]) for key in (1, 2)] == alone
+    assert alone[0] != alone[1]
+
+
+def test_a_long_recording_comes_window_by_window_and_in_order(lane: SpeechLane) -> None:
+    add(lane, 1, asking(LONG))
+    steps = list(finish(lane))
+    done = [outcome.done_s for step in steps for outcome in step if isinstance(outcome, Listened)]
+    assert done == sorted(done) and done[0] == 0 and done[-1] == 45
+    assert len(steps) >= 4, "the beginning, two windows at least, the end"
+    assert all(isinstance(step[0], Listened) and step[0].duration_s == 45 for step in steps)
+    times = [time for step in steps for part in step if isinstance(part, Heard) for time in (part.start_s, part.end_s)]
+    assert times and times == sorted(times) and times[-1] <= 45
+
+
+def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(lane: SpeechLane) -> None:
+    add(lane, 1, asking(LONG))
+    add(lane, 2, asking(SHORT))
+    for _ in range(3):
+        lane.step()
+    assert lane.remove(1) == []
+    assert {outcome.key for step in finish(lane) for outcome in step} == {2}
+
+
+def test_words_have_times_within_the_recording(lane: SpeechLane) -> None:
+    heard = transcript(lane, asking(SHORT, words=True))
+    words = [word for part in heard for word in part.words or ()]
+    assert words
+    assert all(0 <= word.start_s <= word.end_s <= 30 for word in words)
+    assert all(part.words is None for part in transcript(lane, asking(SHORT)))
+
+
+def test_the_transcript_depends_on_the_recording_and_on_the_prompt(lane: SpeechLane) -> None:
+    plain = told(transcript(lane, asking(SHORT)))
+    assert told(transcript(lane, asking(recording(4, pitch=1500)))) != plain
+    assert told(transcript(lane, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
+
+
+def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a_step(
+    lane: SpeechLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whisper, "TEMPERATURES", (0.5, 1.0))
+    tried: list[float] = []
+
+    def doubt(result: Any) -> bool:
+        tried.append(result.temperature)
+        return True
+
+    monkeypatch.setattr(whisper, "_is_doubtful", doubt)
+    add(lane, 1, asking(SHORT, temperature=0.2))
+    lane.step()
+    windows = [lane.step() for _ in range(3)]
+    assert tried == [0.2, 0.5]
+    assert [any(isinstance(outcome, Heard) for outcome in window) for window in windows[:2]] == [False, False]
+    lane.remove(1)
+
+
+def test_what_is_silent_is_not_doubtful_and_what_repeats_itself_is() -> None:
+    def result(**fields: float) -> Any:
+        return SimpleNamespace(**{"no_speech_prob": 0.0, "avg_logprob": -0.2, "compression_ratio": 1.5, **fields})
+
+    assert not whisper._is_doubtful(result())
+    assert whisper._is_doubtful(result(avg_logprob=-1.2))
+    assert whisper._is_doubtful(result(compression_ratio=2.5))
+    assert not whisper._is_doubtful(result(avg_logprob=-1.2, no_speech_prob=0.7))
+
+
+def test_a_model_of_english_says_so_and_refuses_other_languages(lane: SpeechLane) -> None:
+    add(lane, 1, asking(SHORT, language="English"))
+    assert {outcome.language for outcome in lane.step() if isinstance(outcome, Listened)} == {"en"}
+    lane.remove(1)
+    for language, code in (("de", "unsupported"), ("klingon", "invalid_request")):
+        with pytest.raises(RequestError) as refused:
+            add(lane, 1, asking(SHORT, language=language))
+        assert (refused.value.code, refused.value.field) == (code, "language")
+
+
+def test_a_model_of_many_languages_finds_out_or_is_told(multilingual: SpeechLane) -> None:
+    add(multilingual, 1, asking(SHORT))
+    add(multilingual, 2, asking(SHORT, language="german"))
+    first, second = multilingual.step(), multilingual.step()
+    (detected,) = [outcome.language for outcome in first if isinstance(outcome, Listened)]
+    (given,) = [outcome.language for outcome in second if isinstance(outcome, Listened)]
+    assert isinstance(detected, str) and given == "de"
+    multilingual.remove(1)
+    multilingual.remove(2)
+
+
+def test_a_recording_that_cannot_be_read_is_refused_with_its_place(lane: SpeechLane) -> None:
+    with pytest.raises(RequestError) as refused:
+        add(lane, 1, asking(b"no recording"))
+    assert (refused.value.code, refused.value.field) == ("invalid_request", "audio.data")
+
+
+def test_an_exception_ends_its_recording_alone(lane: SpeechLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any) -> Iterator[Any]:
+        raise RuntimeError("broken")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lane._listener, "listen", fails)
+        add(lane, 1, asking(SHORT))
+    add(lane, 2, asking(SHORT))
+    outcomes = [outcome for step in finish(lane) for outcome in step]
+    (failed,) = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+    assert (failed.key, failed.error.code) == (1, "engine_error")
+    assert isinstance(outcomes[-1], Listened) and outcomes[-1].over and outcomes[-1].key == 2
+
+
+def test_a_model_says_what_it_can(lane: SpeechLane) -> None:
+    model = lane.model
+    assert (model.model_type, model.capabilities, model.layers) == ("whisper", ["transcribe"], 3)
+
+
+# Loading.
+
+
+@pytest.mark.parametrize("field", ["adapter_path", "draft_path", "context_len", "kv_bits"])
+def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
+    value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
+    with pytest.raises(RequestError, match="no use") as refused:
+        open_lane(folder, **{field: value})
+    assert (refused.value.code, refused.value.field) == ("unsupported", field)
+
+
+def test_a_folder_without_weights_without_some_or_without_a_tokenizer_is_bad(tmp_path: Path) -> None:
+    folder = write_whisper(tmp_path / "whisper")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"n_text_layer": 3}))
+    with pytest.raises(RequestError, match="of its weights"):
+        open_lane(folder)
+    (folder / "config.json").write_text(json.dumps(config))
+    for name in ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(RequestError, match="tokenizer files"):
+        open_lane(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(RequestError, match="no weights"):
+        open_lane(folder)
+
+
+def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(folder: Path) -> None:
+    def cancel(stage: str, *rest: object) -> None:
+        if stage == "warm_up":
+            raise LoadCancelled
+
+    engine = MlxEngine()
+    engine.prepare()
+    with pytest.raises(LoadCancelled):
+        engine.open(Load(path=str(folder)), cancel, lambda: None)
+
+
+# Recordings.
+
+
+@pytest.mark.parametrize("rate", [8000, 11_025, 16_000, 44_100, 48_000])
+def test_a_piece_of_a_recording_is_that_piece_of_the_whole(rate: int) -> None:
+    times = np.arange(5 * rate) / rate
+    sound = Sound(np.asarray(np.sin(2 * np.pi * 330 * times), np.float32), rate, b"")
+    heard = Recording(sound, 16_000)
+    whole = heard.piece(0, heard.length)
+    assert (heard.length, len(whole), heard.duration_s) == (80_000, 80_000, 5)
+    np.testing.assert_allclose(heard.piece(24_160, 56_480), whole[24_160:56_480], atol=1e-4)
+    expected = np.sin(2 * np.pi * 330 * np.arange(16_000, 64_000) / 16_000)
+    np.testing.assert_allclose(whole[16_000:64_000], expected, atol=2e-2)

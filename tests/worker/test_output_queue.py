@@ -1,0 +1,171 @@
+"""The outbox: order, merging, marks, and the end of the host. No process, no model."""
+
+import os
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from lmwire_protocol.events import Channel, Logprob, Token
+from lmwire_worker.process.stdio import Pipes
+from lmwire_worker.session import output_queue as outbox_module
+from lmwire_worker.session.output_queue import Outbox
+from worker_process import SECONDS
+
+
+class Written:
+    """An outbox on a pipe; its writer starts when told to, and what it wrote is read back."""
+
+    def __init__(self) -> None:
+        self.read_end, write_end = os.pipe()
+        self.outbox = Outbox(Pipes(-1, write_end, -1).write)
+        self.drained = threading.Event()
+        self.broken = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self.outbox.run, args=(self.drained.set, self.broken.set), daemon=True).start()
+
+    def lines(self) -> list[dict[str, object]]:
+        self.outbox.flush(SECONDS)
+        return [msgspec.json.decode(line) for line in os.read(self.read_end, 1 << 20).splitlines()]
+
+
+def token(
+    id: str,
+    text: str,
+    token_ids: list[int],
+    choice: int = 0,
+    channel: Channel = "content",
+    logprobs: list[Logprob] | None = None,
+) -> Token:
+    return Token(id=id, token=text, token_ids=token_ids, choice=choice, channel=channel, logprobs=logprobs)
+
+
+@pytest.fixture
+def written() -> Iterator[Written]:
+    yield Written()
+
+
+def test_lines_are_written_in_the_order_of_their_coming(written: Written) -> None:
+    written.outbox.put_reply(b'{"n":1}\n')
+    written.outbox.put_tokens(token("a", "x", [1]))
+    written.outbox.put_stream(b'{"n":2}\n')
+    written.outbox.put_terminal("a", b'{"n":3}\n')
+    written.start()
+    assert [line.get("n") or line["token"] for line in written.lines()] == [1, "x", 2, 3]
+
+
+def test_below_the_mark_tokens_stay_apart(written: Written) -> None:
+    written.outbox.put_tokens(token("a", "x", [1]))
+    written.outbox.put_tokens(token("a", "y", [2]))
+    written.start()
+    assert [line["token"] for line in written.lines()] == ["x", "y"]
+
+
+def test_above_the_mark_tokens_of_one_request_merge_even_when_rows_interleave(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    for n in range(3):
+        written.outbox.put_tokens(token("a", f"a{n}", [n]))
+        written.outbox.put_tokens(token("b", f"b{n}", [10 + n]))
+    written.start()
+    assert [(line["id"], line["token"], line["token_ids"]) for line in written.lines()] == [
+        ("a", "a0a1a2", [0, 1, 2]),
+        ("b", "b0b1b2", [10, 11, 12]),
+    ]
+
+
+def test_tokens_never_merge_across_a_terminal(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    written.outbox.put_tokens(token("a", "old", [1]))
+    written.outbox.put_terminal("a", b'{"end":1}\n')
+    written.outbox.put_tokens(token("a", "new", [2]))
+    written.start()
+    assert [line.get("token") for line in written.lines()] == ["old", None, "new"]
+
+
+def test_only_tokens_of_one_choice_and_channel_merge(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    written.outbox.put_tokens(token("a", "a", [1], 0, "reasoning"))
+    written.outbox.put_tokens(token("a", "b", [1], 1))
+    written.outbox.put_tokens(token("a", "c", [1], 0, "reasoning"))
+    written.outbox.put_tokens(token("a", "d", [1], 0))
+    written.start()
+    assert [(line.get("choice", 0), line.get("channel", "content"), line["token"]) for line in written.lines()] == [
+        (0, "reasoning", "ac"),
+        (1, "content", "b"),
+        (0, "content", "d"),
+    ]
+
+
+def test_tokens_never_merge_across_a_tool_call_of_their_request(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    for _ in range(2):
+        written.outbox.put_tokens(token("a", "x", [1]))
+        written.outbox.put_tokens(token("b", "y", [1]))
+        written.outbox.put_call("a", b'{"call":1}\n')
+    written.start()
+    assert [line.get("token", "call") for line in written.lines()] == ["x", "yy", "call", "x", "call"]
+
+
+def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    written.outbox.put_tokens(token("a", "text that was held back", []))
+    for n in range(3):
+        written.outbox.put_tokens(token("a", str(n), [n], logprobs=[Logprob(n, str(n), -0.5)]))
+    written.start()
+    (merged,) = [msgspec.convert(line, Token) for line in written.lines()]
+    assert [entry.token_id for entry in merged.logprobs or []] == merged.token_ids == [0, 1, 2]
+
+
+def test_merging_changes_nothing_of_what_the_lane_gave(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    pieces = [token("a", str(n), [n]) for n in range(3)]
+    for piece in pieces:
+        written.outbox.put_tokens(piece)
+    written.start()
+    assert [line["token"] for line in written.lines()] == ["012"]
+    assert pieces == [token("a", str(n), [n]) for n in range(3)]
+
+
+def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "HARD_BYTES", 100)
+    written.outbox.put_tokens(token("a", "x" * 200, [1]))
+    assert written.outbox.full
+    written.start()
+    assert written.drained.wait(SECONDS)
+    assert not written.outbox.full
+    assert written.outbox.waiting_bytes == 0
+
+
+def test_replies_and_terminals_do_not_fill_it(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "HARD_BYTES", 100)
+    for _ in range(100):
+        written.outbox.put_reply(b'{"pong":1}\n')
+        written.outbox.put_terminal("a", b'{"end":1}\n')
+    assert not written.outbox.full
+
+
+def test_after_the_seal_nothing_is_taken(written: Written) -> None:
+    written.outbox.put_reply(b'{"n":1}\n')
+    written.outbox.seal()
+    written.outbox.put_reply(b'{"n":2}\n')
+    written.start()
+    assert written.lines() == [{"n": 1}]
+
+
+def test_a_host_that_is_gone_is_told_once_and_holds_nobody_up(written: Written) -> None:
+    os.close(written.read_end)
+    written.outbox.put_reply(b'{"n":1}\n')
+    written.start()
+    assert written.broken.wait(SECONDS)
+    written.outbox.put_tokens(token("a", "x" * 10**7, [1]))
+    written.outbox.wait_for_reply_room()
+    written.outbox.flush()
+    assert not written.outbox.full

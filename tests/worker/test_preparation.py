@@ -1,0 +1,81 @@
+"""Threads that prepare requests: each kind has its own, and scarce ones are limited to those that still wait."""
+
+import gc
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import RequestError
+from lmwire_worker.engine.preparation import HELD, Prepared, Preparer
+from worker_process import SECONDS
+
+
+@pytest.fixture
+def preparer() -> Iterator[Preparer]:
+    preparer = Preparer({"plain": 1, "hard": 2}, scarce=("hard",))
+    yield preparer
+    preparer.close()
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def _fail(media: Any) -> None:
+    raise RequestError("invalid_request", "is refused")
+
+
+def prepare(preparer: Preparer, kind: str, work: Any = lambda media: "made") -> Prepared[str]:
+    there = threading.Event()
+    prepared = preparer.start(kind, work, there.set)
+    assert there.wait(SECONDS)
+    return prepared
+
+
+def test_plain_work_waits_for_no_hard_work(preparer: Preparer) -> None:
+    gate = threading.Event()
+    ready: SimpleQueue[None] = SimpleQueue()
+    hard = [preparer.start("hard", lambda media: gate.wait(SECONDS), lambda: ready.put(None)) for _ in range(9)]
+    assert prepare(preparer, "plain").result() == "made"
+    assert not any(prepared.done for prepared in hard)
+    gate.set()
+    for _ in hard:
+        ready.get(timeout=SECONDS)
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_requests_that_are_refused_leave_room_for_others(preparer: Preparer) -> None:
+    refused: list[object] = []
+    for _ in range(3 * HELD):
+        prepared: Any = prepare(preparer, "hard", _fail)
+        try:
+            prepared.result()
+        except RequestError as error:
+            refused.append(error)  # its traceback holds what was prepared
+    assert len(refused) == 3 * HELD
+
+
+def test_only_so_many_wait_for_their_requests_and_a_dropped_one_makes_room(preparer: Preparer) -> None:
+    held = [prepare(preparer, "hard") for _ in range(HELD)]
+    there = threading.Event()
+    next_one = preparer.start("hard", lambda media: "made", there.set)
+    assert not there.is_set()
+    held.pop()
+    assert there.wait(SECONDS)
+    assert next_one.result() == "made"
+
+
+def test_what_is_dropped_before_its_turn_is_never_begun(preparer: Preparer) -> None:
+    gate, began = threading.Event(), threading.Event()
+    first = preparer.start("plain", lambda media: gate.wait(SECONDS), lambda: None)
+    dropped = preparer.start("plain", lambda media: began.set(), lambda: None)
+    del dropped
+    gate.set()
+    prepare(preparer, "plain")
+    assert first.done and not began.is_set()

@@ -1,0 +1,211 @@
+"""The registry: whoever takes an id out writes its end, and nobody else does."""
+
+import math
+import random
+import threading
+from collections import Counter
+
+import pytest
+
+from lmwire_protocol import Command, Generate, Info, Quit, RequestError
+from lmwire_protocol.events import FinishReason
+from lmwire_worker.engine.interface import CallPiece, Piece
+from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_state import Request
+from lmwire_worker.session.v1 import VOICE
+from registry_recorder import Recorder
+from worker_process import SECONDS
+
+
+def request(id: str, command: Command | None = None) -> Request:
+    return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
+
+
+def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> Piece:
+    return Piece(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
+
+
+def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a"))
+    registry.cancel("c", "a")
+    assert outbox.terminals() == ["c", "a"]
+    assert registry.collect(block=False) is not None
+    assert (registry.counts().active, registry.counts().queued) == (0, 0)
+
+
+def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(registry: Registry, outbox: Recorder) -> None:
+    running = request("a")
+    registry.accept(running)
+    assert registry.start(running)
+    registry.cancel("c", "a")
+    assert outbox.terminals() == ["c"]
+    assert registry.take_cancelled() == [running]
+    registry.end(running, running.cancellation())
+    assert outbox.terminals() == ["c", "a"]
+
+
+def test_a_request_that_was_cancelled_while_queued_does_not_start(registry: Registry) -> None:
+    queued = request("a")
+    registry.accept(queued)
+    registry.cancel("c", "a")
+    assert not registry.start(queued)
+
+
+def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Recorder) -> None:
+    ended = request("a")
+    registry.accept(ended)
+    registry.start(ended)
+    registry.emit([(ended, piece("before", [1]))])
+    registry.end(ended, ended.result())
+    registry.emit([(ended, piece("after", [2]))])
+    registry.progress(ended, b'{"event":"progress","id":"a"}\n')
+    registry.end(ended, RequestError("internal", "again"))
+    assert [line["event"] for line in outbox.lines] == ["token", "done"]
+    assert ended.answers[0].completion_tokens == 1, "only what was sent is counted"
+
+
+def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
+    registry: Registry, outbox: Recorder
+) -> None:
+    old, new = request("a"), request("a")
+    registry.accept(old)
+    registry.end(old, old.result())
+    registry.accept(new)
+    registry.emit([(old, piece("old", [1]))])
+    registry.end(old, old.result())
+    assert outbox.terminals() == ["a"]
+    assert (registry.counts().active, registry.counts().queued) == (0, 1)
+
+
+def test_the_last_piece_and_the_terminal_are_one(registry: Registry, outbox: Recorder) -> None:
+    ended = request("a")
+    registry.accept(ended)
+    registry.start(ended)
+    registry.emit([(ended, piece("end", [1], "stop"))])
+    assert [line["event"] for line in outbox.lines] == ["token", "done"]
+
+
+def test_a_request_ends_when_all_its_choices_have_ended(registry: Registry, outbox: Recorder) -> None:
+    several = request("a", Generate(prompt="x", n=2))
+    registry.accept(several)
+    registry.start(several)
+    registry.emit([(several, piece("b", [1], "length", choice=1)), (several, piece("a", [1], choice=0))])
+    assert outbox.terminals() == []
+    registry.emit([(several, piece("c", [2, 3], "stop", choice=0))])
+    done = outbox.lines[-1]
+    assert done["finish_reason"] == "stop"
+    assert done["choices"] == [
+        {"finish_reason": "stop", "completion_tokens": 3},
+        {"finish_reason": "length", "completion_tokens": 1},
+    ]
+
+
+def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: Registry, outbox: Recorder) -> None:
+    several = request("a", Generate(prompt="x", n=2))
+    registry.accept(several)
+    registry.start(several)
+    registry.emit([(several, piece("b", [1], "length", choice=1))])
+    registry.cancel("c", "a")
+    registry.end(several, several.cancellation())
+    assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]
+
+
+def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorder) -> None:
+    calling = request("a")
+    registry.accept(calling)
+    registry.emit([(calling, piece("b", [1])), (calling, CallPiece(0, 0, call_id="1", name="f", arguments="{}"))])
+    assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
+
+
+def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a", Generate(prompt="x", timeout_ms=1)))  # accepted when the clock began
+    assert registry.expire() == math.inf
+    assert outbox.lines[-1]["finish_reason"] == "timeout"
+
+
+def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(registry: Registry, outbox: Recorder) -> None:
+    running = request("a", Generate(prompt="x", timeout_ms=1))
+    registry.accept(running)
+    registry.start(running)
+    registry.expire()
+    assert outbox.terminals() == []
+    assert registry.take_cancelled() == [running]
+    registry.end(running, running.cancellation())
+    assert outbox.lines[-1]["finish_reason"] == "timeout"
+
+
+def test_the_next_deadline_is_told(registry: Registry) -> None:
+    late = Request("a", Generate(prompt="x", timeout_ms=10**9), VOICE, 10, 0.0)
+    later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), VOICE, 10, 0.0)
+    registry.accept(later)
+    registry.accept(late)
+    assert registry.expire() == late.deadline
+
+
+def test_a_queued_id_cannot_be_taken_twice(registry: Registry) -> None:
+    registry.accept(request("a"))
+    with pytest.raises(RequestError, match="in flight") as refusal:
+        registry.accept(request("a"))
+    assert refusal.value.code == "duplicate_id"
+
+
+def test_quit_is_answered_last_and_draining_refuses_what_is_new(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(request("a"))
+    registry.quit(request("q", Quit()), drain=False)
+    with pytest.raises(RequestError, match="quitting"):
+        registry.accept(request("b", Info()))
+    assert registry.collect(block=True) is not None, "what has come in is handed out, although it has ended"
+    assert registry.collect(block=True) is None
+    registry.close()
+    assert outbox.terminals() == ["a", "q"]
+
+
+def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry: Registry, outbox: Recorder) -> None:
+    """The engine, a canceller and a last resort race for every request, on threads of their own."""
+    rounds, batch = 60, 100
+    barrier = threading.Barrier(3, timeout=SECONDS)
+
+    def engine() -> None:
+        for _ in range(rounds):
+            barrier.wait()
+            for running in registry.collect(block=False) or []:
+                if registry.start(running):
+                    registry.emit([(running, piece("text", [1]))])
+                    if random.random() < 0.5:
+                        registry.end(running, running.result())
+            for cancelled in registry.take_cancelled():
+                registry.end(cancelled, cancelled.cancellation())
+            barrier.wait()
+
+    def canceller() -> None:
+        for n in range(rounds):
+            barrier.wait()
+            for i in random.sample(range(batch), batch):
+                registry.cancel(f"c{n}.{i}", f"{n}.{i}")
+            barrier.wait()
+
+    def main() -> None:
+        for n in range(rounds):
+            for i in range(batch):
+                registry.accept(request(f"{n}.{i}"))
+            barrier.wait()
+            barrier.wait()
+            registry.cancel_where(lambda _: True)
+            for left in registry.take_cancelled():
+                registry.end(left, left.cancellation())
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (engine, canceller)]
+    for thread in threads:
+        thread.start()
+    main()
+    for thread in threads:
+        thread.join()
+    registry.end_all(Request.cancellation)
+    counts = Counter(outbox.terminals())
+    assert len(counts) == 2 * rounds * batch
+    assert set(counts.values()) == {1}
+    ended: set[str] = set()
+    for line in outbox.lines:
+        assert line["id"] not in ended, "nothing after a terminal"
+        if line["event"] != "token":
+            ended.add(line["id"])

@@ -1,0 +1,73 @@
+"""Vectors and transcripts in the registry: the last one ends the request, and nothing comes after an end."""
+
+import time
+from array import array
+
+from lmwire_protocol import Command, Embed, Media, Transcribe
+from lmwire_worker.engine.interface import Embedded, Heard, Listened
+from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_state import Request
+from lmwire_worker.session.v1 import VOICE
+from registry_recorder import Recorder
+
+EMBED = Embed(input=["a", "b"], encoding="float")
+TRANSCRIBE = Transcribe(audio=Media(data=""))
+
+
+def running(registry: Registry, command: Command) -> Request:
+    """A request that the engine has taken up."""
+    registry.accept(request := Request("1", command, VOICE, 10, time.monotonic()))
+    assert registry.start(request)
+    return request
+
+
+def vector(index: int) -> Embedded:
+    return Embedded(1, index, array("f", [0.5, index]), 3)
+
+
+def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, EMBED)
+    for index in (1, 0):
+        registry.emit_vector(request, vector(index))
+    first, second, done = outbox.lines
+    assert (first["index"], first["embedding"], second["index"]) == (1, [0.5, 1], 0)
+    assert (done["event"], done["count"], done["dimensions"]) == ("done", 2, 2)
+
+
+def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, EMBED)
+    registry.end(request, request.cancellation())
+    registry.emit_vector(request, vector(0))
+    assert [line["event"] for line in outbox.lines] == ["error"]
+    assert outbox.lines[0]["code"] == "cancelled"
+
+
+def test_segments_are_counted_and_the_recordings_end_ends_the_request(registry: Registry, outbox: Recorder) -> None:
+    request = running(registry, TRANSCRIBE)
+    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    for start in (0.0, 2.0):
+        registry.emit_segment(request, Heard(1, start, start + 1, " a"))
+    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+    first, second, done = outbox.lines
+    assert [(line["index"], line["start_s"]) for line in (first, second)] == [(0, 0), (1, 2)]
+    assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 9, "en")
+
+
+def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
+    registry: Registry, outbox: Recorder
+) -> None:
+    request = running(registry, TRANSCRIBE)
+    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    request.cut = "cancelled"
+    registry.end(request, request.cancellation())
+    registry.emit_segment(request, Heard(1, 0.0, 1.0, " a"))
+    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+    (done,) = outbox.lines
+    assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
+
+
+def test_one_that_waits_is_cancelled_at_once(registry: Registry, outbox: Recorder) -> None:
+    registry.accept(Request("1", TRANSCRIBE, VOICE, 10, time.monotonic()))
+    registry.cancel("2", None)
+    reply, done = outbox.lines
+    assert (reply["id"], done["finish_reason"], done["duration_s"]) == ("2", "cancelled", 0)

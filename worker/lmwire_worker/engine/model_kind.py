@@ -1,0 +1,43 @@
+"""What kind of model a folder holds. Imports no model library."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from lmwire_protocol import RequestError
+
+from ..embeddings.recipe import is_embedding_model
+from ..models.config_check import check_config
+from ..models.folder_check import check_folder, check_weights
+from ..models.model_files import CONFIG, bad, check_entries, read_json
+from ..multimodal.detect import sees
+from ..transcription.detect import is_speech_model
+
+Kind = Literal["text", "vision", "speech", "embeddings"]
+
+
+def kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
+    """Checks a folder's files, and says of which kind its model is, with its config.json.
+
+    Raises:
+        RequestError: bad_model, unsupported.
+    """
+    try:
+        return _kind_of(folder, trust_remote_code=trust_remote_code)
+    except RequestError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, OSError) as error:  # fields of types that none expects
+        raise bad(folder, f"has files that do not make sense: {type(error).__name__}: {str(error)[:300]}") from None
+
+
+def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
+    config = read_json(folder / CONFIG)
+    if is_speech_model(config):
+        check_entries(folder)  # its other files have other names than those of the rest
+        if not any(folder.glob("*.safetensors")):
+            raise bad(folder, "has no weights: no file *.safetensors")
+        check_config(folder / CONFIG, config, check_weights(folder))
+        return "speech", config
+    config = check_folder(folder, trust_remote_code=trust_remote_code)
+    if is_embedding_model(folder, config):
+        return "embeddings", config
+    return "vision" if sees(folder, config) else "text", config

@@ -1,0 +1,181 @@
+"""Opens a lane for whatever kind of model a folder holds. Imports no model library by itself; see `prepare`."""
+
+import contextlib
+import importlib.util
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from lmwire_protocol import FEATURES, Load, RequestError
+
+from ..generation import TextModels
+from ..generation.prefix_cache.disk_options import DiskSettings
+from ..media import Policy
+from ..process.exits import before_leaving
+from .interface import Lane, LoadCancelled, Report
+
+OPEN_FILES: Final = 2048
+"""Large models have many files."""
+LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
+
+
+class MlxEngine:
+    """See `lmwire_worker.engine.interface.Engine`.
+
+    Args:
+        memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
+        disk: What is kept on disk of prompts and answers; None for nothing.
+        media: What may be read of images and sounds; None for what comes as data alone.
+        owns_process: Whether nothing else runs in this process, so that a model's code is refused after a load as well.
+    """
+
+    def __init__(
+        self,
+        memory_limit: int | None = None,
+        disk: DiskSettings | None = None,
+        media: Policy | None = None,
+        *,
+        owns_process: bool = False,
+    ) -> None:
+        self._owns_process = owns_process
+        self._memory_limit = memory_limit
+        self._media = media or Policy()
+        self._text = TextModels(memory_limit, disk, self._media)
+        self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
+        self.features = [
+            name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
+        ]
+        self._missing: str | None = None
+
+    def prepare(self) -> None:
+        from ..process.private_directory import use_private_directory  # after the first answer has left
+
+        if "mlx_lm" not in self.names:
+            self._missing = f"mlx-lm is not installed; {_installation()}"
+            return
+        try:
+            use_private_directory(before_leaving)
+        except OSError as error:
+            self._missing = f"MLX has no safe place for compiled code: {error}"
+            return
+        try:
+            with _own_file_limit():
+                import mlx_lm  # noqa: F401
+        except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
+            self._missing = f"mlx-lm cannot be imported ({error}); {_installation()}"
+
+    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+        if self._missing is not None:
+            raise RequestError("unsupported", self._missing)
+        try:
+            return self._open(request, report, replace)
+        except (RequestError, LoadCancelled) as error:
+            failure = error
+        except Exception as error:  # a model's code may fail at anything, and the worker outlives it
+            failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
+        # The traceback holds half a model through its frames' variables, so it ends here.
+        failure.__traceback__ = failure.__context__ = failure.__cause__ = None
+        _release()
+        raise failure
+
+    def finish(self) -> None:
+        self._text.finish()
+
+    def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
+        """Finds out what kind of model it is, and opens it as that."""
+        from ..models.remote_code import guarded
+        from ..models.resolve import find_folder
+        from ..models.weights import checked_quantization
+        from .model_kind import kind_of
+
+        report("resolve", 0, None, "steps")
+        folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
+        kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
+        trusted = request.trust_remote_code
+        with guarded(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
+            return self._open_kind(kind, request, folder, config, report, give_up)
+
+    def _open_kind(
+        self,
+        kind: str,
+        request: Load,
+        folder: Path,
+        config: dict[str, Any],
+        report: Report,
+        give_up: Callable[[], None],
+    ) -> Lane:
+        if kind == "speech":
+            self._need("mlx_audio", f"{folder} is a model that writes down speech")
+            from ..transcription.loader import open_speech
+
+            return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
+        if kind == "embeddings":
+            self._need("mlx_vlm", f"{folder} is a model that makes vectors")
+            from ..embeddings.loader import open_embeddings
+
+            return open_embeddings(request, folder, config, report, give_up, self._memory_limit, self._media)
+        eyes = self._eyes(request, folder, config) if kind == "vision" else None
+        return self._text.open(request, folder, config, eyes, report, give_up)
+
+    def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:
+        """What opens a model that sees; None where it can only be loaded as one that does not.
+
+        Raises:
+            RequestError: unsupported.
+        """
+        from ..generation.language_model import check_architecture
+        from ..multimodal.detect import is_served, unserved
+
+        if "mlx_vlm" in self.names and is_served(config):
+            from ..multimodal.loader import Eyes, knows
+
+            return Eyes(request, folder) if knows(config) else None
+        try:
+            check_architecture(config)
+        except RequestError:
+            if not is_served(config):
+                raise unserved(folder, config) from None
+            self._need("mlx_vlm", f"{folder} is a model that sees")
+        return None
+
+    def _need(self, library: str, why: str) -> None:
+        if library not in self.names:
+            problem = f"{why}, and {library.replace('_', '-')} is not installed"
+            raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
+
+
+def _library_of(feature: str) -> str | None:
+    """What has to be installed for it, besides what every engine needs."""
+    if feature.endswith(".format"):
+        return "llguidance"
+    return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
+
+
+def _release() -> None:
+    if "mlx.core" in sys.modules:
+        from ..models.memory_budget import give_back
+
+        give_back()
+
+
+def _installation() -> str:
+    extra = "worker" if sys.platform == "darwin" else "cpu"
+    others = "" if sys.platform == "darwin" else " (or `pip install 'lmwire[cuda]'` for an NVIDIA GPU)"
+    return f"install it with `pip install 'lmwire[{extra}]'`{others}"
+
+
+@contextlib.contextmanager
+def _own_file_limit() -> Iterator[None]:
+    """Keeps mlx-lm's import from lowering the process's limit of open files, which only root could raise again."""
+    change = resource.setrlimit
+    resource.setrlimit = lambda *_: None
+    try:
+        yield
+    finally:
+        resource.setrlimit = change
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

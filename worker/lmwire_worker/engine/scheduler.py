@@ -1,0 +1,394 @@
+"""The engine's loop: takes requests in order, applies cancels, makes one step of the lane, sends what it gave.
+
+It runs on the process's main thread, which alone calls the lane, and it knows no model library. One turn of the loop
+is one step long, so that is how late a cancel is.
+"""
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from lmwire_protocol import (
+    Cache,
+    Chat,
+    Command,
+    Embed,
+    Generate,
+    Load,
+    RequestError,
+    Tokenize,
+    Transcribe,
+    Unload,
+)
+from lmwire_protocol.events import (
+    CacheDone,
+    CacheStats,
+    Done,
+    MemoryStats,
+    ModelDone,
+    Progress,
+    Stage,
+    TokenizeDone,
+    TokenStats,
+    Unit,
+    UnloadDone,
+)
+
+from ..media import items_of
+from ..process.stderr_log import Log
+from ..session.output_queue import Outbox
+from ..session.request_registry import Registry
+from ..session.request_state import Request
+from .interface import (
+    CallPiece,
+    Embedded,
+    Engine,
+    Failed,
+    Heard,
+    Lane,
+    Listened,
+    LoadCancelled,
+    Memory,
+    NoRoom,
+    Outcome,
+    Piece,
+    Prefilled,
+    Task,
+)
+
+_PROGRESS_SECONDS = 0.1
+"""At most ten progress events a second for one request."""
+
+_PREPARING_S = 0.005
+"""How long the first request waits for the next one that is being prepared: short prompts take less than a
+millisecond."""
+
+_READ_AHEAD = 16
+"""Requests that wait with their images and sounds in memory."""
+
+_OF_THE_PATH = ("model_not_found", "bad_model")
+"""Failures of what a load's `path` names, unless they name another field."""
+
+
+class Scheduler:
+    """Serves requests on one lane at a time.
+
+    Args:
+        registry: where requests come from and end.
+        outbox: whether the host reads; tokens go through the registry.
+        engine: opens lanes.
+        log: for what failed.
+    """
+
+    def __init__(self, registry: Registry, outbox: Outbox, engine: Engine, log: Log) -> None:
+        self._registry = registry
+        self._outbox = outbox
+        self._engine = engine
+        self._log = log
+        self._lane: Lane | None = None
+        self._waiting: deque[Request] = deque()
+        """In the order in which they start."""
+        self._round = 0.0
+        """How often each waiting request would have had a row, had they been given out one by one."""
+        self._active: dict[int, Request] = {}
+        self._room_made = False
+        self._too_large: Request | None = None
+        """The lane had no memory for it, and nothing has ended since."""
+        self._keys = 0
+        self.tokens = TokenStats(prompt=0, completion=0)
+
+    def run(self) -> None:
+        """Works until the registry says that all is done."""
+        self._registry.activity.become("running")
+        while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
+            self._line_up(arrived)
+            self._apply_cancels()
+            was_empty = not self._active
+            if self._waiting and (arrived or self._room_made or not self._registry.holds(self._waiting[0])):
+                self._start_waiting()
+                if was_empty and self._active:
+                    self._start_others()
+            if not self._active:
+                if self._waiting:  # for requests that are being prepared
+                    self._registry.wait_unless(lambda: self._room_made, "idle")
+            elif self._outbox.full:
+                self._registry.wait_unless(lambda: not self._outbox.full, "paused")
+            else:
+                self._registry.activity.progressed()
+                self._send(self._require_lane().step())
+
+    # Asked by the reader, from its own thread.
+
+    def memory(self) -> MemoryStats:
+        """The model library's memory."""
+        lane = self._lane
+        memory = lane.memory() if lane else Memory()
+        return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
+
+    def cache(self) -> CacheStats | None:
+        """What is cached."""
+        lane = self._lane
+        return lane.cache_stats() if lane else None
+
+    # Requests.
+
+    def _apply_cancels(self) -> None:
+        for request in self._registry.take_cancelled():
+            if self._active.get(request.key) is request:
+                self._send(self._require_lane().remove(request.key))
+                self._forget(request)
+                self._registry.end(request, request.cancellation())
+
+    def _line_up(self, arrived: Iterable[Request]) -> None:
+        """Puts requests where they start in their turn, those that want few rows before those that want many.
+
+        Start-time order of fair queueing: if all who wait were given rows one by one, in turn, a request would have its
+        last one as many rounds from now as it has choices. Whoever comes later goes before it only until then.
+        https://en.wikipedia.org/wiki/Weighted_fair_queueing
+        """
+        for request in arrived:
+            request.due = self._round + len(request.answers)
+            place = len(self._waiting)
+            while place and _gives_way(self._waiting[place - 1], request):
+                place -= 1
+            self._waiting.insert(place, request)
+
+    def _start_waiting(self) -> None:
+        """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
+        self._room_made = False
+        held_back: list[Request] = []
+        full = False
+        ahead = 0
+        while self._waiting:
+            request = self._waiting.popleft()
+            if not self._registry.holds(request):
+                continue  # cancelled meanwhile: a load that is gone holds nobody up
+            alone = request.voice.serial or request.command.barrier
+            if alone and (self._active or held_back):
+                held_back.append(request)
+                break
+            steps = isinstance(request.command, Task)
+            if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
+                held_back.append(request)  # others may overtake it: nobody knows how long that takes
+            elif steps and (full or not self._has_room(request)):
+                full = True  # for those behind it too: a small request does not overtake a large one
+                held_back.append(request)
+            elif self._registry.start(request) and not self._begin(request):
+                full = True
+                held_back.append(request)
+            ahead += request.preparation is not None and _has_media(request)
+        self._waiting.extendleft(reversed(held_back))
+
+    def _start_others(self) -> None:
+        """Start what comes just after the first request, while the lane wants to begin with all of it at once."""
+        lane = self._require_lane()
+        while waits_s := lane.first_waits_s:
+            running = len(self._active)
+            if self._is_preparing():
+                waits_s = max(waits_s, _PREPARING_S)
+            arrived = self._registry.collect_within(waits_s, unless=lambda: self._room_made)
+            self._line_up(arrived)
+            self._start_waiting()
+            if len(self._active) == running and not (arrived and self._is_preparing()):
+                break
+
+    def _is_preparing(self) -> bool:
+        """Return whether a request that waits is being prepared."""
+        return any(request.preparation is not None and not request.preparation.done for request in self._waiting)
+
+    def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
+        """Return whether a request is prepared. Start that, unless it has media and may not read them yet."""
+        command = request.command
+        if request.preparation is None and self._lane and isinstance(command, Task | Tokenize) and not request.refusal:
+            if not may_read and _has_media(request):
+                return False
+            request.preparation = self._lane.prepare(command, self._prepared, request.line_bytes)
+        return request.preparation is None or request.preparation.done
+
+    def _prepared(self) -> None:
+        """Called from another thread."""
+        self._room_made = True
+        self._registry.wake()
+
+    def _has_room(self, request: Request) -> bool:
+        """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
+        if request is self._too_large:
+            return False
+        taken = sum(active.unended for active in self._active.values())
+        return not (self._lane and taken) or taken + len(request.answers) <= self._lane.rows
+
+    def _begin(self, request: Request) -> bool:
+        """Serves a request, or begins to. False: it has to wait for memory."""
+        self._registry.activity.progressed()
+        try:
+            outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
+        except NoRoom:
+            self._too_large = request
+            self._registry.postpone(request)
+            return False
+        if outcome is not None:
+            self._registry.end(request, outcome)
+        return True
+
+    def _perform(self, request: Request) -> Done | RequestError | None:
+        """Serves one command; None when it goes on in the lane. Raises NoRoom."""
+        try:
+            match request.command:
+                case Load() as load:
+                    return self._load(request, load)
+                case Unload():
+                    return UnloadDone(id=request.id, freed_bytes=self._close_lane())
+                case Generate() | Chat() | Embed() | Transcribe() as command:
+                    return self._add(request, command)
+                case Tokenize() as command:
+                    return self._tokenize(request, command)
+                case Cache():
+                    return self._clear_cache(request)
+                case _:
+                    return self._describe(request)
+        except NoRoom:
+            raise
+        except RequestError as error:
+            return error
+        except Exception as error:  # a tokenizer, say, that stumbles over one prompt: the others go on
+            self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
+            return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
+
+    def _add(self, request: Request, command: Task) -> None:
+        lane = self._lane_for(command)
+        self._keys += 1
+        request.key = self._keys
+        prepared = request.preparation
+        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, prepared=prepared)
+        request.preparation = None  # the pictures of a long answer would take memory all the while
+        self.tokens.prompt += request.admitted.prompt_tokens
+        self._active[request.key] = request
+        self._round += len(request.answers) / (1 + len(self._waiting))
+
+    def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
+        tokens, text = self._lane_for(command).tokenize(command, request.preparation)
+        if not command.count_only:
+            self._registry.emit([(request, Piece(request.key, text, tokens))])
+        return TokenizeDone(request.id, len(tokens))
+
+    def _clear_cache(self, request: Request) -> CacheDone:
+        freed_bytes = self._require_lane().clear_cache()
+        self._make_room()
+        return CacheDone(request.id, freed_bytes)
+
+    # Models.
+
+    def _load(self, request: Request, load: Load) -> ModelDone:
+        def report(stage: Stage, current: int, total: int | None, unit: Unit) -> None:
+            if request.cut:
+                raise LoadCancelled
+            self._registry.activity.progressed()
+            self._progress(request, stage, current, total, unit)
+
+        self._registry.activity.become("loading")
+        try:
+            self._lane = self._engine.open(load, report, self._drop_lane)
+        except LoadCancelled:
+            raise RequestError("cancelled", "the load was cancelled") from None
+        except RequestError as error:
+            error.field = error.field or ("path" if error.code in _OF_THE_PATH else None)
+            raise
+        finally:
+            self._registry.activity.become("running")
+        self._registry.model_loaded = True
+        return self._describe(request)
+
+    def _drop_lane(self) -> None:
+        self._close_lane()
+
+    def _close_lane(self) -> int:
+        lane, self._lane = self._lane, None
+        self._registry.model_loaded = False
+        return lane.close() if lane else 0
+
+    def _describe(self, request: Request) -> ModelDone:
+        lane = self._require_lane()
+        model = {name: getattr(lane.model, name) for name in lane.model.__slots__}
+        return ModelDone(request.id, **model, batch_size=lane.rows)
+
+    def _lane_for(self, command: Command) -> Lane:
+        lane = self._require_lane()
+        brings_template = isinstance(command, Chat) and command.chat_template is not None
+        if command.name not in lane.model.capabilities and not brings_template:
+            able = ", ".join(lane.model.capabilities)
+            raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
+        return lane
+
+    def _require_lane(self) -> Lane:
+        if self._lane is None:
+            raise RequestError("not_loaded", "no model is loaded; send a load first")
+        return self._lane
+
+    # What a step gave.
+
+    def _send(self, outcomes: Sequence[Outcome]) -> None:
+        now = time.monotonic()
+        generated: list[tuple[Request, Piece | CallPiece]] = []
+        ended: set[Request] = set()
+        for outcome in outcomes:
+            request = self._active[outcome.key]
+            if isinstance(outcome, Piece):
+                if outcome.generated:
+                    self.tokens.completion += outcome.generated
+                    request.first_token_at = request.first_token_at or now
+                generated.append((request, outcome))
+                if outcome.finish_reason is not None:
+                    ended.add(request)
+                    self._make_room()  # the choice's row is free, whether or not the request goes on
+            elif isinstance(outcome, CallPiece):
+                generated.append((request, outcome))
+            elif isinstance(outcome, Prefilled):
+                self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
+            elif isinstance(outcome, Embedded):
+                self.tokens.prompt += outcome.prompt_tokens
+                self._registry.emit_vector(request, outcome)
+                ended.add(request)
+            elif isinstance(outcome, Heard):
+                self._registry.emit_segment(request, outcome)
+            elif isinstance(outcome, Listened):
+                self._progress(request, "transcribe", int(outcome.done_s), int(outcome.duration_s), "seconds")
+                self._registry.listen(request, outcome)
+                ended.add(request)
+            else:
+                self._fail(request, outcome)
+        if generated:
+            self._registry.emit(generated)
+        for request in ended:
+            if request.over:
+                self._forget(request)
+
+    def _fail(self, request: Request, outcome: Failed) -> None:
+        self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
+        self._forget(request)
+        self._registry.end(request, outcome.error)
+
+    def _forget(self, request: Request) -> None:
+        del self._active[request.key]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self._room_made = True
+        self._too_large = None
+
+    def _progress(self, request: Request, stage: Stage, current: int, total: int | None, unit: Unit) -> None:
+        now = time.monotonic()
+        if now - request.progress_at >= _PROGRESS_SECONDS:
+            request.progress_at = now
+            event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
+            self._registry.progress(request, request.voice.progress(event))
+
+
+def _has_media(request: Request) -> bool:
+    return isinstance(request.command, Task | Tokenize) and bool(items_of(request.command))
+
+
+def _gives_way(earlier: Request, later: Request) -> bool:
+    """Return whether a request that came later starts first: both run in the lane, and it is due sooner."""
+    both_run = isinstance(earlier.command, Task) and isinstance(later.command, Task)
+    return both_run and not earlier.voice.serial and later.due < earlier.due

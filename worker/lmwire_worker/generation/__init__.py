@@ -1,0 +1,8 @@
+"""Text generation with mlx-lm.
+
+Importing this costs nothing: a worker answers its host's hello first, and imports the library behind it.
+"""
+
+from .loader import TextModels
+
+__all__ = ["TextModels"]

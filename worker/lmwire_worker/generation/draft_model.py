@@ -1,0 +1,76 @@
+"""The draft model of a load: found, compared with the model, and put beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import Load, RequestError
+
+from ..engine.interface import Model, Report
+from ..models.folder_check import check_folder
+from ..models.resolve import find_folder
+from .batching import Pair, other_kinds
+from .language_model import check_architecture, describe, load_tokenizer, open_base
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A model that is to propose another one's tokens. Its weights are yet to be read."""
+
+    network: Any
+    tokenizer: TokenizerWrapper
+    model: Model
+
+    def beside(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> Pair:
+        """Both models as one.
+
+        Raises:
+            RequestError: unsupported, when answers could not be what they are without a draft.
+        """
+        _check_cache("model", network)
+        _check_cache("draft model", self.network)
+        if self.tokenizer.get_vocab() != tokenizer.get_vocab():
+            raise _refusal(f"{self.model.path} cannot draft for this model: their tokenizers have different tokens")
+        return Pair(network, self.network, min(vocab_size, self.model.vocab_size))
+
+
+def open_draft(request: Load, report: Report) -> Draft | None:
+    """The draft model that a load asks for; None where it asks for none.
+
+    Raises:
+        RequestError: model_not_found, bad_model, unsupported.
+        LoadCancelled: from `report`.
+    """
+    if request.draft_path is None:
+        return None
+    if request.kv_bits is not None:
+        raise _refusal("a draft needs caches from which tokens can be taken out again, and kv_bits are not for those")
+    try:
+        trusted = request.trust_remote_code
+        return _open(find_folder(request.draft_path, report, trust_remote_code=trusted), trust_remote_code=trusted)
+    except RequestError as error:
+        error.field = "draft_path"
+        raise
+
+
+def _open(folder: Path, *, trust_remote_code: bool) -> Draft:
+    config = check_folder(folder, trust_remote_code=trust_remote_code)
+    check_architecture(config)
+    tokenizer = load_tokenizer(folder, config, trust_remote_code=trust_remote_code)
+    base = open_base(folder, trust_remote_code=trust_remote_code)
+    network = base.network()
+    return Draft(network, tokenizer, describe(folder, base.config, network, tokenizer))
+
+
+def _check_cache(name: str, network: nn.Module) -> None:
+    if kinds := other_kinds(make_prompt_cache(network)):
+        problem = f"the {name} keeps a {kinds}, and refused tokens can only be taken out of a plain KV cache"
+        raise _refusal(problem)
+
+
+def _refusal(problem: str) -> RequestError:
+    return RequestError("unsupported", f"draft_path: {problem}", field="draft_path")

@@ -1,0 +1,263 @@
+"""What is kept on disk of a model's prefix cache, for the next process.
+
+Threads of their own write and read. Whatever goes wrong costs no more than what would have been kept.
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Final
+
+import mlx.core as mx
+
+from . import cache_file, directory
+from .cache_file import NAME, ForeignFileError, Header, Packed
+from .disk_options import DiskSettings
+from .radix_tree import Node, Slices, cut, joined
+from .segments import MINIMUM, Segment, Segments, Step, end_of
+
+WAITING: Final = 8
+"""Segments that wait to be written, at most: they hold memory beyond the cache's own budget."""
+UNLOAD_SECONDS: Final = 10.0
+"""So long what waits may take to be written when a model goes,"""
+EXIT_SECONDS: Final = 2.0
+"""and when the process does: clients wait 5 s for that."""
+
+Restore = Callable[[list[Any]], list[Any]]
+"""Makes caches of layers that cannot be cut from their states, of which there are none when all can be."""
+
+
+def open_disk(settings: DiskSettings, fingerprint: str) -> "Disk | None":
+    """What is kept of one model; None when the directory cannot be used, and the log says why."""
+    try:
+        return Disk(settings, fingerprint)
+    except (OSError, ForeignFileError) as error:
+        settings.log(f"nothing is kept on disk: {_reason(error)}")
+        return None
+
+
+class Disk:
+    """The files of one model, with all that they depend on.
+
+    Args:
+        settings: See there.
+        fingerprint: 32 hexadecimal digits, of the model and of all else that its caches depend on.
+
+    Raises:
+        OSError: the directory cannot be made.
+        ForeignFileError: others can change what is in it.
+    """
+
+    def __init__(self, settings: DiskSettings, fingerprint: str) -> None:
+        self._settings = settings
+        self._fingerprint = fingerprint
+        self._folder = directory.private(settings.directory / fingerprint)
+        self._segments = Segments()
+        self._lock = threading.Lock()
+        """For the segments, which all threads know."""
+        self._index()
+        self._writer = ThreadPoolExecutor(1, "cache writer")
+        self._reader = ThreadPoolExecutor(1, "cache reader")
+        self._writes: set[Future[None]] = set()
+        """What is not written yet."""
+
+    def keep(self, tokens: list[int], node: Node) -> None:
+        """Hands over what the tree knows of tokens, to be written as far as it is new. Waits for nothing."""
+        with self._lock:
+            known = end_of(self._segments.chain(tokens, written=False))
+            covered = self._segments.covered(tokens)
+        if len(tokens) - known < MINIMUM or len(self._writes) >= WAITING:
+            return
+        packed = Packed()
+        if node.slices:
+            packed.add(node.known(covered, len(tokens)) if covered < len(tokens) else [])
+        else:
+            covered = 0  # nothing of the sequence is needed but its snapshot
+        try:
+            snapshot = None if node.snapshot is None else [packed.pack(cache.state) for cache in node.snapshot]
+        except TypeError:
+            return  # a model's own kind of cache, which cannot be written
+        if sum(array.nbytes for array in packed.arrays.values()) > self._settings.budget_bytes:
+            return
+        mx.async_eval(packed.arrays)
+        segment = Segment(tokens, covered, whole=snapshot is not None)
+        with self._lock:
+            self._segments.add(segment)
+        header = Header(self._fingerprint, tokens, covered, snapshot)
+        write = self._writer.submit(self._write, segment, header, packed.arrays)
+        self._writes.add(write)
+        write.add_done_callback(self._writes.discard)
+
+    def read(self, tokens: list[int], beyond: int, restore: Restore) -> "Future[Read | None] | None":
+        """Begins to read the longest known beginning of tokens, without what is known up to `beyond`.
+
+        Returns:
+            None when it is not much longer than that. The future holds None when its files turn out to be damaged;
+            they are ignored from then on.
+        """
+        if end_of(self._chain(tokens)) < beyond + MINIMUM:
+            return None
+        return self._reader.submit(self._read, tokens, beyond, restore)
+
+    def holds(self, read: "Read") -> bool:
+        """Whether what was read has not been removed meanwhile."""
+        with self._lock:
+            return all(step.segment in self._segments for step in read.steps)
+
+    def forget(self, first: int) -> None:
+        """Removes all that begins with a token: a check found it to be wrong."""
+        with self._lock:
+            lost = [segment for segment in self._segments if segment.tokens[0] == first]
+        self._remove(lost)
+
+    def clear(self) -> None:
+        """Removes all that is kept of this model."""
+        with self._lock:
+            lost = list(self._segments)
+        self._remove(lost)
+
+    def finish(self) -> None:
+        """Waits until all is written, for two seconds at most. May be called from any thread."""
+        wait([*self._writes], EXIT_SECONDS)
+
+    def close(self) -> None:
+        """Ends the threads, when all is written or has taken ten seconds."""
+        wait([*self._writes], UNLOAD_SECONDS)
+        for thread in (self._writer, self._reader):
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    def _chain(self, tokens: list[int]) -> list[Step]:
+        with self._lock:
+            return self._segments.chain(tokens, written=True)
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        with self._lock:
+            for segment in segments:
+                self._segments.remove(segment)
+                if segment.path is not None:
+                    with contextlib.suppress(OSError):
+                        segment.path.unlink()
+
+    def _ignore(self, segment: Segment, reason: str) -> None:
+        with self._lock:
+            self._segments.remove(segment)
+        self._settings.log(f"the cache file {segment.path} is ignored: {reason}")
+
+    def _index(self) -> None:
+        for path in sorted(self._folder.iterdir()):
+            if not NAME.fullmatch(path.name):
+                continue
+            try:
+                header = cache_file.read_header(path, self._fingerprint)
+            except (OSError, ForeignFileError) as error:
+                self._settings.log(f"the cache file {path} is ignored: {_reason(error)}")
+            else:
+                self._segments.add(Segment(header.tokens, header.start, header.snapshot is not None, path))
+
+    # The reader's thread.
+
+    def _read(self, tokens: list[int], beyond: int, restore: Restore) -> "Read | None":
+        while end_of(steps := self._chain(tokens)) >= beyond + MINIMUM:
+            try:
+                with mx.stream(mx.cpu):  # the answers that run have the device
+                    return self._assemble(steps, beyond, restore)
+            except _Unreadable as error:
+                self._ignore(error.segment, error.reason)
+            except RuntimeError as error:
+                self._settings.log(f"cache files are not read: {_reason(error)}")
+                break
+        return None
+
+    def _assemble(self, steps: list[Step], beyond: int, restore: Restore) -> "Read":
+        pieces: list[Slices] = []
+        snapshot: list[Any] = []
+        for step in steps:
+            if step.stop <= beyond and step is not steps[-1]:
+                continue
+            header, packed = self._open(step.segment)
+            try:
+                slices = packed.slices(len(header.tokens) - header.start)
+                snapshot = restore(packed.unpack(header.snapshot or []))
+            except (ForeignFileError, LookupError, ValueError, TypeError) as error:
+                raise _Unreadable(step.segment, _reason(error)) from None
+            start = max(step.start, beyond)
+            if start < step.stop:
+                pieces.append(cut(slices, start - header.start, step.stop - header.start))
+        slices = joined(pieces)
+        mx.eval(slices)  # what is not evaluated belongs to its thread
+        return Read(steps, beyond, slices, snapshot)
+
+    def _open(self, segment: Segment) -> tuple[Header, Packed]:
+        assert segment.path is not None
+        try:
+            found = cache_file.read(segment.path, self._fingerprint)
+            os.utime(segment.path)  # the least recently used goes first
+        except (OSError, RuntimeError, ForeignFileError) as error:
+            raise _Unreadable(segment, _reason(error)) from None
+        if found[0].tokens != segment.tokens:
+            raise _Unreadable(segment, "it has changed")
+        return found
+
+    # The writer's thread.
+
+    def _write(self, segment: Segment, header: Header, arrays: dict[str, mx.array]) -> None:
+        named = header.fingerprint.encode() + array("q", [segment.start, *segment.tokens]).tobytes()
+        stem = hashlib.sha256(named).hexdigest()[:32]
+        try:
+            path = cache_file.write(self._folder, stem, header, arrays)
+        except Exception as error:
+            with self._lock:
+                self._segments.remove(segment)
+            self._settings.log(f"a cache file is not written: {_reason(error)}")
+            return
+        with self._lock:
+            if segment in self._segments:
+                segment.path = path
+            else:  # it was cleared meanwhile
+                path.unlink(missing_ok=True)
+        lost = directory.shrink(self._settings.directory, self._settings.budget_bytes)
+        with self._lock:
+            for gone in [segment for segment in self._segments if segment.path in lost]:
+                self._segments.remove(gone)
+
+
+class Read:
+    """A `Source` of what was read.
+
+    Args:
+        steps: From where.
+        start: The slices are those of the tokens from here on; those before have to be known.
+        slices: The slices.
+        snapshot: The caches of the layers that cannot be cut.
+    """
+
+    def __init__(self, steps: list[Step], start: int, slices: Slices, snapshot: list[Any]) -> None:
+        self.steps = steps
+        self.start = start
+        self.length = end_of(steps)
+        """The tokens of the sequence."""
+        self._slices = slices
+        self._snapshot = snapshot
+
+    def slices(self, start: int, stop: int) -> Slices:
+        """See `Source.slices`."""
+        return cut(self._slices, start - self.start, stop - self.start)
+
+    def snapshot(self) -> list[Any]:
+        """See `Source.snapshot`."""
+        return self._snapshot
+
+
+class _Unreadable(Exception):
+    def __init__(self, segment: Segment, reason: str) -> None:
+        super().__init__(reason)
+        self.segment = segment
+        self.reason = reason
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

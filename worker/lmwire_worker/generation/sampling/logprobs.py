@@ -1,0 +1,163 @@
+"""Log-probabilities of sampled tokens and of their alternatives, for the rows that ask and at no cost to the others.
+
+They are the model's own: of its logits before penalties, bias, masks, temperature and filters. A row gets the most
+alternatives that any request may ask for, and the request's number is cut from them at the end, so that what a row
+gets cannot depend on its neighbours.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import mlx.core as mx
+import numpy as np
+
+from lmwire_protocol.commands import Generation
+from lmwire_protocol.events import Logprob, TopLogprob
+from lmwire_protocol.limits import LOGPROB_CHARACTERS, TOP_LOGPROBS
+
+from .sampler import arithmetic
+from .topk import Array, largest_ids
+
+DECIMALS: Final = 6
+"""What float32 logits are good for."""
+IN_CACHE: Final = 2**18
+"""In numpy, about how many logits are worked on at once."""
+
+
+class Logprobs:
+    """Looks at each step's logits for one composition of a batch.
+
+    Args:
+        requests: Of each row.
+        xp: The arithmetic; by default what suits the device.
+    """
+
+    def __init__(self, requests: Sequence[Generation], *, xp: Any = None) -> None:
+        self._xp: Any = xp or arithmetic()
+        self._requests = requests
+        rows = [row for row, request in enumerate(requests) if request.logprobs]
+        self._rows = None if len(rows) == len(requests) else mx.array(rows, mx.int32)
+        self._asking = rows
+        self._most = max((request.top_logprobs for request in requests), default=0)
+        self.pending: list[mx.array] = []
+        """What the newest handles wait for; to be evaluated together with the step."""
+
+    def __call__(self, logits: mx.array, tokens: mx.array) -> "list[Handle | None]":
+        """Logits [B, V] as the model gave them, and the tokens [B] sampled → each row's handle, if it asks."""
+        handles: list[Handle | None] = [None] * len(self._requests)
+        if not self._asking:
+            return handles
+        if self._rows is not None:
+            logits, tokens = logits[self._rows], tokens[self._rows]
+        step = _Step(logits.astype(mx.float32), tokens, self._most, self._xp)
+        self.pending = step.pending
+        for index, row in enumerate(self._asking):
+            handles[row] = Handle(step, index, self._requests[row].top_logprobs)
+        return handles
+
+
+class Handle:
+    """One row's sampled token, whose log-probabilities are worked out when they are asked for."""
+
+    __slots__ = ("_count", "_index", "_step")
+
+    def __init__(self, step: "_Step", index: int, count: int) -> None:
+        self._step = step
+        self._index = index
+        self._count = count
+
+    def resolve(self) -> tuple[int, float, list[tuple[int, float]]]:
+        """The token, its log-probability, and as many of the most probable tokens as were asked for with theirs."""
+        tokens, own, ids, values = self._step.results
+        index, count = self._index, self._count
+        top = list(zip(ids[index][:count], values[index][:count], strict=True))
+        return tokens[index], own[index], top
+
+
+class Describe:
+    """Log-probabilities as the host is told of them.
+
+    Args:
+        token_bytes: Tells a token's own bytes.
+    """
+
+    def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
+        self._texts = _Texts(token_bytes)
+
+    def __call__(self, handle: Handle) -> Logprob:
+        token, logprob, top = handle.resolve()
+        texts = self._texts
+        text, data = texts[token]
+        described = Logprob(token, text, _number(logprob), data)
+        for other, value in top:
+            text, data = texts[other]
+            described.top.append(TopLogprob(other, text, _number(value), data))
+        return described
+
+
+class _Texts(dict[int, tuple[str, list[int] | None]]):
+    """Each token's text, and its bytes where the text is incomplete; worked out when first met."""
+
+    def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._token_bytes = token_bytes
+
+    def __missing__(self, token: int) -> tuple[str, list[int] | None]:
+        data = self._token_bytes(token)
+        text = data.decode(errors="replace")[:LOGPROB_CHARACTERS]
+        try:
+            data.decode()
+            self[token] = text, None
+        except UnicodeDecodeError:
+            self[token] = text, list(data[:LOGPROB_CHARACTERS])
+        return self[token]
+
+
+class _Step:
+    """The rows of one step that ask: logits [R, V], float32, and tokens [R], and the most alternatives asked for.
+
+    On a GPU the results are part of the step. On a CPU they are left to when they are wanted, which is while the next
+    step is computed.
+    """
+
+    def __init__(self, logits: mx.array, tokens: mx.array, most: int, xp: Any) -> None:
+        self._most = most
+        self._xp = xp
+        self.pending = [tokens, *_logprobs(logits, tokens, mx)] if xp is mx else [tokens, logits]
+
+    @cached_property
+    def results(self) -> tuple[list[int], list[float], list[list[int]], list[list[float]]]:
+        """Of each row: its token, that one's log-probability, and the most probable tokens with theirs."""
+        mx.eval(self.pending)
+        tokens, *rest = map(np.asarray, self.pending)
+        own, ids, values = rest if self._xp is mx else _logprobs(rest[0], tokens, np)
+        self.pending = []
+        most = self._most
+        return tokens.tolist(), _rounded(own[:, 0]), ids[:, :most].tolist(), _rounded(values[:, :most])
+
+
+def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Array]:
+    """Logits [R, V], tokens [R] → the tokens' log-probabilities [R, 1], the most probable ids and theirs [R, K]."""
+    ids, values = largest_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
+    total = mx.logsumexp(logits, axis=-1, keepdims=True) if xp is mx else _log_sum_exp(logits, values[:, :1])
+    own = logits[xp.arange(len(logits)), tokens][:, None]
+    return own - total, ids, values - total
+
+
+def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """[R, 1], a few rows at a time: what fits the processor's cache is done twice as fast."""
+    rows, length = values.shape
+    few = max(1, IN_CACHE // length)
+    parts = [np.exp(values[at : at + few] - largest[at : at + few]).sum(axis=-1) for at in range(0, rows, few)]
+    return largest + np.log(np.concatenate(parts))[:, None]
+
+
+def _rounded(values: np.ndarray) -> Any:
+    """As nested lists. Zero is added for -0.0's sake."""
+    return (values.astype(np.float64).round(DECIMALS) + 0.0).tolist()
+
+
+def _number(logprob: float) -> float | None:
+    return logprob if math.isfinite(logprob) else None

@@ -1,0 +1,82 @@
+"""XTC for a whole batch: excludes the top choices now and then, so that an answer strays from the most likely one."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from lmwire_protocol.commands import Generation
+
+from .counter_rng import Uniforms
+from .filters import Filters, column
+from .topk import Array
+
+STREAM: Final = 2**53
+"""Added to seeds, it gives numbers that no request's draws use: a request's own seed is below."""
+
+
+class Xtc:
+    """Of the tokens whose probability is above a row's threshold only the least probable stays.
+
+    As in mlx-lm this comes behind top_p and min_p and before top_k, whose work it therefore does for these rows.
+
+    Args:
+        requests: Of each row; a row whose probability is 0 is left alone.
+        seeds: Of each row.
+        positions: Of each row, tokens before the next one to be sampled.
+        special: Tokens that are never excluded.
+        xp: The arithmetic.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[Generation],
+        seeds: Sequence[int],
+        positions: Sequence[int],
+        special: Collection[int],
+        xp: Any,
+    ) -> None:
+        rows = [row for row, request in enumerate(requests) if request.xtc_probability]
+        chosen = [requests[row] for row in rows]
+        self.active = bool(rows)
+        """Whether any row has it."""
+        self._xp = xp
+        self._all = len(rows) == len(requests)
+        self._rows = xp.array(rows, xp.int32)
+        self._uniforms = Uniforms([seeds[row] + STREAM for row in rows], [positions[row] for row in rows])
+        self._probability = np.array([request.xtc_probability for request in chosen])[:, None]
+        self._threshold = column([_log(request.xtc_threshold) for request in chosen], xp)
+        self._special = sorted(special)
+        self._top_k = Filters([replace(request, top_p=1.0, min_p=0.0) for request in chosen], xp)
+
+    def __call__(self, below_top: Array, kept: Array) -> Array:
+        """Logits less the row's top [R, V], float32, and which of them top_p and min_p keep → which remain."""
+        if self._all:
+            return self._remaining(below_top, kept)
+        kept[self._rows] = self._remaining(below_top[self._rows], kept[self._rows])
+        return kept
+
+    def _remaining(self, below_top: Array, kept: Array) -> Array:
+        xp = self._xp
+        mass = (xp.exp(below_top) * kept).sum(axis=-1, keepdims=True)
+        top_choices = kept & (below_top > xp.log(mass) + self._threshold)
+        least = xp.where(top_choices, below_top, xp.inf).min(axis=-1, keepdims=True)
+        happens = xp.array(self._uniforms.next() < self._probability)
+        remaining = kept & (below_top <= xp.where(happens, least, xp.inf))
+        special = [token for token in self._special if token < kept.shape[-1]]  # a tokenizer may have more tokens
+        if special:
+            remaining[:, xp.array(special)] = kept[:, xp.array(special)]
+        if self._top_k.active:
+            below_top = xp.where(remaining, below_top, -xp.inf)
+            remaining = remaining & (below_top >= self._top_k(below_top))
+        return remaining
+
+
+def before_xtc(request: Generation) -> Generation:
+    """What of a row's filters comes before its XTC."""
+    return replace(request, top_k=0) if request.xtc_probability else request
+
+
+def _log(threshold: float) -> float:
+    return float(np.log(threshold)) if threshold else -np.inf

@@ -1,0 +1,151 @@
+"""Calls as Gemma's function models write them: `call:f{city:<escape>Paris<escape>,days:3}`."""
+
+import json
+import re
+from collections.abc import Generator, Sequence
+from typing import Any, Final, NamedTuple
+
+from lmwire_protocol import Tool
+
+from .base import Pieces, Reader
+
+_HEAD: Final = re.compile(r"call:(?P<name>[^\s:{}]+)(?=\{)")
+_WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
+_SPACE: Final = re.compile(r"\s*")
+
+
+class GemmaCalls(Reader):
+    """Reads calls whose strings stand between two of the same mark, and whose keys need none."""
+
+    mark = "{"
+
+    def __init__(self, quote: str, tools: Sequence[Tool]) -> None:
+        self._quote = quote
+        super().__init__(tools)
+
+    def read(self) -> Pieces:
+        """Reads call after call, and gives each argument when it is whole."""
+        at = 0
+        while head := (yield from self.find(_HEAD, at)):
+            at = head.end()
+            try:
+                at = yield from self._read_call(head)
+            except (_Unfinished, ValueError, RecursionError):
+                if self.begun:
+                    yield self.fail()
+
+    def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int]:
+        """Reads a call from its head on, and returns where it ends. Raises as the scanner does."""
+        item = yield from self._read_argument(head.end() + 1)
+        while item.key is not None:
+            yield from self.give_argument(head["name"], item.key, item.value)
+            item = yield from self._read_argument(item.at)
+        yield from self.give_end(head.start(), item.at, head["name"])
+        return item.at
+
+    def _read_argument(self, start: int) -> Generator[None, None, "_Item"]:
+        """Waits for what begins at `start`."""
+        while True:
+            try:
+                return _Scanner(self.text, self._quote).read_item(start)
+            except _Unfinished:
+                if self.over:
+                    raise
+            yield from self.await_mark(",}")
+
+
+class _Item(NamedTuple):
+    """A member of an object, and where the next one begins. Its key is None behind the last one."""
+
+    key: str | None
+    value: Any
+    at: int
+
+
+class _Unfinished(Exception):
+    """The text ends inside a value."""
+
+
+class _Scanner:
+    """Reads values of a text. Its methods take where something begins, and return it and where it ends.
+
+    They raise _Unfinished when the text ends before it does, and ValueError when it is none.
+    """
+
+    def __init__(self, text: str, quote: str) -> None:
+        self._text = text
+        self._quote = quote
+
+    def read_value(self, at: int) -> tuple[Any, int]:
+        """Reads a string between marks, an object, an array, or a bare word."""
+        at = self._skip_space(at)
+        if self._text.startswith(self._quote, at):
+            return self._read_string(at + len(self._quote))
+        if self._text.startswith("{", at):
+            return self._read_object(at + 1)
+        if self._text.startswith("[", at):
+            return self._read_array(at + 1)
+        word, at = self._read_word(at)
+        return _literal(word), at
+
+    def read_item(self, at: int) -> _Item:
+        """Reads a member of an object, or the object's end."""
+        at = self._skip_space(at)
+        if self._text.startswith("}", at):
+            return _Item(None, None, at + 1)
+        quoted = self._text.startswith(self._quote, at)
+        key, at = self._read_string(at + len(self._quote)) if quoted else self._read_word(at)
+        value, at = self.read_value(self._expect(":", at))
+        at = self._skip_space(at)
+        return _Item(key, value, at if self._text.startswith("}", at) else self._expect(",", at))
+
+    def _read_object(self, at: int) -> tuple[dict[str, Any], int]:
+        values = {}
+        while (item := self.read_item(at)).key is not None:
+            values[item.key], at = item.value, item.at
+        return values, item.at
+
+    def _read_array(self, at: int) -> tuple[list[Any], int]:
+        values = []
+        while not self._text.startswith("]", at := self._skip_space(at)):
+            value, at = self.read_value(at)
+            values.append(value)
+            at = self._skip_space(at)
+            at = at if self._text.startswith("]", at) else self._expect(",", at)
+        return values, at + 1
+
+    def _read_string(self, at: int) -> tuple[str, int]:
+        end = self._text.find(self._quote, at)
+        if end < 0:
+            raise _Unfinished
+        return self._text[at:end], end + len(self._quote)
+
+    def _read_word(self, at: int) -> tuple[str, int]:
+        match = _WORD.match(self._text, at)
+        if match is None:
+            raise _Unfinished
+        if not match[0].strip():
+            raise ValueError("no value")
+        return match[0].strip(), match.end()
+
+    def _expect(self, mark: str, at: int) -> int:
+        at = self._skip_space(at)
+        if not self._text.startswith(mark, at):
+            raise ValueError(f"no {mark}")
+        return at + len(mark)
+
+    def _skip_space(self, at: int) -> int:
+        """The next thing's place. There must be one."""
+        match = _SPACE.match(self._text, at)
+        at = match.end() if match else at
+        if at == len(self._text):
+            raise _Unfinished
+        return at
+
+
+def _literal(word: str) -> Any:
+    """A number or a name of JSON or Python; any other word is a string."""
+    try:
+        return json.loads(word)
+    except ValueError:
+        return {"True": True, "False": False, "None": None}.get(word, word)

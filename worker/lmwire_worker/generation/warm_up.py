@@ -1,0 +1,60 @@
+"""First answers of a fresh model that nobody sees: afterwards everything is compiled."""
+
+import contextlib
+from typing import Final
+
+from lmwire_protocol import Generate, RequestError
+
+from ..engine.interface import Failed, NoRoom, Piece, Report
+from .runner import TextLane
+
+LENGTHS: Final = (3, 11, 6)
+"""Tokens of the trial prompts: uneven, so that processing them together needs padding."""
+ANSWER: Final = 4
+
+
+def warm_up(lane: TextLane, report: Report) -> None:
+    """Runs trial prompts alone and together.
+
+    Raises:
+        RequestError: bad_model, when the model fails on them.
+        LoadCancelled: from `report`, between two steps.
+    """
+    lengths = [min(length, lane.model.context_len) for length in LENGTHS]
+    prompts = [[(7 * length + index) % lane.model.vocab_size for index in range(length)] for length in lengths]
+    requests = [Generate(prompt=prompt, max_tokens=ANSWER, cache="off") for prompt in prompts]
+    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
+    trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
+    lane.warm_up()
+    for request in requests:
+        trial.run([request])
+    if lane.rows > 1:
+        lane.try_padding()
+        trial.run(requests)
+    trial.run([sampled])
+    report("warm_up", trial.total, trial.total, "steps")
+
+
+class _Trial:
+    def __init__(self, lane: TextLane, report: Report, total: int) -> None:
+        self._lane = lane
+        self._report = report
+        self.total = total
+        self._done = 0
+
+    def run(self, requests: list[Generate]) -> None:
+        """Runs requests together to their ends, as far as there is memory for them together."""
+        running = 0
+        with contextlib.suppress(NoRoom):
+            for key, request in enumerate(requests):
+                self._lane.add(key, request, seed=0)
+                running += 1
+        while running:
+            self._report("warm_up", self._done, self.total, "steps")
+            for outcome in self._lane.step():
+                if isinstance(outcome, Failed):
+                    problem = f"{self._lane.model.path} loads, but fails on a first prompt: {outcome.error.message}"
+                    raise RequestError("bad_model", problem)
+                if isinstance(outcome, Piece):
+                    self._done += outcome.generated
+                    running -= outcome.finish_reason is not None

@@ -1,0 +1,113 @@
+"""Loads nothing, as slowly as asked for."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from lmwire_protocol import Load, RequestError
+
+from ..engine.interface import Report
+from .refusals import check_load, features
+from .replies import Reply, Stage
+from .runner import MockLane, hang
+from .scenario import Script
+
+_NAP_SECONDS = 0.01
+_SETTINGS = {"load_steps": 1, "step_ms": 0}
+_READING = ("read", "warm_up")
+
+
+class MockEngine:
+    """Opens mock lanes.
+
+    `load {"path": "mock"}` opens one. Settings follow the name, as in `mock:load_steps=1000,step_ms=1`: each of a
+    load's steps, and each step of the lane, takes step_ms, and nothing interrupts it. Where a rule of the script
+    replies to the load, any path will do.
+
+    Args:
+        script: the replies to requests; what none is for is echoed.
+    """
+
+    names = ["mock"]
+
+    def __init__(self, script: Script | None = None) -> None:
+        self._script = script or Script()
+        self.features = features(self._script.vouched())
+
+    def prepare(self) -> None:
+        """Has nothing to import."""
+
+    def finish(self) -> None:
+        """Writes nothing."""
+
+    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> MockLane:
+        """Goes through the stages of a load. The present lane is closed where a real worker begins to read."""
+        rule = self._script.rule_for(request)
+        reply = rule and rule.reply
+        settings = _settings(request.path, any_path=reply is not None)
+        check_load(request, rule.match.named if rule else ())
+        step_ms = settings["step_ms"]
+        if reply is None:
+            total = settings["load_steps"]
+            steps = (Stage(stage="read", current=n, total=total, unit="steps", delay_ms=step_ms) for n in range(total))
+            replace()
+            _go_through(steps, report)
+        else:
+            _play(reply, report, replace)
+        return MockLane(request, step_ms / 1000, self._script)
+
+
+def _play(reply: Reply, report: Report, replace: Callable[[], None]) -> None:
+    if reply.delay_ms:
+        _go_through([Stage(stage="resolve", current=0, unit="steps", delay_ms=reply.delay_ms)], report)
+    reading = next((n for n, stage in enumerate(reply.progress) if stage.stage in _READING), len(reply.progress))
+    _go_through(reply.progress[:reading], report)
+    if reply.progress[reading:]:
+        replace()
+        _go_through(reply.progress[reading:], report)
+    if reply.error:
+        raise reply.error.to_error()
+    if reply.then == "hang":
+        hang()
+    if reply.then == "wait":
+        _go_through([Stage(stage="resolve", current=0, unit="steps", delay_ms=float("inf"))], report)
+    if not reply.progress[reading:]:
+        replace()
+
+
+def _go_through(stages: Iterable[Stage], report: Report) -> None:
+    """Reports each stage, again and again while it lasts: that is also how a load notices its cancel."""
+    for stage in stages:
+        until = time.monotonic() + stage.delay_ms / 1000
+        while True:
+            report(stage.stage, stage.current, stage.total, stage.unit)
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(left, _NAP_SECONDS))
+
+
+def _settings(path: str, *, any_path: bool) -> dict[str, int]:
+    """What follows the name in a path.
+
+    Raises:
+        RequestError: model_not_found.
+    """
+    settings = dict(_SETTINGS)
+    name, _, text = path.partition(":")
+    if name != "mock":
+        if any_path:
+            return settings
+        raise RequestError(
+            "model_not_found",
+            f"{path[:200]!r} is not a model: the mock engine has one model; load `mock`",
+            field="path",
+        )
+    for setting in filter(None, text.split(",")):
+        key, _, value = setting.partition("=")
+        if key not in settings or not value.isdigit():
+            known = ", ".join(f"{key}=N" for key in settings)
+            raise RequestError(
+                "model_not_found", f"{setting[:200]!r} is not a setting of `mock`; give {known}", field="path"
+            )
+        settings[key] = int(value)
+    return settings

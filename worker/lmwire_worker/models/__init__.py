@@ -1,0 +1,1 @@
+"""Model folders: found, fetched, checked before they are loaded, and measured."""

@@ -1,0 +1,143 @@
+"""Models in the hub's cache: found there without a network call, fetched into it otherwise."""
+
+import errno
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+from huggingface_hub.utils import filter_repo_objects
+from mlx_lm.utils import DEFAULT_ALLOW_PATTERNS
+from tqdm.auto import tqdm
+
+from lmwire_protocol import RequestError
+
+from ..engine.interface import Report
+from ..engine.model_kind import kind_of
+from .model_files import read_json
+
+CODE: Final = "*.py"
+FILES: Final = (*(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE), "weights*.safetensors")
+"""The files of a model: those of mlx-lm without its code, and what many speech models call their weights."""
+POLL_S: Final = 0.05
+"""How often a download looks at its progress, and at whether it was cancelled."""
+DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def find_snapshot(hub_id: str, report: Report, *, trust_remote_code: bool) -> Path:
+    """The folder of a model's snapshot. No network call when it is on disk and complete.
+
+    Args:
+        hub_id: The model's.
+        report: Told of a download.
+        trust_remote_code: Whether its Python files belong to it. Without trust they are never fetched.
+
+    Raises:
+        RequestError: model_not_found; retryable when the network failed.
+        LoadCancelled: from `report`. Files that have arrived stay, and are not fetched again.
+    """
+    patterns = [*FILES, CODE] if trust_remote_code else list(FILES)
+    try:
+        folder = Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
+        _, config = kind_of(folder, trust_remote_code=True)  # another program's interrupted download leaves a part
+    except (LocalEntryNotFoundError, HFValidationError, RequestError):
+        return _fetch(hub_id, patterns, report)
+    return _fetch(hub_id, patterns, report) if trust_remote_code and _lacks_code(folder, config) else folder
+
+
+def _lacks_code(folder: Path, config: dict[str, Any]) -> bool:
+    """Return whether a snapshot was fetched without the code that it names."""
+    settings = folder / "tokenizer_config.json"
+    configs = [config, read_json(settings) if settings.exists() else {}]
+    names_code = any(config.get(name) for config in configs for name in ("model_file", "auto_map"))
+    return names_code and not any(folder.glob(CODE))
+
+
+def _fetch(hub_id: str, patterns: list[str], report: Report) -> Path:
+    download = _Download(hub_id, patterns)
+    try:
+        while not download.ended.wait(POLL_S):
+            report("download", download.done, download.total, "bytes")
+    finally:
+        download.cancelled.set()
+        download.ended.wait(1)  # it notices at the next chunk; a server that stands still is not waited for
+    if isinstance(download.result, Path):
+        return download.result
+    raise _explain(hub_id, download.result)
+
+
+class _Download:
+    """A download in a thread of its own, so that a server that stands still holds no cancel back."""
+
+    def __init__(self, hub_id: str, patterns: list[str]) -> None:
+        self.done = 0
+        self.total: int | None = None
+        self.result: Path | Exception = RuntimeError("the download has not ended")
+        self.ended = threading.Event()
+        self.cancelled = threading.Event()
+        threading.Thread(target=self._run, args=(hub_id, patterns), name="download", daemon=True).start()
+
+    def _run(self, hub_id: str, patterns: list[str]) -> None:
+        try:
+            self.total = _missing_bytes(hub_id, patterns)
+            bar = type("Bar", (_Bar,), {"download": self})
+            self.result = Path(snapshot_download(hub_id, allow_patterns=patterns, tqdm_class=bar))
+        except Exception as error:
+            self.result = error
+        finally:
+            self.ended.set()
+
+
+def _missing_bytes(hub_id: str, patterns: list[str]) -> int | None:
+    info = HfApi().model_info(hub_id, files_metadata=True)
+    sizes = {file.rfilename: file.size for file in info.siblings or []}
+    names = filter_repo_objects(sizes, allow_patterns=patterns)
+    missing = [
+        sizes[name] for name in names if not isinstance(try_to_load_from_cache(hub_id, name, revision=info.sha), str)
+    ]
+    return None if None in missing else sum(size or 0 for size in missing)
+
+
+class _Bar(tqdm):
+    """A progress bar that shows nothing: the hub library's way of telling how far it is."""
+
+    download: _Download
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._counts_bytes = kwargs.get("unit") == "B"
+        super().__init__(*args, **(kwargs | {"disable": True}))
+
+    def update(self, n: float | None = 1) -> None:
+        if self.download.cancelled.is_set():
+            raise InterruptedError("the download was cancelled")
+        self.n += n or 0
+        if self._counts_bytes:  # there are several such bars, for bytes received and bytes written
+            self.download.done = max(self.download.done, int(self.n))
+
+
+def _explain(hub_id: str, error: Exception) -> RequestError:
+    if isinstance(error, HFValidationError):
+        return RequestError("model_not_found", f"{hub_id} is not a hub id, which is owner/name: {error}")
+    if isinstance(error, OfflineModeIsEnabled) or isinstance(error.__cause__, OfflineModeIsEnabled):
+        return RequestError(
+            "model_not_found",
+            f"{hub_id} is not on disk, and HF_HUB_OFFLINE forbids fetching it; unset it, or give a folder",
+        )
+    answer = error if isinstance(error, HfHubHTTPError) else error.__cause__
+    if isinstance(answer, HfHubHTTPError):
+        status = answer.response.status_code
+        if status not in (401, 403, 404):
+            problem = f"{hub_id} is not on disk, and the hub failed (HTTP {status})"
+            return RequestError("model_not_found", problem, retryable=True)
+        reason = _first_line(answer.server_message or answer)
+        problem = f"{hub_id} is not on disk, and the hub does not give it (HTTP {status}: {reason})"
+        return RequestError("model_not_found", f"{problem}; check the name, and HF_TOKEN for a private or gated model")
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        return RequestError("model_not_found", f"{hub_id} cannot be stored: {error}")
+    problem = f"{hub_id} is not on disk, and the network failed: {_first_line(error)}; try again, or give a folder"
+    return RequestError("model_not_found", problem, retryable=True)
+
+
+def _first_line(error: object) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

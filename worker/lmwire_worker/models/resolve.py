@@ -1,0 +1,82 @@
+"""From what a host calls a model to its folder on disk."""
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from lmwire_protocol import RequestError
+
+from ..engine.interface import Report
+from .aliases import ALIASES
+
+BUILTIN_PREFIX: Final = "builtin:"
+BUILTIN: Final = Path(__file__).parents[1] / "builtin"
+HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_NAME: Final = re.compile(r"\w[\w.-]*")
+"""An alias, or a word that could be one."""
+
+
+def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -> Path:
+    """Return the folder of a path, a hub id, an alias or a built-in model.
+
+    What the hub has and the disk does not is fetched. A name that can be a hub id or an alias is never a folder in the
+    working directory, which may be somebody else's: such a folder is named as ./folder.
+
+    Args:
+        path: As a host writes it.
+        report: Receives the progress of a download.
+        trust_remote_code: Whether Python files are fetched with it.
+
+    Raises:
+        RequestError: model_not_found.
+        LoadCancelled: from `report`.
+    """
+    if path.startswith(BUILTIN_PREFIX):
+        return _builtin(path)
+    if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
+        return _named(path, report, trust_remote_code)
+    # The functions of os.path take any string, however long or odd.
+    folder = os.path.expanduser(path)
+    if os.path.isdir(folder):
+        return Path(folder).resolve()
+    if os.path.exists(folder):
+        raise RequestError("model_not_found", f"{path!r} is a file; give the folder that contains it")
+    if path.startswith(("/", "./", "../", "~")) or path in (".", ".."):
+        problem = f"{path[:200]!r} is not a folder on this machine; give a folder, a hub id as owner/name, or an alias"
+        raise RequestError("model_not_found", problem)
+    raise _unknown(path)
+
+
+def _named(name: str, report: Report, trust_remote_code: bool) -> Path:
+    hub_id = ALIASES.get(name.lower(), name)
+    try:
+        if not HUB_ID.fullmatch(hub_id):
+            raise _unknown(name)
+        from .hub import find_snapshot
+
+        return find_snapshot(hub_id, report, trust_remote_code=trust_remote_code)
+    except RequestError as error:
+        if os.path.isdir(name):
+            error.message += f"; for the folder of this name, in the worker's working directory, write ./{name}"
+        raise
+
+
+def _unknown(path: str) -> RequestError:
+    close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
+    problem = f"{path[:200]!r} is not a folder, a hub id as owner/name, or an alias; {hint}"
+    return RequestError("model_not_found", problem)
+
+
+def _builtin(path: str) -> Path:
+    names = sorted(folder.name for folder in BUILTIN.iterdir()) if BUILTIN.is_dir() else []
+    if not names:
+        problem = f"{path}: this installation lacks its built-in models, in {BUILTIN}; install lmwire again"
+        raise RequestError("model_not_found", problem)
+    name = path.removeprefix(BUILTIN_PREFIX)
+    if name not in names:
+        known = ", ".join(BUILTIN_PREFIX + name for name in names)
+        raise RequestError("model_not_found", f"{path[:200]!r} is not a built-in model; give {known}")
+    return BUILTIN / name

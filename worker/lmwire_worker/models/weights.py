@@ -1,0 +1,93 @@
+"""A model's weights: how large they are, and how they come into memory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx import nn
+from mlx.utils import tree_flatten
+
+from lmwire_protocol import RequestError
+from lmwire_protocol.events import Quantization
+
+from ..engine.interface import Report
+
+GROUP_BYTES: Final = 256 * 2**20
+"""Weights read between two reports, and so how soon a cancel lands."""
+
+
+def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Module | None = None) -> None:
+    """Reads a network's weights into memory, but for those that it shares with `held`.
+
+    Raises:
+        RequestError: bad_model.
+        LoadCancelled: from `report`.
+    """
+    mx.eval(mx.random.state)  # modules drew their first weights, and a state that is not evaluated keeps every draw
+    there = set() if held is None else {id(weight) for weight in _weights(held)}
+    weights = [weight for weight in _weights(network) if id(weight) not in there]
+    total = sum(weight.nbytes for weight in weights)
+    done = 0
+    for group in _groups(weights):
+        report("read", done, total, "bytes")
+        try:
+            mx.eval(group)
+        except Exception as error:
+            raise RequestError("bad_model", f"the weights of {folder} cannot be read: {sentence(error)}") from None
+        done += sum(weight.nbytes for weight in group)
+        report("read", done, total, "bytes")
+
+
+@contextmanager
+def checked_quantization() -> Iterator[None]:
+    """Let a group size of 0, which folders lead to in many ways, be an error: MLX would divide by it."""
+    quantize = mx.quantize
+
+    def checked(array: mx.array, group_size: int | None = None, *arguments: Any, **options: Any) -> Any:
+        if group_size is not None and group_size < 1:
+            raise ValueError(f"a weight would be quantised in groups of {group_size}")
+        return quantize(array, group_size, *arguments, **options)
+
+    mx.quantize = checked
+    try:
+        yield
+    finally:
+        mx.quantize = quantize
+
+
+def weights_bytes(network: nn.Module) -> int:
+    """The size of a model's weights in memory."""
+    return sum(weight.nbytes for weight in _weights(network))
+
+
+def quantization(config: dict[str, Any]) -> Quantization | None:
+    """How a config says that weights are quantised; None for not at all."""
+    settings = config.get("quantization") or {}
+    bits, group_size = settings.get("bits"), settings.get("group_size")
+    return Quantization(bits, group_size) if isinstance(bits, int) and isinstance(group_size, int) else None
+
+
+def sentence(error: Exception) -> str:
+    """An exception in short: the missing names of a whole model can fill pages."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{' …' if len(text) > 300 else ''}"
+
+
+def _weights(network: nn.Module) -> list[mx.array]:
+    leaves: Any = tree_flatten(network.parameters())
+    return [weight for _, weight in leaves]
+
+
+def _groups(weights: list[mx.array]) -> Iterator[list[mx.array]]:
+    group: list[mx.array] = []
+    size = 0
+    for weight in weights:
+        group.append(weight)
+        size += weight.nbytes
+        if size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

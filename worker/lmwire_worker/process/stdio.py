@@ -1,0 +1,77 @@
+"""The process's standard pipes, taken away from everyone else before anything else happens.
+
+Libraries print to stdout (mlx_lm warns there) and ask questions on stdin (transformers' remote-code prompt). Both
+would break the protocol, so the real pipes move to descriptors that only the worker knows and no child inherits.
+"""
+
+import fcntl
+import io
+import os
+import select
+import sys
+
+from .stderr_log import Log
+
+_PRINTED_BYTES = 2000
+
+
+class Pipes:
+    """The host's ends. `stdin` reads commands, `stdout` takes events, `printed` is what anyone else writes to fd 1."""
+
+    def __init__(self, stdin: int, stdout: int, printed: int) -> None:
+        self.stdin = stdin
+        self.stdout = stdout
+        self.printed = printed
+
+    def read(self, size: int) -> bytes:
+        """Reads what has come, waiting for the first byte; empty at the end of the stream."""
+        while True:
+            try:
+                return os.read(self.stdin, size)
+            except BlockingIOError:  # the host shares a descriptor that it made non-blocking
+                select.select([self.stdin], [], [])
+            except OSError:  # a terminal that was hung up, a socket whose other end is gone: nothing more will come
+                return b""
+
+    def write(self, data: bytes) -> None:
+        """Writes all of `data`."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self.stdout, view) :]
+            except BlockingIOError:
+                select.select([], [self.stdout], [])
+
+
+def take_over() -> Pipes:
+    """Moves the protocol to private descriptors; fd 0 becomes the null device and fd 1 a pipe that is logged.
+
+    Raises:
+        OSError: stdout is closed.
+    """
+    os.fstat(1)
+    while (null := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(null, True)  # started with it closed: nothing else may get this number
+    # From 3 up, so that a private pipe never sits on a number that means something to a library.
+    stdin = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    stdout = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.dup2(null, 0)
+    printed, into = os.pipe()
+    os.dup2(into, 1)
+    os.close(into)
+    os.close(null)
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
+    return Pipes(stdin, stdout, printed)
+
+
+def log_printed(printed: int, log: Log) -> None:
+    """Passes on what is printed to fd 1, in bounded lines, until every holder of the pipe has closed it."""
+    rest = b""
+    while data := os.read(printed, 65536):
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > _PRINTED_BYTES:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            if line.strip():
+                log(f"printed to stdout: {line[:_PRINTED_BYTES].decode('utf-8', 'replace')}")

@@ -1,0 +1,157 @@
+"""The worker process: its parts put together, its threads, and the one way out."""
+
+import faulthandler
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+
+from ..engine.interface import Engine
+from ..engine.scheduler import Scheduler
+from ..session.output_queue import Outbox
+from ..session.request_registry import Registry
+from ..session.request_state import Request
+from ..session.v1 import Session
+from . import stdio
+from .exits import leave
+from .lifecycle import EXIT_HOST_GONE, Watcher
+from .stderr_log import Log
+from .stdio import Pipes
+
+if TYPE_CHECKING:
+    from ..session.bridge import BridgeSession
+
+EXIT_INTERNAL = 70
+EXIT_PROTOCOL = 76
+
+_READ_BYTES = 256 * 1024
+_LOG_SECONDS = 0.2
+_LAST_WORDS_SECONDS = 2.0
+
+
+class Process:
+    """One worker, from its first line to its exit.
+
+    Args:
+        io: the host's pipes.
+        log: for people.
+        engine: what opens models.
+    """
+
+    def __init__(self, io: Pipes, log: Log, engine: Engine) -> None:
+        self._io = io
+        self._log = log
+        self._engine = engine
+        self._outbox = Outbox(io.write)
+        self._registry = Registry(self._outbox)
+        self._watcher = Watcher(self._registry, io.stdout)
+        self._scheduler = Scheduler(self._registry, self._outbox, engine, log)
+        self._session: Session | BridgeSession | None = None
+
+    def run(self) -> None:
+        """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
+        # A crash in native code then says on stderr where it was; to walk the other threads' stacks can crash again.
+        faulthandler.enable(2, all_threads=False)
+        interactive = os.isatty(self._io.stdin)
+        if interactive:
+            self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
+        self._watcher.take_signals(interactive=interactive)
+        self._spawn("printed", lambda: stdio.log_printed(self._io.printed, self._log))
+        self._spawn("writer", lambda: self._outbox.run(self._registry.wake, self._watcher.host_gone))
+        self._spawn("watcher", self._watcher.run)
+        self._spawn("reader", self._read)
+        leaver = self._spawn("leaver", self._leave_when_over)
+        self._guard(self._serve)
+        leaver.join()
+
+    def _serve(self) -> None:
+        self._registry.wait_opened()
+        self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
+        self._registry.activity.become("loading")
+        self._engine.prepare()
+        self._scheduler.run()
+
+    def _read(self) -> None:
+        """The reader's thread. The end of stdin ends only the taking of requests."""
+        lines = LineSplitter(limits.LINE_IN_BYTES)
+        while data := self._io.read(_READ_BYTES):
+            for line in lines.feed(data):
+                self._handle(line)
+        for line in lines.finish():
+            self._handle(line)
+        self._registry.drain()
+
+    def _handle(self, line: Line) -> None:
+        try:
+            fields = decode_object(line)
+        except RequestError as error:
+            (self._session or self._version_1()).refuse(line, error)
+        else:
+            if self._session is None:
+                self._session = self._version_1() if "id" in fields else self._bridge()
+            self._session.serve(fields, len(line.data))
+        self._registry.open()
+        self._outbox.wait_for_reply_room()
+
+    def _version_1(self) -> Session:
+        return Session(
+            self._registry,
+            self._outbox,
+            self._scheduler,
+            self._watcher,
+            self._engine.names,
+            self._engine.features,
+            self._log,
+            self._refuse_protocol,
+        )
+
+    def _bridge(self) -> "BridgeSession":
+        from ..session.bridge import BridgeSession  # few hosts need it, and every start would pay for it
+
+        return BridgeSession(self._registry, self._log)
+
+    def _refuse_protocol(self) -> None:
+        """After a hello without a common version nothing further is served."""
+        self._watcher.exit_code = EXIT_PROTOCOL
+        self._registry.end_all(Request.cancellation)
+        self._registry.close()
+
+    def _leave_when_over(self) -> None:
+        """The way out: the last lines, the host's time to read them, and the end.
+
+        A thread of its own, so that a quit need not wait for imports or an evaluation.
+        """
+        self._registry.wait_over()
+        self._engine.finish()
+        code = self._watcher.exit_code  # now: a host may close its end as soon as it has read the last line
+        self._registry.close()
+        if not self._outbox.flush():
+            code = EXIT_HOST_GONE
+        self._log.close(_LOG_SECONDS)
+        leave(code)
+
+    def _spawn(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """Runs one of the process's threads; a bug in any of them ends all requests, and then the process.
+
+        A worker that looks alive and answers nothing is worse than one that is gone.
+        """
+        try:
+            work()
+        except BaseException as error:
+            import traceback
+
+            what = f"{type(error).__name__}: {error}"
+            self._log(traceback.format_exc())
+            self._watcher.exit_code = EXIT_INTERNAL
+            self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
+            self._registry.close()
+            self._outbox.flush(_LAST_WORDS_SECONDS)
+            self._log.close(_LOG_SECONDS)
+            leave(EXIT_INTERNAL)

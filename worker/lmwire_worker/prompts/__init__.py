@@ -1,0 +1,1 @@
+"""Prompts: messages, tools and media become text by the chat template, and then tokens."""

@@ -1,0 +1,1 @@
+"""The wire: sessions, requests in flight, and the queue of output."""

@@ -1,0 +1,211 @@
+"""A version 1 session: what the reader answers itself, and what it hands to the engine."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lmwire_protocol import (
+    Cancel,
+    Command,
+    Embed,
+    Hello,
+    Line,
+    Ping,
+    Quit,
+    RequestError,
+    Stats,
+    __version__,
+    decode_command,
+    encode_calls,
+    encode_embedding,
+    encode_event,
+    limits,
+    recover_id,
+    usable_id,
+)
+from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, Segment, StatsDone, Token, ToolCall
+
+from ..engine.interface import CallPiece, Embedded, Heard, Piece
+from ..engine.scheduler import Scheduler
+from ..process.lifecycle import Watcher
+from ..process.process_tree import is_ancestor
+from ..process.stderr_log import Log
+from .output_queue import Outbox
+from .request_registry import Registry
+from .request_state import Request
+
+
+class _Voice:
+    """Version 1's wording: events as they are, tokens merged when the host is slow."""
+
+    serial = False
+    raw = False
+
+    def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
+        if not (piece.text or piece.token_ids):
+            return
+        token = Token(
+            id=request.id,
+            token=piece.text,
+            token_ids=piece.token_ids,
+            choice=piece.choice,
+            channel=piece.channel,
+            call=piece.call,
+            logprobs=piece.logprobs,
+        )
+        outbox.put_tokens(token)
+
+    def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
+        call = ToolCall(
+            id=request.id,
+            choice=piece.choice,
+            index=piece.index,
+            call_id=piece.call_id,
+            name=piece.name,
+            arguments=piece.arguments,
+            complete=piece.complete,
+        )
+        outbox.put_call(request.id, encode_calls(call))
+
+    def embedded(self, outbox: Outbox, request: Request, outcome: Embedded) -> None:
+        numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
+        outbox.put_stream(encode_embedding(request.id, outcome.index, outcome.vector, numbers=numbers))
+
+    def heard(self, outbox: Outbox, request: Request, outcome: Heard) -> None:
+        segment = Segment(
+            id=request.id,
+            index=request.segments,
+            start_s=outcome.start_s,
+            end_s=outcome.end_s,
+            text=outcome.text,
+            words=outcome.words,
+        )
+        outbox.put_stream(encode_event(segment))
+
+    def progress(self, event: Progress) -> bytes:
+        return encode_event(event)
+
+    def terminal(self, request: Request, event: Done | Error) -> bytes:
+        return encode_event(event)
+
+
+VOICE = _Voice()
+
+
+class Session:
+    """Serves the lines of a host that gives each request an id.
+
+    Args:
+        engines: the model libraries of this installation, for hello.
+        features: what they serve beyond protocol 1.0, for hello.
+        log: hears who the host is.
+        refused: called after a hello without a common version, to end the process.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        outbox: Outbox,
+        scheduler: Scheduler,
+        watcher: Watcher,
+        engines: list[str],
+        features: Sequence[str],
+        log: Log,
+        refused: Callable[[], None],
+    ) -> None:
+        self._registry = registry
+        self._outbox = outbox
+        self._scheduler = scheduler
+        self._watcher = watcher
+        self._engines = engines
+        self._features = features
+        self._log = log
+        self._refused = refused
+        self._started_at = time.monotonic()
+
+    def refuse(self, line: Line, error: RequestError) -> None:
+        """Answers a line that holds no object."""
+        self._registry.refuse(error, recover_id(line.data))
+
+    def serve(self, fields: dict[str, object], line_bytes: int) -> None:
+        """Answers an object, or sees to it that it is answered."""
+        id = fields.get("id")
+        if not isinstance(id, str) or not usable_id(id):
+            need = f"a string of 1 to {limits.ID_BYTES} bytes, different from all ids in flight"
+            self._registry.refuse(RequestError("invalid_request", f"`id` must be {need}", field="id"), None)
+            return
+        try:
+            self._dispatch(id, decode_command(fields), line_bytes)
+        except RequestError as error:
+            self._registry.refuse(error, id)
+
+    def _dispatch(self, id: str, command: Command, line_bytes: int) -> None:
+        match command:
+            case Hello():
+                self._hello(id, command)
+            case Ping():
+                self._registry.reply(id, encode_event(self._registry.pong(id)))
+            case Stats():
+                self._registry.reply(id, encode_event(self._stats(id)))
+            case Cancel():
+                self._registry.cancel(id, command.target)
+            case Quit():
+                self._registry.quit(Request(id, command, VOICE, line_bytes, time.monotonic()), drain=command.drain)
+                if not command.drain:
+                    self._watcher.end_soon()
+            case _:
+                request = Request(id, command, VOICE, line_bytes, time.monotonic())
+                self._registry.accept(request)
+                if request.deadline < math.inf:
+                    self._watcher.look_at_deadlines()
+
+    def _hello(self, id: str, hello: Hello) -> None:
+        low, high = hello.protocol
+        if not low <= limits.PROTOCOL_VERSION <= high:
+            ours = f"this worker speaks version {limits.PROTOCOL_VERSION}, the host {low} to {high}"
+            error = RequestError("unsupported_protocol", f"no common protocol version: {ours}", field="protocol")
+            self._registry.refuse(error, id, protocols=[limits.PROTOCOL_VERSION])
+            self._refused()
+            return
+        if hello.host_pid is not None and not is_ancestor(hello.host_pid):
+            raise RequestError(
+                "invalid_request",
+                f"`host_pid`: process {hello.host_pid} is not an ancestor of this worker ({os.getpid()});"
+                " leave it out when the worker runs on another machine or in a container",
+                field="host_pid",
+            )
+        self._registry.reply(id, encode_event(self._welcome(id)))
+        if hello.client:
+            self._log(f"the host is {hello.client!r}")
+        if hello.host_pid is not None:
+            self._watcher.watch_host(hello.host_pid)
+
+    def _welcome(self, id: str) -> HelloDone:
+        return HelloDone(
+            id=id,
+            protocol=limits.PROTOCOL_VERSION,
+            worker=f"lmwire {__version__}",
+            pid=os.getpid(),
+            engines=self._engines,
+            features=list(self._features),
+            limits=Limits(
+                line_in_bytes=limits.LINE_IN_BYTES,
+                line_out_bytes=limits.LINE_OUT_BYTES,
+                requests=limits.REQUESTS,
+                queued_bytes=limits.QUEUED_BYTES,
+            ),
+        )
+
+    def _stats(self, id: str) -> StatsDone:
+        return StatsDone(
+            id=id,
+            uptime_ms=round((time.monotonic() - self._started_at) * 1000, 3),
+            requests=self._registry.counts(),
+            tokens=msgspec.structs.replace(self._scheduler.tokens),
+            memory=self._scheduler.memory(),
+            outbox_bytes=self._outbox.waiting_bytes,
+            cache=self._scheduler.cache(),
+        )

@@ -1,8 +1,0 @@
-"""Text generation with mlx-lm.
-
-Importing this costs nothing: a worker answers its host's hello first, and imports the library behind it.
-"""
-
-from .opening import TextModels
-
-__all__ = ["TextModels"]
