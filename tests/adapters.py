@@ -10,25 +10,25 @@ from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from lmwire_protocol import Load
-from lmwire_worker.engine.model_loader import MlxEngine
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.runner import GenerationRunner
 
 
 class Host:
     """Loads one model after another in one engine, as a worker does."""
 
     def __init__(self) -> None:
-        self._engine = MlxEngine()
+        self._engine = MlxModelLoader()
         self._engine.prepare()
-        self._lane: TextLane | None = None
+        self._lane: GenerationRunner | None = None
         self.read: list[int] = []
         """Bytes of weights that each load read."""
 
-    def load(self, path: Path, adapter: Path | None = None, **fields: Any) -> TextLane:
+    def load(self, path: Path, adapter: Path | None = None, **fields: Any) -> GenerationRunner:
         self.read.append(0)
         request = Load(path=str(path), adapter_path=str(adapter) if adapter else None, **fields)
         lane = self._engine.open(request, self._report, self.close)
-        assert isinstance(lane, TextLane)
+        assert isinstance(lane, GenerationRunner)
         self._lane = lane
         return lane
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 from lmwire_protocol import Chat, Generate
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import Answer, Driver, choices
 
 
-def asked(lane: TextLane, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
+def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
     """Every choice of the requests, which come in at odd times."""
     driver = Driver(lane)
     chance = random.Random(seed)
@@ -21,7 +21,7 @@ def asked(lane: TextLane, requests: Sequence[Generate | Chat], seed: int = 0) ->
     return [driver.choices[key] for key in range(len(requests))]
 
 
-def check(lane: TextLane, requests: Sequence[Generate | Chat]) -> list[Answer]:
+def check(lane: GenerationRunner, requests: Sequence[Generate | Chat]) -> list[Answer]:
     """Holds the requests' answers against those that they get alone, and returns the first choice of each."""
     answers = asked(lane, requests)
     for key, (request, together) in enumerate(zip(requests, answers, strict=True)):

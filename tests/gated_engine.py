@@ -14,16 +14,16 @@ import msgspec
 from lmwire_protocol import Generate, Load, RequestError, Tokenize
 from lmwire_protocol.events import State, Token
 from lmwire_worker.engine.interface import (
-    Admitted,
+    AdmittedRequest,
     Failed,
-    Memory,
-    Model,
-    NoRoom,
-    Outcome,
-    Piece,
+    InferenceCommand,
+    InsufficientMemory,
+    MemoryUsage,
+    ModelInfo,
     Preparation,
     Report,
-    Task,
+    RunnerEvent,
+    TokenDelta,
 )
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.media import items_of
@@ -67,7 +67,7 @@ class Gate:
         return self.wait()
 
 
-class GatedRegistry(Registry):
+class SteppedRegistry(Registry):
     """Stops where the engine would wait."""
 
     def __init__(self, outbox: Outbox, gate: Gate) -> None:
@@ -119,7 +119,7 @@ class Events(Outbox):
         return events
 
 
-class GatedGathering:
+class SteppedPrefetch:
     """Is done when it is told to be."""
 
     def __init__(self, ready: Callable[[], None]) -> None:
@@ -131,42 +131,50 @@ class GatedGathering:
         self._ready()
 
 
-class GatedLane:
+class SteppedRunner:
     """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
 
-    rows = ROWS
-    first_waits_s = 0.0
-    model = Model("gated", "gated", 100, 0, 0, 100, 0, ["generate", "chat"])
+    max_batch_size = ROWS
+    batch_wait_s = 0.0
+    model = ModelInfo("gated", "gated", 100, 0, 0, 100, 0, ["generate", "chat"])
 
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
         self._held: dict[int, int] = {}
         """The choices of each key."""
-        self.gatherings: dict[str, GatedGathering] = {}
+        self.gatherings: dict[str, SteppedPrefetch] = {}
         """By the first image's data."""
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> GatedGathering | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> SteppedPrefetch | None:
         if not (items := items_of(request)):
             return None
         name = items[0].media.data
         assert name is not None
-        return self.gatherings.setdefault(name, GatedGathering(ready))
+        return self.gatherings.setdefault(name, SteppedPrefetch(ready))
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         name = request.prompt if isinstance(request, Generate) else items_of(request)[0].media.data
         assert isinstance(name, str)
         assert prepared is self.gatherings.get(name) and (prepared is None or prepared.done)
         assert not self._held or sum(self._held.values()) < ROWS
         if self._held and name.endswith(LARGE):
-            raise NoRoom
+            raise InsufficientMemory
         self._started(name)
         self._held[key] = request.n if isinstance(request, Generate) else 1
-        return Admitted(1)
+        return AdmittedRequest(1)
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         order = self._gate.stop("step")
         held, keys = self._held, [*self._held]
         ending = {"first": keys[:1], "last": keys[-1:], "all": keys, "fail": keys}.get(order, [])
@@ -174,20 +182,20 @@ class GatedLane:
         if order == "fail":
             return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
         return [
-            Piece(key, "x", [7], 1, "stop" if key in ending else None, choice=choice)
+            TokenDelta(key, "x", [7], 1, "stop" if key in ending else None, choice=choice)
             for key, choices in held.items()
             for choice in range(choices)
         ]
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         del self._held[key]
-        return [Piece(key, "held back", [])]
+        return [TokenDelta(key, "held back", [])]
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         raise AssertionError("is not asked for")
 
-    def memory(self) -> Memory:
-        return Memory()
+    def memory(self) -> MemoryUsage:
+        return MemoryUsage()
 
     def cache_stats(self) -> None:
         return None
@@ -200,7 +208,7 @@ class GatedLane:
         return 0
 
 
-class GatedEngine:
+class SteppedModelLoader:
     """Loads as ordered: report, replace, fail; whatever else ends the load well."""
 
     names = ["gated"]
@@ -209,25 +217,25 @@ class GatedEngine:
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
-        self.lane: GatedLane | None = None
+        self.lane: SteppedRunner | None = None
 
     def prepare(self) -> None:
         pass
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         pass
 
-    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> GatedLane:
+    def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> SteppedRunner:
         self._started(request.path)
         while (order := self._gate.stop("load")) in ("report", "replace", "fail"):
             if order == "report":
                 report("read", 1, 2, "steps")
             elif order == "replace":
-                replace()
+                release_current_model()
             else:
                 raise RequestError("bad_model", "as ordered")
-        replace()
-        self.lane = GatedLane(self._gate, self._started)
+        release_current_model()
+        self.lane = SteppedRunner(self._gate, self._started)
         return self.lane
 
 
@@ -257,7 +265,7 @@ class Silence(Log):
         pass
 
 
-class GatedWorker:
+class SteppedWorker:
     """The parts put together.
 
     Args:
@@ -267,8 +275,8 @@ class GatedWorker:
     def __init__(self, started: Callable[[str], None]) -> None:
         self._gate = Gate()
         self.events = Events()
-        self.registry = GatedRegistry(self.events, self._gate)
-        self._engine, log = (engine := GatedEngine(self._gate, started)), Silence()
+        self.registry = SteppedRegistry(self.events, self._gate)
+        self._engine, log = (engine := SteppedModelLoader(self._gate, started)), Silence()
         self._scheduler = Scheduler(self.registry, self.events, engine, log)
         self.session = Session(
             self.registry, self.events, self._scheduler, Bystander(), engine.names, (), log, self.registry.drain
@@ -282,13 +290,13 @@ class GatedWorker:
         self.engine = self._gate.order(order)
 
     @property
-    def lane(self) -> GatedLane:
+    def lane(self) -> SteppedRunner:
         """The one that was opened last."""
         assert self._engine.lane
         return self._engine.lane
 
     @property
-    def gatherings(self) -> dict[str, GatedGathering]:
+    def gatherings(self) -> dict[str, SteppedPrefetch]:
         """Of that lane."""
         return self.lane.gatherings
 

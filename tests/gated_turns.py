@@ -1,6 +1,6 @@
 """A gated worker with a model, for tests of which request is begun when."""
 
-from gated_engine import GatedWorker
+from gated_engine import SteppedWorker
 from worker_process import Event
 
 
@@ -9,7 +9,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.started: list[str] = []
-        self.worker = GatedWorker(self.started.append)
+        self.worker = SteppedWorker(self.started.append)
         self.send({"id": "load", "cmd": "load", "path": "model"})
         self.worker.order("")
         self.worker.order("done")

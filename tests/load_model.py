@@ -11,7 +11,7 @@ from typing import Any
 
 from lmwire_protocol import Load, RequestError
 from lmwire_worker.engine.interface import LoadCancelled
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.model_loader import MlxModelLoader
 
 
 def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[st
         if cancel and stage == cancel[0] and current >= cancel[1]:
             raise LoadCancelled
 
-    engine = MlxEngine()
+    engine = MlxModelLoader()
     engine.prepare()
     try:
         request = Load(path=path, trust_remote_code=trusted)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, RequestError, decode_command
-from lmwire_worker.engine.interface import CallPiece, Outcome, Piece
-from lmwire_worker.mock import MockLane
+from lmwire_worker.engine.interface import RunnerEvent, TokenDelta, ToolCallDelta
+from lmwire_worker.mock import MockRunner
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
 
@@ -22,8 +22,8 @@ class Told:
 
     content: str = ""
     reasoning: str = ""
-    calls: dict[int, list[CallPiece]] = field(default_factory=lambda: defaultdict(list))
-    pieces: list[Piece] = field(default_factory=list)
+    calls: dict[int, list[ToolCallDelta]] = field(default_factory=lambda: defaultdict(list))
+    pieces: list[TokenDelta] = field(default_factory=list)
     finish_reason: str | None = None
 
     @property
@@ -35,14 +35,14 @@ class Told:
         ]
 
 
-def gather(outcomes: Sequence[Outcome], choice: int = 0) -> Told:
+def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Told:
     """What a choice has told in these outcomes."""
     told = Told()
     for outcome in outcomes:
-        if isinstance(outcome, CallPiece) and outcome.choice == choice:
+        if isinstance(outcome, ToolCallDelta) and outcome.choice == choice:
             assert told.finish_reason is None
             told.calls[outcome.index].append(outcome)
-        elif isinstance(outcome, Piece) and outcome.choice == choice:
+        elif isinstance(outcome, TokenDelta) and outcome.choice == choice:
             assert told.finish_reason is None
             told.pieces.append(outcome)
             setattr(told, outcome.channel, getattr(told, outcome.channel) + outcome.text)
@@ -50,20 +50,20 @@ def gather(outcomes: Sequence[Outcome], choice: int = 0) -> Told:
     return told
 
 
-def lane(*rules: Rule) -> MockLane:
+def lane(*rules: Rule) -> MockRunner:
     """A lane that answers by these rules."""
-    return MockLane(Load(path="mock"), 0, Script(rules))
+    return MockRunner(Load(path="mock"), 0, Script(rules))
 
 
-def play(mock: MockLane, request: Generate | Chat, *, raw: bool = False, steps: int = 100) -> list[Outcome]:
+def play(mock: MockRunner, request: Generate | Chat, *, raw: bool = False, steps: int = 100) -> list[RunnerEvent]:
     """What a request gives in so many steps, or up to its end."""
-    mock.add(KEY, request, 1, raw=raw)
-    outcomes: list[Outcome] = []
+    mock.add(KEY, request, 1, plain_text=raw)
+    outcomes: list[RunnerEvent] = []
     ended = 0
     for _ in range(steps):
         came = mock.step()
         outcomes += came
-        ended += sum(1 for outcome in came if isinstance(outcome, Piece) and outcome.finish_reason is not None)
+        ended += sum(1 for outcome in came if isinstance(outcome, TokenDelta) and outcome.finish_reason is not None)
         if ended == request.n:
             return outcomes
     return outcomes

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 
 from lmwire_worker.__main__ import main
-from lmwire_worker.engine.interface import Outcome
-from lmwire_worker.mock import MockLane
+from lmwire_worker.engine.interface import RunnerEvent
+from lmwire_worker.mock import MockRunner
 
 NOISE = b"noise " * 10_000
 
@@ -85,13 +85,13 @@ def handles_signals() -> None:
 
 def run(oddity: Callable[[], None]) -> None:
     """A worker with an oddity; does not return."""
-    step = MockLane.step
+    step = MockRunner.step
 
-    def odd_step(self: MockLane) -> list[Outcome]:
+    def odd_step(self: MockRunner) -> list[RunnerEvent]:
         oddity()
         return step(self)
 
-    MockLane.step = odd_step
+    MockRunner.step = odd_step
     main(["--mock"])
 
 

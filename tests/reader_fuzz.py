@@ -13,7 +13,7 @@ import msgspec
 from gated_engine import Bystander, Silence
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_worker.engine.scheduler import Scheduler
-from lmwire_worker.mock import MockEngine
+from lmwire_worker.mock import MockModelLoader
 from lmwire_worker.session.output_queue import Outbox
 from lmwire_worker.session.request_registry import Registry
 from lmwire_worker.session.request_state import Request
@@ -67,7 +67,7 @@ class Reader:
     def __init__(self) -> None:
         self._replies = Replies()
         self._registry = Registry(self._replies)
-        engine, log = MockEngine(), Silence()
+        engine, log = MockModelLoader(), Silence()
         scheduler = Scheduler(self._registry, self._replies, engine, log)
         self._session = Session(
             self._registry, self._replies, scheduler, Bystander(), engine.names, (), log, self._registry.drain

@@ -12,16 +12,16 @@ import pytest
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
-from lmwire_worker.engine.interface import CallPiece, Failed, Outcome, Piece, Prefilled
-from lmwire_worker.engine.model_loader import MlxEngine
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.engine.interface import Failed, PrefillProgress, RunnerEvent, TokenDelta, ToolCallDelta
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.runner import GenerationRunner
 from worker_process import SECONDS
 
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 FolderOf = Callable[[str], Path]
 """A tiny model of a family."""
-LaneOf = Callable[[str], TextLane]
+LaneOf = Callable[[str], GenerationRunner]
 """A lane of a family, opened once; tests leave it empty."""
 SliceShape = tuple[int, int]
 """Prompts, and tokens of each, that the model computes at once."""
@@ -61,7 +61,7 @@ class Answer:
 class Driver:
     """A lane with requests in it."""
 
-    def __init__(self, lane: TextLane) -> None:
+    def __init__(self, lane: GenerationRunner) -> None:
         self.lane = lane
         self.choices: dict[int, list[Answer]] = {}
         self._unfinished: dict[int, int] = {}
@@ -76,7 +76,7 @@ class Driver:
         return set(self._unfinished)
 
     def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
-        self.lane.add(key, request, seed, raw=raw, prepared=gather(self.lane, request))
+        self.lane.add(key, request, seed, plain_text=raw, prepared=gather(self.lane, request))
         self.choices[key] = [Answer() for _ in range(request.n)]
         self._unfinished[key] = request.n
 
@@ -100,17 +100,17 @@ class Driver:
             self.step()
         return self.answers
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: RunnerEvent) -> None:
         choices = self.choices[outcome.key]
-        if isinstance(outcome, Prefilled):
+        if isinstance(outcome, PrefillProgress):
             choices[0].prefilled.append((outcome.done, outcome.total))
         elif isinstance(outcome, Failed):
             choices[0].error = outcome.error
             del self._unfinished[outcome.key]
-        elif isinstance(outcome, CallPiece):
+        elif isinstance(outcome, ToolCallDelta):
             self._take_call(choices[outcome.choice], outcome)
         else:
-            assert isinstance(outcome, Piece)
+            assert isinstance(outcome, TokenDelta)
             answer = choices[outcome.choice]
             assert answer.finish_reason is None, "a piece after the choice's end"
             answer.parts.append(outcome.text)
@@ -121,14 +121,14 @@ class Driver:
             answer.token_ids += outcome.token_ids
             answer.logprobs += outcome.logprobs or []
             answer.generated += outcome.generated
-            answer.thought += outcome.thought
+            answer.thought += outcome.reasoning_tokens
             answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
             if outcome.finish_reason is not None:
                 self._unfinished[outcome.key] -= 1
                 if not self._unfinished[outcome.key]:
                     del self._unfinished[outcome.key]
 
-    def _take_call(self, answer: Answer, piece: CallPiece) -> None:
+    def _take_call(self, answer: Answer, piece: ToolCallDelta) -> None:
         if piece.index == len(answer.calls):
             answer.calls.append(Call(piece.call_id, piece.name))
             assert piece.name, "a call's first piece has its name"
@@ -138,7 +138,7 @@ class Driver:
         call.complete = piece.complete
 
 
-def gather(lane: TextLane, request: Generate | Chat | Tokenize) -> Any:
+def gather(lane: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
     """A request, prepared."""
     there = threading.Event()
     gathering = lane.prepare(request, there.set)
@@ -146,7 +146,7 @@ def gather(lane: TextLane, request: Generate | Chat | Tokenize) -> Any:
     return gathering
 
 
-def ask(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+def ask(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
     """The requests' answers, given together."""
     driver = Driver(lane)
     for key, request in enumerate(requests):
@@ -154,12 +154,12 @@ def ask(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -
     return list(driver.finish().values())
 
 
-def ask_alone(lane: TextLane, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+def ask_alone(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
     """The requests' answers, given one after another."""
     return [ask(lane, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
 
 
-def choices(lane: TextLane, request: Generate | Chat, seed: int = 0) -> list[Answer]:
+def choices(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> list[Answer]:
     """One request's answers."""
     driver = Driver(lane)
     driver.add(0, request, seed)
@@ -172,7 +172,7 @@ def lanes(folder_of: FolderOf) -> LaneOf:
     return cache(lambda family: open_lane(folder_of(family)))
 
 
-def open_lane(folder: Path, **fields: Any) -> TextLane:
+def open_lane(folder: Path, **fields: Any) -> GenerationRunner:
     """The lane of a load, by an engine of its own."""
     return _open(folder, fields, replace=lambda: None)
 
@@ -186,11 +186,11 @@ def refusal(folder: Path, **fields: Any) -> RequestError:
     return refused.value
 
 
-def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> TextLane:
-    engine = MlxEngine()
+def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> GenerationRunner:
+    engine = MlxModelLoader()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
-    assert isinstance(lane, TextLane)
+    assert isinstance(lane, GenerationRunner)
     return lane
 
 
@@ -223,7 +223,7 @@ def chat(text: str, **fields: Any) -> Chat:
     return Chat(messages=[Message(role="user", content=text)], **fields)
 
 
-def watch_slices(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+def watch_slices(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """The shapes of all slices that the lane's model processes from now on, as they come."""
     shapes: list[SliceShape] = []
     kind = type(lane._network)

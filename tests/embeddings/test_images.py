@@ -16,9 +16,9 @@ from mlx_vlm.utils import load_processor
 from embedding_lanes import embed, gather, open_lane
 from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.qwen3_vl import INSTRUCTION, SeeingNetwork
-from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingLane, step_bytes
-from lmwire_worker.engine.interface import Embedded
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingRunner, step_bytes
+from lmwire_worker.engine.interface import EmbeddingOutput
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.media import Policy
 from random_embeddings import write_embedding_model
 from random_vision import write_vision_model
@@ -40,7 +40,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> EmbeddingLane:
+def lane(folder: Path) -> EmbeddingRunner:
     return open_lane(folder)
 
 
@@ -71,14 +71,16 @@ def close(vectors: Any, others: Any) -> None:
 # Vectors.
 
 
-def test_texts_and_images_get_the_vectors_that_mlx_vlm_gives_for_each_alone(folder: Path, lane: EmbeddingLane) -> None:
+def test_texts_and_images_get_the_vectors_that_mlx_vlm_gives_for_each_alone(
+    folder: Path, lane: EmbeddingRunner
+) -> None:
     (vectors,) = embed(lane, Embed(input=MIXED))
     close(vectors, [expected(folder, part) for part in MIXED])
     assert len({tuple(np.round(vector, 3)) for vector in vectors}) == len(MIXED)
     assert [sum(number**2 for number in vector) for vector in vectors] == pytest.approx([1] * len(MIXED))
 
 
-def test_a_batch_gives_what_each_input_gets_alone_in_any_order(lane: EmbeddingLane) -> None:
+def test_a_batch_gives_what_each_input_gets_alone_in_any_order(lane: EmbeddingRunner) -> None:
     assert lane._rows_together > 1
     alone = [embed(lane, Embed(input=[part]))[0][0] for part in MIXED]
     (forwards,), (backwards,) = embed(lane, Embed(input=MIXED)), embed(lane, Embed(input=MIXED[::-1]))
@@ -86,19 +88,19 @@ def test_a_batch_gives_what_each_input_gets_alone_in_any_order(lane: EmbeddingLa
     close(backwards[::-1], alone)
 
 
-def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingLane) -> None:
+def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingRunner) -> None:
     requests = [Embed(input=MIXED[at:] + MIXED[:at]) for at in range(4)]
     for request, vectors in zip(requests, embed(lane, *requests), strict=True):
         close(vectors, embed(lane, request)[0])
 
 
-def test_a_text_behind_an_image_does_not_take_its_positions(lane: EmbeddingLane) -> None:
+def test_a_text_behind_an_image_does_not_take_its_positions(lane: EmbeddingRunner) -> None:
     (before,) = embed(lane, Embed(input=["the sea is wide"]))
     embed(lane, Embed(input=[image(5, 160, 160)]))
     close(embed(lane, Embed(input=["the sea is wide"]))[0], before)
 
 
-def test_an_images_vector_is_cut_and_then_scaled(lane: EmbeddingLane) -> None:
+def test_an_images_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
     (whole,), (cut,), (raw,) = embed(
         lane, Embed(input=[ONE]), Embed(input=[ONE], dimensions=5), Embed(input=[ONE], dimensions=5, normalize=False)
     )
@@ -137,7 +139,7 @@ def add_modules(folder: Path, *modules: str) -> None:
 # What is told of them.
 
 
-def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane: EmbeddingLane) -> None:
+def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane: EmbeddingRunner) -> None:
     model = lane.model
     config = json.loads((folder / "config.json").read_text())
     assert model.capabilities == ["embed", "tokenize", "images"]
@@ -150,7 +152,7 @@ def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane:
     assert 0.8 * written < model.weights_bytes <= written
 
 
-def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lane: EmbeddingLane) -> None:
+def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lane: EmbeddingRunner) -> None:
     tokens, text = lane.tokenize(Tokenize(prompt="the sea"))
     assert INSTRUCTION in text and "the sea" in text
     assert tokens == processor_of(folder).tokenizer.encode(text, add_special_tokens=False)
@@ -159,7 +161,7 @@ def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lan
 # What is refused.
 
 
-def refused(lane: EmbeddingLane, *parts: Part) -> RequestError:
+def refused(lane: EmbeddingRunner, *parts: Part) -> RequestError:
     request = Embed(input=[*parts])
     with pytest.raises(RequestError) as error:
         lane.add(1, request, 0, prepared=gather(lane, request))
@@ -182,7 +184,7 @@ def refused(lane: EmbeddingLane, *parts: Part) -> RequestError:
     ],
 )
 def test_an_input_that_cannot_be_had_is_named_and_ends_its_request(
-    lane: EmbeddingLane, part: Part, code: str, field: str
+    lane: EmbeddingRunner, part: Part, code: str, field: str
 ) -> None:
     error = refused(lane, "a", ONE, part)
     assert (error.code, error.field) == (code, field)
@@ -193,7 +195,7 @@ def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "in").mkdir()
     for name in ("in/side.png", "outside.png"):
         pixels(1).save(tmp_path / name)
-    allowed = MlxEngine(media=Policy(directories=(tmp_path / "in",), max_request_pixels=10_000))
+    allowed = MlxModelLoader(media=Policy(directories=(tmp_path / "in",), max_request_pixels=10_000))
     lane = open_lane(folder, allowed)
     (read,), (sent,) = embed(
         lane, Embed(input=[ImagePart(Media(path=str(tmp_path / "in" / "side.png")))]), Embed(input=[ONE])
@@ -203,11 +205,13 @@ def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> Non
     assert "10,000" in refused(lane, ONE, OTHER).message
 
 
-def test_an_image_for_which_there_is_no_memory_is_refused(lane: EmbeddingLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_for_which_there_is_no_memory_is_refused(
+    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     large = image(6, 256, 256)
     lane.add(1, request := Embed(input=[large]), 0, prepared=gather(lane, request))
     (outcome,) = lane.step()
-    assert isinstance(outcome, Embedded)
+    assert isinstance(outcome, EmbeddingOutput)
     need = step_bytes(lane.model, outcome.prompt_tokens) + IMAGE_TOKEN_BYTES * outcome.prompt_tokens
     monkeypatch.setattr(lane, "_budget", need - 1)
     error = refused(lane, large)
@@ -259,7 +263,7 @@ def test_a_model_whose_template_shows_no_image_is_bad(tmp_path: Path, template: 
 
 def test_a_model_that_is_called_for_talking_is_none_for_vectors(tmp_path: Path) -> None:
     folder = write_vision_model(tmp_path / "Qwen3-VL-2B-Instruct", "qwen3_vl")
-    engine = MlxEngine()
+    engine = MlxModelLoader()
     engine.prepare()
     lane = engine.open(Load(path=str(folder)), lambda *_: None, lambda: None)
     assert "embed" not in lane.model.capabilities

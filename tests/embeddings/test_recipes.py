@@ -10,23 +10,23 @@ import pytest
 from embedding_lanes import open_lane
 from lmwire_protocol import Embed, Load, RequestError
 from lmwire_worker.embeddings.recipe import Recipe, is_embedding_model
-from lmwire_worker.embeddings.runner import EmbeddingLane
-from lmwire_worker.engine.interface import Embedded, LoadCancelled
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.embeddings.runner import EmbeddingRunner
+from lmwire_worker.engine.interface import EmbeddingOutput, LoadCancelled
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from random_embeddings import write_embedding_model
 from random_model import write_model
 
 
-def engine() -> MlxEngine:
-    engine = MlxEngine()
+def engine() -> MlxModelLoader:
+    engine = MlxModelLoader()
     engine.prepare()
     return engine
 
 
-def vector(lane: EmbeddingLane, text: str, **fields: Any) -> list[float]:
+def vector(lane: EmbeddingRunner, text: str, **fields: Any) -> list[float]:
     lane.add(1, Embed(input=[text], **fields), 0)
     (outcome,) = lane.step()
-    assert isinstance(outcome, Embedded)
+    assert isinstance(outcome, EmbeddingOutput)
     return outcome.vector.tolist()
 
 
@@ -124,7 +124,7 @@ def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(tmp_path: Path) -
 
 
 def test_a_model_that_does_not_fit_costs_nobody_the_present_one(tmp_path: Path) -> None:
-    engine = MlxEngine(memory_limit=1000)
+    engine = MlxModelLoader(memory_limit=1000)
     engine.prepare()
     with pytest.raises(RequestError, match="force"):
         engine.open(Load(path=str(write_embedding_model(tmp_path / "model"))), lambda *progress: None, pytest.fail)

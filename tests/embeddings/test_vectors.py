@@ -13,8 +13,8 @@ from mlx_vlm.embedding_loader import load_embedding_model
 from embedding_lanes import embed, open_lane
 from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.network import Input
-from lmwire_worker.embeddings.runner import STEP_TOKENS, EmbeddingLane
-from lmwire_worker.engine.interface import Embedded, Failed
+from lmwire_worker.embeddings.runner import STEP_TOKENS, EmbeddingRunner
+from lmwire_worker.engine.interface import EmbeddingOutput, Failed
 from random_embeddings import FAMILIES, write_embedding_model
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
@@ -26,11 +26,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> EmbeddingLane:
+def lane(folder: Path) -> EmbeddingRunner:
     return open_lane(folder)
 
 
-def alone(folder: Path, lane: EmbeddingLane, texts: Sequence[str]) -> list[Any]:
+def alone(folder: Path, lane: EmbeddingRunner, texts: Sequence[str]) -> list[Any]:
     """What mlx-vlm's model gives for each text by itself."""
     network = load_embedding_model(folder)
     network.pooling_config = {"pooling_mode": "mean"}
@@ -39,14 +39,14 @@ def alone(folder: Path, lane: EmbeddingLane, texts: Sequence[str]) -> list[Any]:
 
 
 def test_the_vectors_of_a_batch_are_those_that_mlx_vlm_gives_for_each_text_alone(
-    folder: Path, lane: EmbeddingLane
+    folder: Path, lane: EmbeddingRunner
 ) -> None:
     (vectors,) = embed(lane, Embed(input=[*TEXTS]))
     for vector, expected in zip(vectors, alone(folder, lane, TEXTS), strict=True):
         np.testing.assert_allclose(vector, expected, atol=2e-5)
 
 
-def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingLane) -> None:
+def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingRunner) -> None:
     requests = [Embed(input=[text, *TEXTS[::-1]]) for text in TEXTS]
     together = embed(lane, *requests)
     for request, vectors in zip(requests, together, strict=True):
@@ -54,13 +54,13 @@ def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingLane) -> None:
         np.testing.assert_allclose(vectors, expected, atol=2e-5)
 
 
-def test_different_texts_have_different_vectors_of_length_1(lane: EmbeddingLane) -> None:
+def test_different_texts_have_different_vectors_of_length_1(lane: EmbeddingRunner) -> None:
     (vectors,) = embed(lane, Embed(input=[*TEXTS]))
     assert [sum(number**2 for number in vector) for vector in vectors] == pytest.approx([1] * len(TEXTS))
     assert len({tuple(vector) for vector in vectors}) == len(TEXTS)
 
 
-def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingLane) -> None:
+def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
     (whole,), (cut,), (raw,) = embed(
         lane,
         Embed(input=["the sea"]),
@@ -72,13 +72,13 @@ def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingLane) -> None:
     assert cut == pytest.approx([number / length for number in raw], abs=2e-5)
 
 
-def test_a_part_and_its_text_are_the_same_input(lane: EmbeddingLane) -> None:
+def test_a_part_and_its_text_are_the_same_input(lane: EmbeddingRunner) -> None:
     ((part, text),) = embed(lane, Embed(input=[TextPart("the sea"), "the sea"]))
     assert part == pytest.approx(text, abs=2e-5)
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingLane:
+def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingRunner:
     return open_lane(write_embedding_model(tmp_path_factory.mktemp("models") / "bert"))
 
 
@@ -92,7 +92,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingLane:
     ],
 )
 def test_what_cannot_be_served_is_refused_by_name_and_leaves_nothing(
-    bert: EmbeddingLane, request_: Embed, code: str, field: str
+    bert: EmbeddingRunner, request_: Embed, code: str, field: str
 ) -> None:
     with pytest.raises(RequestError) as refused:
         bert.add(1, request_, 0)
@@ -100,26 +100,26 @@ def test_what_cannot_be_served_is_refused_by_name_and_leaves_nothing(
     assert len(embed(bert, Embed(input=["a"]))[0]) == 1
 
 
-def test_a_step_is_bounded_and_requests_take_turns(bert: EmbeddingLane) -> None:
+def test_a_step_is_bounded_and_requests_take_turns(bert: EmbeddingRunner) -> None:
     bert.add(1, Embed(input=["the sea is wide and deep " * 10] * 100), 0)
     bert.add(2, Embed(input=["the sea"] * 2), 0)
     first, second = bert.step(), bert.step()
     assert {outcome.key for outcome in first} == {1}
     assert 2 in {outcome.key for outcome in second}
     for outcomes in (first, second):
-        lengths = [outcome.prompt_tokens for outcome in outcomes if isinstance(outcome, Embedded)]
+        lengths = [outcome.prompt_tokens for outcome in outcomes if isinstance(outcome, EmbeddingOutput)]
         assert max(lengths) * len(lengths) <= STEP_TOKENS
     bert.remove(1)
     bert.remove(2)
 
 
-def test_a_request_that_is_removed_leaves_the_others(bert: EmbeddingLane) -> None:
+def test_a_request_that_is_removed_leaves_the_others(bert: EmbeddingRunner) -> None:
     bert.add(1, Embed(input=["the sea"] * 100), 0)
     assert bert.remove(1) == []
     assert len(embed(bert, Embed(input=["the sea"] * 50))[0]) == 50
 
 
-def test_a_request_at_fault_fails_alone(bert: EmbeddingLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     network = bert._network
     assert network is not None
     embedding = network.embed
@@ -133,7 +133,7 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingLane, monkeypatch: pytest
     bert.add(1, Embed(input=["a"]), 0)
     bert.add(2, Embed(input=["the sea"]), 0)
     failed, embedded = sorted(bert.step(), key=lambda outcome: outcome.key)
-    assert isinstance(failed, Failed) and isinstance(embedded, Embedded)
+    assert isinstance(failed, Failed) and isinstance(embedded, EmbeddingOutput)
     assert (failed.key, failed.error.code, embedded.key) == (1, "out_of_memory", 2)
     with contextlib.suppress(KeyError):
         bert.remove(2)

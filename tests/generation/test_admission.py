@@ -8,7 +8,7 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.interface import Model, NoRoom
+from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
 from lmwire_worker.generation.admission import AHEAD, Admission, Room, RowCost, check_load
 from lmwire_worker.generation.kv_cache_options import quantize_cache
 from lmwire_worker.generation.language_model import open_base
@@ -101,14 +101,14 @@ def test_what_never_fits_is_refused_with_the_numbers() -> None:
 
 
 def test_what_fits_later_has_to_wait() -> None:
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         admission(2, 200).check(10, 10, rows=1)
     admission(2).check(10, 10, rows=1)
 
 
 def test_short_rows_are_padded_to_a_long_one() -> None:
     admission(8, 10, 10, 10).check(10, 10, rows=1)
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         admission(8, 10, 10, 10).check(1000, 10, rows=1)
 
 
@@ -122,7 +122,7 @@ def test_a_recurrent_row_costs_the_same_at_any_length() -> None:
     state = STEP_BYTES // 2
     room = Room(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
     Admission(room, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         Admission(room, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)
 
 
@@ -134,7 +134,7 @@ def test_the_cache_is_given_up_first_and_no_more_of_it_than_needed() -> None:
 
 def test_what_is_pinned_is_not_given_up() -> None:
     cache = FakeCache(STEP_BYTES, pinned=2 * STEP_BYTES)
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         admission(5, 200, cached=cache).check(10, 10, rows=1)
     with pytest.raises(RequestError, match="MiB are pinned") as refusal:
         admission(2, cached=cache).check(10, 10, rows=1)
@@ -167,7 +167,7 @@ def test_the_cache_is_given_up_before_a_row_ends() -> None:
 
 
 def load(weights: int, limit: int, free: int | None = None, context_len: int = 4096) -> None:
-    model = Model("the model", "made up", 100, 1, 1, context_len, weights, [])
+    model = ModelInfo("the model", "made up", 100, 1, 1, context_len, weights, [])
     check_load(model, RowCost(0, ((KIB, None),)), limit, free)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_protocol import Generate, limits
-from lmwire_worker.engine.interface import Piece
+from lmwire_worker.engine.interface import TokenDelta
 from misbehaving_models import RAISES, write_misbehaving_model
 from text_lanes import FAMILIES, Driver, LaneOf, ask, choices, open_lane
 
@@ -76,7 +76,7 @@ def test_a_cancel_ends_all_of_them_wherever_they_stand(steps: int, lane_of: Lane
 
 def test_a_model_whose_rows_cannot_run_together_gives_its_choices_in_turn(tmp_path: Path) -> None:
     lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
-    lane.rows = 1  # as for a model whose caches cannot be joined
+    lane.max_batch_size = 1  # as for a model whose caches cannot be joined
     answers = choices(lane, Generate(prompt=[65, 66], n=3, max_tokens=4))
     assert [answer.token_ids for answer in answers] == [[67, 68, 69, 70]] * 3
 
@@ -87,4 +87,4 @@ def test_what_remains_of_a_request_says_which_choice_it_is_of(lane_of: LaneOf) -
     for _ in range(6):
         lane.step()
     left = lane.remove(0)
-    assert sorted({piece.choice for piece in left if isinstance(piece, Piece)}) == [0, 1, 2]
+    assert sorted({piece.choice for piece in left if isinstance(piece, TokenDelta)}) == [0, 1, 2]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_protocol import Generate, LarkFormat, RegexFormat
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from text_lanes import Driver, chat, choices, open_lane
 
@@ -18,12 +18,12 @@ TOGETHER = """
 
 
 @pytest.fixture(scope="module")
-def lane(tmp_path_factory: pytest.TempPathFactory) -> TextLane:
+def lane(tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
     return open_lane(write_misbehaving_model(tmp_path_factory.mktemp("m") / "raises", RAISES), trust_remote_code=True)
 
 
 @pytest.fixture(scope="module")
-def built_in() -> TextLane:
+def built_in() -> GenerationRunner:
     return open_lane(Path("builtin:tiny"))
 
 
@@ -33,7 +33,9 @@ def following(token: int, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("poison", [[MARK], [65, MARK, 66], [MARK - 7], [65] * 300 + [MARK]])
-def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(poison: list[int], lane: TextLane) -> None:
+def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(
+    poison: list[int], lane: GenerationRunner
+) -> None:
     driver = Driver(lane)
     for key in range(4):
         driver.add(key, Generate(prompt=[65 + key] * (key + 1), max_tokens=40))
@@ -49,7 +51,7 @@ def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(poison: l
     assert [answer.token_ids for answer in driver.choices[5]] == [following(80, 40)] * 3
 
 
-def test_a_request_fails_with_all_of_its_choices(lane: TextLane) -> None:
+def test_a_request_fails_with_all_of_its_choices(lane: GenerationRunner) -> None:
     driver = Driver(lane)
     driver.add(0, Generate(prompt=[MARK - 5], n=4, max_tokens=40))
     driver.add(1, Generate(prompt=[65], max_tokens=40))
@@ -58,7 +60,7 @@ def test_a_request_fails_with_all_of_its_choices(lane: TextLane) -> None:
     assert answers[1].token_ids == following(65, 40)
 
 
-def test_what_answers_are_held_to_goes_on_where_it_was(lane: TextLane) -> None:
+def test_what_answers_are_held_to_goes_on_where_it_was(lane: GenerationRunner) -> None:
     held = Generate(prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}"))
     alone = [answer.token_ids for answer in choices(lane, held, seed=7)]
     driver = Driver(lane)
@@ -70,7 +72,7 @@ def test_what_answers_are_held_to_goes_on_where_it_was(lane: TextLane) -> None:
     assert [answer.token_ids for answer in driver.choices[0]] == alone
 
 
-def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: TextLane) -> None:
+def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: GenerationRunner) -> None:
     failing = chat("Hello!", max_tokens=20, reasoning="off", format=LarkFormat(grammar='start: "<tool_call>" /[a-z]+/'))
     neighbours = [chat("Hello!", max_tokens=20), chat("What is 2 + 3?", max_tokens=20, temperature=1.0, n=2)]
     alone = [[answer.token_ids for answer in choices(built_in, neighbour)] for neighbour in neighbours]
@@ -84,7 +86,7 @@ def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: TextLane
     assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 2)] == alone
 
 
-def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:
+def test_two_at_fault_fail_and_the_third_goes_on(lane: GenerationRunner) -> None:
     driver = Driver(lane)
     for key, first in enumerate((MARK - 5, MARK - 5, 65)):
         driver.add(key, Generate(prompt=[first], max_tokens=30))
@@ -93,7 +95,7 @@ def test_two_at_fault_fail_and_the_third_goes_on(lane: TextLane) -> None:
     assert answers[2].token_ids == following(65, 30)
 
 
-def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: TextLane) -> None:
+def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: GenerationRunner) -> None:
     driver = Driver(lane)
     for key, first in enumerate((65, 65, 70)):
         ill = [first] * 40 + [MARK] + [first] * 60
@@ -103,7 +105,7 @@ def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: TextLane)
     assert answers[2].token_ids == following(70, 9)
 
 
-def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: TextLane) -> None:
+def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: GenerationRunner) -> None:
     driver = Driver(lane)
     driver.add(0, Generate(prompt=[65], max_tokens=30))
     driver.add(1, Generate(prompt=[MARK - 3], max_tokens=30))

@@ -7,11 +7,11 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load, RequestError
-from lmwire_worker.engine.interface import NoRoom
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.interface import InsufficientMemory
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.admission import Room, RowCost
 from lmwire_worker.generation.language_model import describe, load_tokenizer, open_base
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.models.weights import read_weights
 from misbehaving_models import MARK, write_misbehaving_model
 from random_model import write_model
@@ -32,17 +32,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lane_for(folder: Path) -> Callable[[int], TextLane]:
+def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
     """A lane that has memory for so many tokens of one row."""
 
-    def lane_for(tokens: int) -> TextLane:
+    def lane_for(tokens: int) -> GenerationRunner:
         base = open_base(folder, trust_remote_code=False)
         network = base.network()
         read_weights(network, folder, lambda *_: None)
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         cost = RowCost.of(network)
         room = Room(cost.bytes(tokens), 0, 0, cost)
-        return TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
+        return GenerationRunner(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
 
     return lane_for
 
@@ -55,24 +55,24 @@ def prompt(length: int, first: int = 300) -> list[int]:
 
 
 def test_a_request_without_room_beside_another_waits_and_nothing_of_it_is_kept(
-    lane_for: Callable[[int], TextLane],
+    lane_for: Callable[[int], GenerationRunner],
 ) -> None:
     driver = Driver(lane_for(1024))
     driver.add(0, Generate(prompt=prompt(100), max_tokens=20))
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         driver.lane.add(1, Generate(prompt=prompt(600), max_tokens=20, cache="off"), 0)
     driver.finish()
     driver.add(1, Generate(prompt=prompt(600), max_tokens=20))
     assert driver.finish()[1].generated == 20
 
 
-def test_a_request_that_never_fits_is_refused(lane_for: Callable[[int], TextLane]) -> None:
+def test_a_request_that_never_fits_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
     with pytest.raises(RequestError) as refusal:
         lane_for(1024).add(0, Generate(prompt=prompt(1100), max_tokens=20), 0)
     assert refusal.value.code == "out_of_memory"
 
 
-def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], TextLane]) -> None:
+def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], GenerationRunner]) -> None:
     lane = lane_for(1024)
     ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1))
     assert (stats := lane.cache_stats()) and stats.bytes > 0 and stats.evictions == 0
@@ -80,7 +80,7 @@ def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], TextLane])
     assert (stats := lane.cache_stats()) and stats.evictions > 0
 
 
-def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Callable[[int], TextLane]) -> None:
+def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
     lane = lane_for(1024)
     ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1, cache="pin"))
     with pytest.raises(RequestError, match="pinned"):
@@ -89,7 +89,9 @@ def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Calla
     assert ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))[0].generated == 1
 
 
-def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(lane_for: Callable[[int], TextLane]) -> None:
+def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(
+    lane_for: Callable[[int], GenerationRunner],
+) -> None:
     lane = lane_for(1024)
     ask(lane, Generate(prompt=prompt(100, 1), max_tokens=1, cache="pin"))
     with pytest.raises(RequestError) as refusal:
@@ -103,13 +105,13 @@ def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(lane_for: Ca
 # Requests that go on.
 
 
-def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[int], TextLane]) -> None:
+def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[int], GenerationRunner]) -> None:
     (answer,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=2000))
     assert answer.finish_reason == "capacity"
     assert answer.generated == 512 - 100
 
 
-def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[int], TextLane]) -> None:
+def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[int], GenerationRunner]) -> None:
     (short,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=600))
     (whole,) = ask(lane_for(4096), Generate(prompt=prompt(100), max_tokens=600))
     assert short.finish_reason == "capacity"
@@ -117,7 +119,7 @@ def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[i
     assert whole.text.startswith(short.text)
 
 
-def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], TextLane]) -> None:
+def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], GenerationRunner]) -> None:
     driver = Driver(lane_for(1024))
     driver.add(0, Generate(prompt=prompt(200), max_tokens=400))
     driver.add(1, Generate(prompt=prompt(10), max_tokens=400))
@@ -128,7 +130,7 @@ def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], TextLan
     ]
 
 
-def test_all_choices_of_a_request_end_together(lane_for: Callable[[int], TextLane]) -> None:
+def test_all_choices_of_a_request_end_together(lane_for: Callable[[int], GenerationRunner]) -> None:
     driver = Driver(lane_for(1024))
     driver.add(0, Generate(prompt=prompt(100), max_tokens=800, n=2, temperature=1.0))
     driver.finish()
@@ -163,11 +165,13 @@ def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
 # Models.
 
 
-def load(folder: Path, limit: int, replaced: list[bool], *, force: bool = False) -> TextLane:
-    engine = MlxEngine(limit)
+def load(folder: Path, limit: int, replaced: list[bool], *, force: bool = False) -> GenerationRunner:
+    engine = MlxModelLoader(limit)
     engine.prepare()
-    lane = engine.open(Load(path=str(folder), force=force), lambda *_: None, replace=lambda: replaced.append(True))
-    assert isinstance(lane, TextLane)
+    lane = engine.open(
+        Load(path=str(folder), force=force), lambda *_: None, release_current_model=lambda: replaced.append(True)
+    )
+    assert isinstance(lane, GenerationRunner)
     return lane
 
 

@@ -129,7 +129,7 @@ def test_code_that_does_not_run_is_a_bad_model(tmp_path: Path) -> None:
 def test_a_model_whose_caches_do_not_join_serves_one_request_after_another(tmp_path: Path) -> None:
     folder = with_code(tmp_path / "model", CACHES_THAT_DO_NOT_JOIN)
     lane = open_lane(folder, trust_remote_code=True)
-    assert lane.rows == 1
+    assert lane.max_batch_size == 1
     for text in ("hello", "a somewhat longer text " * 20):
         request = chat(text, max_tokens=30)
         assert ask(lane, request)[0].token_ids == expected(folder, request, True).token_ids

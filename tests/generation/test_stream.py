@@ -9,11 +9,11 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, Message, Tool
 from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
-from lmwire_worker.engine.interface import CallPiece, Failed, Outcome, Piece
+from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from lmwire_worker.generation.output_parsing import Answer, Syntax
-from lmwire_worker.generation.output_parsing.string_matcher import Strings
 from lmwire_worker.generation.sampling.logprobs import Handle
 from lmwire_worker.generation.sequence import Stream
+from lmwire_worker.generation.string_matcher import Strings
 from lmwire_worker.generation.tool_parsers import FORMATS
 
 END = 0
@@ -85,8 +85,8 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
     )
 
 
-def run(row: Stream, text: str, *, ends: bool = True) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def run(row: Stream, text: str, *, ends: bool = True) -> list[RunnerEvent]:
+    outcomes: list[RunnerEvent] = []
     for token in [*map(ord, text), *([END] if ends else [])]:
         goes_on = row.push(token, None)
         outcomes += row.take()
@@ -95,13 +95,13 @@ def run(row: Stream, text: str, *, ends: bool = True) -> list[Outcome]:
     return outcomes
 
 
-def shown(outcomes: Iterable[Outcome], channel: str = "content") -> str:
-    return "".join(o.text for o in outcomes if isinstance(o, Piece) and o.channel == channel)
+def shown(outcomes: Iterable[RunnerEvent], channel: str = "content") -> str:
+    return "".join(o.text for o in outcomes if isinstance(o, TokenDelta) and o.channel == channel)
 
 
-def last(outcomes: list[Outcome]) -> Piece:
+def last(outcomes: list[RunnerEvent]) -> TokenDelta:
     piece = outcomes[-1]
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TokenDelta)
     return piece
 
 
@@ -113,15 +113,15 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 )
 def test_every_token_is_given_once(text: str) -> None:
     outcomes = run(stream(), text)
-    ids = [token for o in outcomes if isinstance(o, Piece) for token in o.token_ids]
+    ids = [token for o in outcomes if isinstance(o, TokenDelta) for token in o.token_ids]
     assert ids == list(map(ord, text))
-    assert sum(o.generated for o in outcomes if isinstance(o, Piece)) == len(text) + 1, "the end counts"
+    assert sum(o.generated for o in outcomes if isinstance(o, TokenDelta)) == len(text) + 1, "the end counts"
 
 
 def test_thoughts_and_content_come_apart() -> None:
     outcomes = run(stream(), "<think>so</think>\n\nyes")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "\n\nyes")
-    assert sum(o.thought for o in outcomes if isinstance(o, Piece)) == len("so</think>") + 1
+    assert sum(o.reasoning_tokens for o in outcomes if isinstance(o, TokenDelta)) == len("so</think>") + 1
 
 
 def test_an_answer_that_starts_inside_a_thought_ends_it() -> None:
@@ -132,7 +132,7 @@ def test_an_answer_that_starts_inside_a_thought_ends_it() -> None:
 def test_a_call_ends_the_turn_as_tool_calls() -> None:
     outcomes = run(stream(), f"one moment{CALL}")
     assert shown(outcomes) == "one moment"
-    calls = [o for o in outcomes if isinstance(o, CallPiece)]
+    calls = [o for o in outcomes if isinstance(o, ToolCallDelta)]
     assert calls[0].name == "f"
     assert "".join(call.arguments for call in calls) == '{"a": 1}'
     assert calls[-1].complete is True
@@ -143,14 +143,14 @@ def test_a_call_that_is_cut_off_comes_as_text() -> None:
     outcomes = run(stream(max_tokens=30), CALL)
     assert last(outcomes).finish_reason == "length"
     assert shown(outcomes) == CALL[:30]
-    calls = [o for o in outcomes if isinstance(o, CallPiece)]
+    calls = [o for o in outcomes if isinstance(o, ToolCallDelta)]
     assert not calls or calls[-1].complete is False
 
 
 def test_without_parallel_calls_the_answer_ends_behind_the_first() -> None:
     outcomes = run(stream(parallel_tool_calls=False), CALL + CALL)
-    assert [o.complete for o in outcomes if isinstance(o, CallPiece)][-1] is True
-    assert len({o.index for o in outcomes if isinstance(o, CallPiece)}) == 1
+    assert [o.complete for o in outcomes if isinstance(o, ToolCallDelta)][-1] is True
+    assert len({o.index for o in outcomes if isinstance(o, ToolCallDelta)}) == 1
     assert last(outcomes).finish_reason == "tool_calls"
 
 
@@ -182,18 +182,18 @@ def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
     row = stream(chats=False, stop=["stop"])
     run(row, "one st", ends=False)
     (piece,) = row.end(None)
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TokenDelta)
     assert (piece.text, piece.finish_reason) == ("st", None)
 
 
 def test_log_probabilities_go_with_their_tokens() -> None:
     row = stream(logprobs=True)
-    outcomes: list[Outcome] = []
+    outcomes: list[RunnerEvent] = []
     for token in map(ord, "<think>a</think>b"):
         row.push(token, Resolved(token))
         outcomes += row.take()
     for outcome in outcomes:
-        if isinstance(outcome, Piece) and outcome.token_ids:
+        if isinstance(outcome, TokenDelta) and outcome.token_ids:
             assert [entry.token_id for entry in outcome.logprobs or []] == outcome.token_ids
 
 

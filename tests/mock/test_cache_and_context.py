@@ -5,30 +5,30 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, RequestError
-from lmwire_worker.engine.interface import Piece, Prefilled
-from lmwire_worker.mock import MockEngine, MockLane
+from lmwire_worker.engine.interface import PrefillProgress, TokenDelta
+from lmwire_worker.mock import MockModelLoader, MockRunner
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
 from mock_host import LOAD, hear, mock
 
 
-def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockLane:
-    return MockEngine(Script(rules)).open(Load(path=path, **fields), lambda *progress: None, lambda: None)
+def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:
+    return MockModelLoader(Script(rules)).open(Load(path=path, **fields), lambda *progress: None, lambda: None)
 
 
-def cached(lane: MockLane, prompt: str, **fields: Any) -> int:
+def cached(lane: MockRunner, prompt: str, **fields: Any) -> int:
     """How many tokens of a prompt are known; the request is given up at once."""
     admitted = lane.add(1, Generate(prompt=prompt, **fields), 0)
     lane.remove(1)
     return admitted.cached_tokens
 
 
-def answer(lane: MockLane, request: Generate | Chat) -> str:
+def answer(lane: MockRunner, request: Generate | Chat) -> str:
     lane.add(1, request, 0)
     text = ""
     for _ in range(100):
         for piece in lane.step():
-            if isinstance(piece, Piece):
+            if isinstance(piece, TokenDelta):
                 text += piece.text
                 if piece.finish_reason:
                     return text
@@ -90,7 +90,7 @@ def test_progress_begins_with_what_is_known() -> None:
     cached(lane, prompt)
     lane.add(1, Generate(prompt=prompt, max_tokens=1), 0)
     (outcome,) = lane.step()
-    assert isinstance(outcome, Prefilled)
+    assert isinstance(outcome, PrefillProgress)
     assert (outcome.done, outcome.total) == (2000, 2000)
 
 

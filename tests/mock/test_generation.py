@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.engine.interface import Failed, Outcome, Piece
+from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
 from mock_lane import KEY, answer, chat, gather, lane, play
@@ -25,7 +25,7 @@ def test_each_choice_is_an_answer_with_its_own_end() -> None:
 
 def test_choices_go_forward_side_by_side() -> None:
     outcomes = play(lane(), Generate(prompt="a b", n=2))
-    pieces = [outcome for outcome in outcomes if isinstance(outcome, Piece)]
+    pieces = [outcome for outcome in outcomes if isinstance(outcome, TokenDelta)]
     assert [(piece.choice, piece.text) for piece in pieces] == [(0, "a "), (1, "a "), (0, "b"), (1, "b")]
 
 
@@ -46,7 +46,7 @@ def test_the_lane_has_room_again_when_the_last_choice_has_ended() -> None:
 def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
     mock = lane(Rule(Reply(choices=[Answer(text="a"), Answer(text="a b c")], error=Failure("engine_error"))))
     mock.add(KEY, Generate(prompt="x", n=2), 1)
-    outcomes: list[Outcome] = []
+    outcomes: list[RunnerEvent] = []
     while not (outcomes and isinstance(outcomes[-1], Failed)):
         outcomes += mock.step()
     assert [gather(outcomes, choice).content for choice in range(2)] == ["a", "a b c"]
@@ -58,7 +58,7 @@ def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
 def test_a_thought_comes_first_and_is_counted() -> None:
     told = answer(Reply(reasoning="Let me think.", text="Four."))
     assert (told.reasoning, told.content) == ("Let me think.", "Four.")
-    assert [piece.thought for piece in told.pieces] == [1, 1, 1, 0]
+    assert [piece.reasoning_tokens for piece in told.pieces] == [1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

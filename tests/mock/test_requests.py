@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import FEATURES, Load, RequestError, Tokenize
-from lmwire_worker.mock import MockEngine
+from lmwire_worker.mock import MockModelLoader
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
 from mock_lane import KEY, answer, chat, lane, refused
@@ -86,11 +86,11 @@ def test_the_features_are_what_is_served() -> None:
         *("load.adapter_path", "load.draft_path", "load.kv_bits"),
         *("generate.format", "chat.format", "chat.chat_template", "chat.template_args"),
     }
-    assert set(MockEngine().features) == set(FEATURES) - missing
+    assert set(MockModelLoader().features) == set(FEATURES) - missing
     script = Script([Rule(Reply(text="{}"), Match(cmd="chat", has=["format"]))])
-    assert set(MockEngine(script).features) == set(FEATURES) - missing | {"chat.format"}
+    assert set(MockModelLoader(script).features) == set(FEATURES) - missing | {"chat.format"}
 
 
 def test_the_model_can_what_the_lane_can() -> None:
-    opened = MockEngine().open(Load(path="mock"), lambda *progress: None, lambda: None)
+    opened = MockModelLoader().open(Load(path="mock"), lambda *progress: None, lambda: None)
     assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe"]

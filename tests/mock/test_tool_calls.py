@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate
-from lmwire_worker.engine.interface import CallPiece, Piece
+from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.mock.replies import Answer, Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from mock_lane import KEY, answer, chat, gather, lane, play, refused
@@ -74,8 +74,10 @@ def test_a_cancel_within_a_call_gives_it_back() -> None:
 
 def test_a_text_that_may_become_a_stop_string_comes_before_the_call() -> None:
     outcomes = play(lane(Rule(Reply(text="st", tool_calls=[CALL]))), with_tools(stop=["stop"]))
-    kinds = [type(outcome) for outcome in outcomes if isinstance(outcome, CallPiece) or getattr(outcome, "text", "")]
-    assert kinds[:2] == [Piece, CallPiece]
+    kinds = [
+        type(outcome) for outcome in outcomes if isinstance(outcome, ToolCallDelta) or getattr(outcome, "text", "")
+    ]
+    assert kinds[:2] == [TokenDelta, ToolCallDelta]
 
 
 @pytest.mark.parametrize("request_", [chat(), with_tools(tool_choice="none"), Generate(prompt="x")])
@@ -89,7 +91,7 @@ def test_all_is_content_when_nothing_is_told_apart() -> None:
     reply = Reply(reasoning="Hm. ", text="I look. ", tool_calls=[CALL])
     told = gather(play(lane(Rule(reply)), with_tools(), raw=True))
     assert told.content == f'Hm. I look. {{"name":"weather","arguments":{TEXT}}}'
-    assert sum(piece.thought for piece in told.pieces) == 0
+    assert sum(piece.reasoning_tokens for piece in told.pieces) == 0
 
 
 def test_without_parallel_calls_the_answer_ends_behind_the_first_whole_one() -> None:

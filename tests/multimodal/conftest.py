@@ -3,7 +3,7 @@ from typing import Any, Final
 
 import pytest
 
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import prefill
 from random_vision import FAMILIES, HEARING, write_vision_model
 from talking_vision import write_talking_vision_model
@@ -28,7 +28,7 @@ def lane_of(folder_of: FolderOf) -> LaneOf:
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
-def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextLane:
+def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
     """A lane of a model that sees, thinks and calls tools; tests leave it empty."""
     return open_lane(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
 
@@ -39,7 +39,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lane(family: str, lane_of: LaneOf) -> TextLane:
+def lane(family: str, lane_of: LaneOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(family)
     lane.clear_cache()

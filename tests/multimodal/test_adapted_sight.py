@@ -13,7 +13,7 @@ from mlx_vlm.utils import load_model
 
 from adapters import Host, write_adapter
 from lmwire_protocol import Generate, RequestError
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from shown_images import image, shown
 from text_lanes import FolderOf, ask
@@ -35,7 +35,7 @@ def write_adapter_of_mlx_vlm(folder: Path, model: Path) -> Path:
     return folder
 
 
-def answers(lane: TextLane) -> list[list[int]]:
+def answers(lane: GenerationRunner) -> list[list[int]]:
     """To a text and about two images, computed anew."""
     requests = [Generate(prompt=PROMPT, max_tokens=12), *(shown(image(seed), "What?") for seed in (1, 2))]
     lane.clear_cache()

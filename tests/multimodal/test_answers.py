@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, RegexFormat, Tokenize
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from shown_images import expected, expected_steps, image, shown
 from text_lanes import Answer, Driver, ask, ask_alone, choices, gather
 
@@ -29,7 +29,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: TextLane, folder: Path, question: str) -> None:
+def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: Path, question: str) -> None:
     request = replace(QUESTIONS[question], ignore_eos=False)
     (answer,) = ask(lane, request)
     tokens = expected(folder, request)
@@ -38,7 +38,9 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: TextLane, folder: Path, que
     assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._intake.ends
 
 
-def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(lane: TextLane, folder: Path) -> None:
+def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
+    lane: GenerationRunner, folder: Path
+) -> None:
     request = shown("What is on ", ONE, "?", cache="off", logprobs=True, top_logprobs=3, max_tokens=6)
     answer, other = ask(lane, request, shown(TALL, "Go on.", temperature=1))
     assert other.logprobs == []
@@ -49,7 +51,7 @@ def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
         assert [top.token_id for top in entry.top] == best
 
 
-def test_the_answer_depends_on_each_image_and_on_their_order(lane: TextLane) -> None:
+def test_the_answer_depends_on_each_image_and_on_their_order(lane: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (TALL, OTHER)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]
     answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(lane, *requests)]
@@ -72,7 +74,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("mode", "turned"), [("off", False), ("on", True)])
-def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str, turned: bool) -> None:
+def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mode: str, turned: bool) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))
     alone = ask_alone(lane, *requests, seeds=seeds)
@@ -85,7 +87,7 @@ def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str,
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
-def test_requests_may_come_while_others_are_answered(lane: TextLane) -> None:
+def test_requests_may_come_while_others_are_answered(lane: GenerationRunner) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS]
     alone = ask_alone(lane, *requests)
     driver = Driver(lane)
@@ -95,34 +97,34 @@ def test_requests_may_come_while_others_are_answered(lane: TextLane) -> None:
     assert told(*driver.finish().values()) == told(*alone)
 
 
-def test_a_prompt_may_be_cut_anywhere(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:4]]
     whole = ask(lane, *requests)
     monkeypatch.setattr(lane._pace, "slice", lambda *_: 3)
     assert told(*ask(lane, *requests)) == told(*whole)
 
 
-def test_each_choice_is_the_answer_with_its_own_seed(lane: TextLane) -> None:
+def test_each_choice_is_the_answer_with_its_own_seed(lane: GenerationRunner) -> None:
     request = shown("What is on ", TALL, "?", temperature=1)
     alone = ask_alone(lane, request, request, request, seeds=[7, 8, 9])
     assert told(*choices(lane, replace(request, n=3, cache="off"), seed=7)) == told(*alone)
 
 
-def test_a_prompt_is_processed_alone_when_no_tokens_are_asked_for(lane: TextLane) -> None:
+def test_a_prompt_is_processed_alone_when_no_tokens_are_asked_for(lane: GenerationRunner) -> None:
     (answer,) = ask(lane, shown(ONE, "What?", max_tokens=0))
     assert (answer.finish_reason, answer.generated) == ("length", 0)
     done, total = answer.prefilled[-1]
     assert done == total
 
 
-def test_a_template_that_knows_no_parts_gets_images_in_the_text(lane: TextLane) -> None:
+def test_a_template_that_knows_no_parts_gets_images_in_the_text(lane: GenerationRunner) -> None:
     template = "{% for message in messages %}{{ message.content }}\n{% endfor %}Answer:"
     one, other = ask(lane, *(shown("What is on ", part, "?", chat_template=template) for part in (ONE, OTHER)))
     assert one.error is other.error is None
     assert one.token_ids != other.token_ids
 
 
-def test_tokenize_tells_the_tokens_that_stand_for_images(lane: TextLane) -> None:
+def test_tokenize_tells_the_tokens_that_stand_for_images(lane: GenerationRunner) -> None:
     request = shown("What is on ", ONE, " and ", TALL, "?")
     tokenize = Tokenize(messages=request.messages)
     tokens, text = lane.tokenize(tokenize, gather(lane, tokenize))
@@ -134,7 +136,9 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: TextLane) -> None
     assert "What is on " in text
 
 
-def test_a_request_may_end_while_its_images_are_processed(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_may_end_while_its_images_are_processed(
+    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lane._pace, "slice", lambda *_: 2)
     kept = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
     alone = ask(lane, *kept)
@@ -157,7 +161,7 @@ def test_a_request_may_end_while_its_images_are_processed(lane: TextLane, monkey
 
 @pytest.mark.parametrize("step", ["prefill", "decode"])
 def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
-    lane: TextLane, monkeypatch: pytest.MonkeyPatch, step: str
+    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     requests: list[Chat | Generate] = [replace(request, cache="off") for request in REQUESTS[:5]]
     alone = ask_alone(lane, *requests)
@@ -180,7 +184,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
     assert told(*answers) == told(*alone)
 
 
-def test_an_encoder_that_fails_ends_its_own_request(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoder_that_fails_ends_its_own_request(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     (alone,) = ask(lane, shown("Text only."))
     network = lane._network
     assert network is not None

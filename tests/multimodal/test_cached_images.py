@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
-from lmwire_worker.engine.model_loader import MlxEngine
-from lmwire_worker.generation.prefix_cache.disk_options import DiskSettings
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.disk_cache_options import DiskSettings
+from lmwire_worker.generation.runner import GenerationRunner
 from shown_images import answered, image, said, shown
 from text_lanes import Answer, Driver, FolderOf, ask, gather
 
@@ -20,7 +20,7 @@ def same(one: Answer, other: Answer) -> None:
     assert (one.token_ids, one.finish_reason) == (other.token_ids, other.finish_reason)
 
 
-def known(lane: TextLane, request: Chat) -> tuple[int, int]:
+def known(lane: GenerationRunner, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
     admitted = lane.add(99, request, 0, prepared=gather(lane, request))
     lane.remove(99)
@@ -31,7 +31,7 @@ def cold(request: Chat) -> Chat:
     return replace(request, cache="off")
 
 
-def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: TextLane, encoded: list[bytes]) -> None:
+def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: GenerationRunner, encoded: list[bytes]) -> None:
     messages = shown("What is on ", ONE, "?").messages
     for turn in range(4):
         request = Chat(messages=messages, max_tokens=10)
@@ -50,7 +50,7 @@ def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: TextLane, encode
         messages = answered(request, warm, f"And then, {turn}?")
 
 
-def test_a_second_image_may_come_in_a_later_turn(lane: TextLane, encoded: list[bytes]) -> None:
+def test_a_second_image_may_come_in_a_later_turn(lane: GenerationRunner, encoded: list[bytes]) -> None:
     first = shown("What is on ", ONE, "?")
     (answer,) = ask(lane, first)
     later = Chat(messages=answered(first, answer, "And on ", TALL, " here?"), max_tokens=10)
@@ -62,7 +62,7 @@ def test_a_second_image_may_come_in_a_later_turn(lane: TextLane, encoded: list[b
 
 
 def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it(
-    lane: TextLane, encoded: list[bytes]
+    lane: GenerationRunner, encoded: list[bytes]
 ) -> None:
     ask(lane, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
@@ -76,14 +76,14 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     same(warm, *ask(lane, cold(question)))
 
 
-def test_an_image_behind_another_text_is_not_encoded_again(lane: TextLane, encoded: list[bytes]) -> None:
+def test_an_image_behind_another_text_is_not_encoded_again(lane: GenerationRunner, encoded: list[bytes]) -> None:
     ask(lane, shown("What is on ", ONE, "?"))
     ask(lane, shown("Before it there is ", OTHER, " and then ", ONE, "!"))
     assert len(encoded) == 2
     assert len(set(encoded)) == 2
 
 
-def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: TextLane) -> None:
+def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: GenerationRunner) -> None:
     ask(lane, shown("What is on ", ONE, "?"))
     other = shown("What is on ", OTHER, "?")
     tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
@@ -94,7 +94,7 @@ def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: Tex
     same(warm, *ask(lane, cold(other)))
 
 
-def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: TextLane) -> None:
+def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: GenerationRunner) -> None:
     images = {0: ONE, 1: OTHER, 2: TALL}
     talks = {key: [said("What is on ", part, "?")] for key, part in images.items()}
     alone = {key: _talk(lane, part) for key, part in images.items()}
@@ -109,7 +109,7 @@ def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: TextL
             talks[key] += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
 
 
-def test_a_pinned_image_stays(lane: TextLane) -> None:
+def test_a_pinned_image_stays(lane: GenerationRunner) -> None:
     ask(lane, shown(ONE, "What is it?", cache="pin", max_tokens=0))
     assert lane._kept is not None
     lane._kept.evict(1 << 40)
@@ -120,7 +120,7 @@ def test_a_pinned_image_stays(lane: TextLane) -> None:
     same(warm, *ask(lane, cold(question)))
 
 
-def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: TextLane) -> None:
+def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: GenerationRunner) -> None:
     question = shown(ONE, "What is it?")
     ask(lane, question)
     assert lane._kept is not None
@@ -139,10 +139,10 @@ def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Pat
     question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")
     answers, cached = [], []
     for _ in range(2):
-        engine = MlxEngine(disk=settings)
+        engine = MlxModelLoader(disk=settings)
         engine.prepare()
         lane = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
-        assert isinstance(lane, TextLane)
+        assert isinstance(lane, GenerationRunner)
         answers += ask(lane, question)
         stats = lane.cache_stats()
         assert stats is not None
@@ -153,7 +153,7 @@ def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Pat
     same(answers[0], answers[1])
 
 
-def _talk(lane: TextLane, part: ImagePart) -> list[str]:
+def _talk(lane: GenerationRunner, part: ImagePart) -> list[str]:
     """A conversation's answers, computed from nothing."""
     messages = [said("What is on ", part, "?")]
     texts: list[str] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import Chat, Message, RequestError, TextPart
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import audio_input, parity_check, prefill
 from lmwire_worker.multimodal.media_input import Picture
 from lmwire_worker.multimodal.network import SeeingNetwork
@@ -17,13 +17,13 @@ from shown_images import expected, image, image_of, shown, sound, sound_of
 from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
 
 
-def rendered(lane: TextLane, request: Chat) -> str:
+def rendered(lane: GenerationRunner, request: Chat) -> str:
     gathering = gather(lane, request)
     assert lane._intake is not None
     return lane._intake.read(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
 
 
-def deaf(lane: TextLane) -> None:
+def deaf(lane: GenerationRunner) -> None:
     """What holds of a lane that sees and does not hear."""
     assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
     broken = shown("Hear ", sound_of(b"no sound"), "!")
@@ -116,7 +116,7 @@ def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
 ) -> None:
     monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
     lane = open_lane(folder_of(family))
-    assert lane.rows == 1
+    assert lane.max_batch_size == 1
     assert "sounds" in lane.model.capabilities
     assert ask(lane, shown(sound(1), "What is it?"))[0].error is None
 

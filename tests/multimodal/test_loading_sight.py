@@ -12,8 +12,8 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.engine.model_loader import MlxEngine
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import parity_check, prefill
 from lmwire_worker.multimodal.network import SeeingNetwork
 from random_model import write_model
@@ -22,16 +22,16 @@ from text_lanes import FolderOf, ask, gather, open_lane
 from worker_process import SECONDS
 
 
-def refusal(folder: Path, engine: MlxEngine | None = None, **fields: Any) -> RequestError:
-    engine = engine or MlxEngine()
+def refusal(folder: Path, engine: MlxModelLoader | None = None, **fields: Any) -> RequestError:
+    engine = engine or MlxModelLoader()
     engine.prepare()
     with pytest.raises(RequestError) as error:
         engine.open(Load(path=str(folder), **fields), lambda *_: None, lambda: None)
     return error.value
 
 
-def without_library() -> MlxEngine:
-    engine = MlxEngine()
+def without_library() -> MlxModelLoader:
+    engine = MlxModelLoader()
     engine.names.remove("mlx_vlm")
     return engine
 
@@ -46,9 +46,9 @@ def text_only(folder: Path, copy: Path) -> Path:
     return copy
 
 
-def test_a_model_that_sees_says_so(lane: TextLane) -> None:
+def test_a_model_that_sees_says_so(lane: GenerationRunner) -> None:
     assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
-    assert lane.rows > 1
+    assert lane.max_batch_size > 1
 
 
 def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_without_the_library_a_model_is_loaded_for_text_where_mlx_lm_can(folder_
     engine = without_library()
     engine.prepare()
     lane = engine.open(Load(path=str(folder_of("gemma3"))), lambda *_: None, lambda: None)
-    assert isinstance(lane, TextLane)
+    assert isinstance(lane, GenerationRunner)
     assert "images" not in lane.model.capabilities
     (answer,) = ask(lane, shown("What is on ", image(1), "?"))
     assert answer.error is None
@@ -116,7 +116,7 @@ def test_a_model_that_is_wrong_in_a_batch_answers_one_at_a_time(
 ) -> None:
     monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
     lane = open_lane(folder_of("smolvlm"))
-    assert lane.rows == 1
+    assert lane.max_batch_size == 1
     assert ask(lane, shown(image(1), "What is it?"))[0].error is None
 
 

@@ -17,7 +17,7 @@ from lmwire_protocol import (
     NamedTool,
     RegexFormat,
 )
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from shown_images import image, shown
 from talking_vision import TIME, TOOLS, WEATHER
 from text_lanes import Answer, chat
@@ -60,7 +60,7 @@ REQUESTS: dict[str, Chat | Generate] = {
 
 
 @pytest.fixture(scope="module")
-def answers(talker: TextLane) -> dict[str, Answer]:
+def answers(talker: GenerationRunner) -> dict[str, Answer]:
     talker.clear_cache()
     return dict(zip(REQUESTS, check(talker, list(REQUESTS.values())), strict=True))
 

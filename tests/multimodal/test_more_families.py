@@ -20,7 +20,7 @@ REFUSED = {
 def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> None:
     lane = open_lane(write_another_vision_model(tmp_path / family, family))
     assert "images" in lane.model.capabilities
-    assert lane.rows > 1
+    assert lane.max_batch_size > 1
     one, other = image(1), image(2, 64, 96)
     pairs = [(one, other), (other, one)]
     requests = [*(shown("On ", first, " and ", second, "?") for first, second in pairs), chat("On?", max_tokens=12)]

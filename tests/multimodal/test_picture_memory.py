@@ -10,11 +10,11 @@ import pytest
 
 from lmwire_protocol import Generate, ImagePart, Load, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
-from lmwire_worker.engine.interface import NoRoom
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.interface import InsufficientMemory
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.admission import Room, RowCost
 from lmwire_worker.generation.language_model import describe, load_tokenizer
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.media import Policy
 from lmwire_worker.models.weights import read_weights
 from lmwire_worker.multimodal.feature_cache import KEPT_BYTES, Shelf
@@ -86,10 +86,10 @@ def folder(folder_of: FolderOf) -> Path:
 
 
 @pytest.fixture
-def lane_for(folder: Path) -> Callable[[float], TextLane]:
+def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
     """A lane with memory for a row of `ROW_TOKENS`, and so many MiB besides."""
 
-    def lane_for(besides: float) -> TextLane:
+    def lane_for(besides: float) -> GenerationRunner:
         eyes = Eyes(Load(path=str(folder)), folder)
         base = eyes.open_base(folder, trust_remote_code=False)
         network: Any = base.network()
@@ -99,14 +99,16 @@ def lane_for(folder: Path) -> Callable[[float], TextLane]:
         sight = eyes.open(network, Policy(), lambda *_: None)
         cost = RowCost.of(network)
         room = Room(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
-        lane = TextLane(network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight)
+        lane = GenerationRunner(
+            network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight
+        )
         sight.shelf.budget = room.budget
         return lane
 
     return lane_for
 
 
-def look_at(lane: TextLane, *images: ImagePart) -> list[Picture]:
+def look_at(lane: GenerationRunner, *images: ImagePart) -> list[Picture]:
     """Makes pictures of images. Nothing encodes them."""
     request = Tokenize(messages=shown(*images, "?").messages)
     gathered: Any = gather(lane, request)
@@ -114,12 +116,12 @@ def look_at(lane: TextLane, *images: ImagePart) -> list[Picture]:
     return gathered.media.results()
 
 
-def kept(lane: TextLane) -> list[bytes]:
+def kept(lane: GenerationRunner) -> list[bytes]:
     assert lane._sight is not None
     return [*lane._sight.shelf._kept]
 
 
-def stats(lane: TextLane) -> CacheStats:
+def stats(lane: GenerationRunner) -> CacheStats:
     found = lane.cache_stats()
     assert found is not None
     return found
@@ -133,7 +135,9 @@ def big(seed: int) -> ImagePart:
     return image(seed, 112, 112)
 
 
-def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(lane_for: Callable[[float], TextLane]) -> None:
+def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(
+    lane_for: Callable[[float], GenerationRunner],
+) -> None:
     lane = lane_for(0.5)
     pictures = look_at(lane, *(big(seed) for seed in range(5)))
     assert [one.nbytes for one in pictures] == [BIG_BYTES] * 5
@@ -142,7 +146,9 @@ def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(lane_for:
     assert (stats(lane).bytes, stats(lane).evictions) == (pictures[-1].nbytes, 4)
 
 
-def test_of_prompts_and_pictures_the_least_recently_used_goes_first(lane_for: Callable[[float], TextLane]) -> None:
+def test_of_prompts_and_pictures_the_least_recently_used_goes_first(
+    lane_for: Callable[[float], GenerationRunner],
+) -> None:
     lane = lane_for(0.5)
     (old,) = look_at(lane, big(1))
     ask(lane, Generate(prompt=[300, *[301] * 299], max_tokens=1))
@@ -156,7 +162,7 @@ def test_of_prompts_and_pictures_the_least_recently_used_goes_first(lane_for: Ca
     assert lane._kept.evict(1) == 0
 
 
-def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], TextLane]) -> None:
+def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], GenerationRunner]) -> None:
     lane = lane_for(0)
     driver = Driver(lane)
     driver.add(0, Generate(prompt=[300, *[301] * 1199], max_tokens=20, ignore_eos=True, cache="off"))
@@ -167,14 +173,16 @@ def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], T
     assert (answer.finish_reason, answer.generated) == ("length", 20)
 
 
-def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(lane_for: Callable[[float], TextLane]) -> None:
+def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(
+    lane_for: Callable[[float], GenerationRunner],
+) -> None:
     lane = lane_for(0.5)
     chat = shown(big(1), big(2), "?", max_tokens=20, cache="off", ignore_eos=True)
     driver = Driver(lane)
     driver.add(0, chat)
     lane._kept.evict(1 << 40)
     assert lane._kept.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
-    with pytest.raises(NoRoom):
+    with pytest.raises(InsufficientMemory):
         lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
     driver.finish()
     assert lane._kept.bytes < 2 * BIG_BYTES
@@ -182,7 +190,9 @@ def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(lane_for:
     lane.remove(1)
 
 
-def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(lane_for: Callable[[float], TextLane]) -> None:
+def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(
+    lane_for: Callable[[float], GenerationRunner],
+) -> None:
     lane = lane_for(0)
     chat = shown(*(big(seed) for seed in range(4)), "?")
     with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images and sounds") as refused:
@@ -191,7 +201,7 @@ def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(lane_for: 
     assert ask(lane, shown(big(1), "?"))[0].error is None
 
 
-def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float], TextLane]) -> None:
+def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float], GenerationRunner]) -> None:
     lane = lane_for(0.5)
     before = stats(lane)
     assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
@@ -207,7 +217,7 @@ def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float],
 
 
 def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
-    lane_for: Callable[[float], TextLane],
+    lane_for: Callable[[float], GenerationRunner],
 ) -> None:
     lane = lane_for(0.5)
     request = shown(big(1), "?", cache="off")
@@ -223,10 +233,10 @@ def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
 
 @pytest.mark.parametrize("limit", [MIB, 64 * MIB, 64 * 1024 * MIB])
 def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int) -> None:
-    engine = MlxEngine(memory_limit=mx.get_active_memory() + limit)
+    engine = MlxModelLoader(memory_limit=mx.get_active_memory() + limit)
     engine.prepare()
     lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
-    assert isinstance(lane, TextLane) and lane._sight is not None
+    assert isinstance(lane, GenerationRunner) and lane._sight is not None
     room = lane._admission._room
     assert stats(lane).budget_bytes == room.cache_bytes
     assert lane._sight.shelf.budget == min(KEPT_BYTES, room.cache_bytes // 4)
@@ -239,7 +249,7 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
 # The models.
 
 
-def test_what_features_take_is_known_from_the_load(lane: TextLane) -> None:
+def test_what_features_take_is_known_from_the_load(lane: GenerationRunner) -> None:
     assert lane._sight is not None
     pictures = lane._sight._pictures
     chat = shown(big(1), "and", image(2), "?")

@@ -6,7 +6,7 @@ import PIL.Image
 import pytest
 
 from lmwire_protocol import AudioPart, Chat, ImagePart, Media, Message, RequestError, TextPart, Tokenize
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal.media_input import Picture
 from lmwire_worker.multimodal.placeholders import find_layout
 from shown_images import image, image_of, said, shown
@@ -15,7 +15,7 @@ from text_lanes import Driver, LaneOf, ask, gather
 ONE = image(1)
 
 
-def refused(lane: TextLane, *parts: str | ImagePart, **fields: object) -> RequestError:
+def refused(lane: GenerationRunner, *parts: str | ImagePart, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
         lane.add(0, request, 0, prepared=gather(lane, request))
@@ -29,7 +29,7 @@ def wide() -> ImagePart:
     return image_of(file.getvalue())
 
 
-def test_a_broken_image_ends_its_own_request_with_its_path(lane: TextLane) -> None:
+def test_a_broken_image_ends_its_own_request_with_its_path(lane: GenerationRunner) -> None:
     error = refused(lane, "What is on ", ONE, " and ", image_of(b"no image"))
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[3].media.data")
     assert error.message.startswith("messages[0].content[3].media.data: ")
@@ -41,14 +41,14 @@ def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> No
     assert "aspect ratio" in error.message
 
 
-def test_the_models_mark_for_an_image_in_a_text_is_refused_beside_an_image(lane: TextLane) -> None:
+def test_the_models_mark_for_an_image_in_a_text_is_refused_beside_an_image(lane: GenerationRunner) -> None:
     assert lane._sight is not None
     error = refused(lane, f"What is {lane._sight.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
-def test_without_an_image_such_a_mark_is_text(lane: TextLane) -> None:
+def test_without_an_image_such_a_mark_is_text(lane: GenerationRunner) -> None:
     assert lane._sight is not None
     (answer,) = ask(lane, shown(f"What is {lane._sight.placeholders['image']}?"))
     assert answer.error is None
@@ -59,7 +59,7 @@ def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(lane_of: LaneOf) ->
     assert (error.code, error.field) == ("invalid_request", "messages")
 
 
-def test_a_template_that_drops_an_image_is_refused(lane: TextLane) -> None:
+def test_a_template_that_drops_an_image_is_refused(lane: GenerationRunner) -> None:
     template = "{% for message in messages[1:] %}{{ message.content }}{% endfor %}Answer:"
     error = refused(lane, ONE, "What is it?", chat_template=template)
     assert "and 1 images" in error.message
@@ -71,14 +71,14 @@ def test_a_prompt_that_ends_in_an_image_is_refused() -> None:
         find_layout([1, 7, 7], [picture])
 
 
-def test_a_prompt_with_images_is_not_cut(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_with_images_is_not_cut(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "on and on " * 2000
     error = refused(lane, ONE, long, truncate="left")
     assert (error.code, error.field) == ("unsupported", "truncate")
     assert refused(lane, ONE, long).code == "context_overflow"
 
 
-def test_other_requests_go_on_beside_a_refused_one(lane: TextLane) -> None:
+def test_other_requests_go_on_beside_a_refused_one(lane: GenerationRunner) -> None:
     (alone,) = ask(lane, shown(ONE, "What is it?"))
     driver = Driver(lane)
     driver.add(0, shown(ONE, "What is it?"))
@@ -88,7 +88,7 @@ def test_other_requests_go_on_beside_a_refused_one(lane: TextLane) -> None:
     assert driver.finish()[0].token_ids == alone.token_ids
 
 
-def test_sounds_are_told_of_in_words(lane: TextLane) -> None:
+def test_sounds_are_told_of_in_words(lane: GenerationRunner) -> None:
     parts = [TextPart(text="Hear "), AudioPart(media=Media(data="AAAA")), ONE]
     request = Tokenize(messages=[Message(role="user", content=parts)])
     _, text = lane.tokenize(request, gather(lane, request))

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, ImagePart, Media, Message, RequestError, Tokenize
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from random_vision import HEARING
 from reading_media import TONES
 from shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
@@ -31,7 +31,7 @@ def cold(request: Chat) -> Chat:
     return replace(request, cache="off")
 
 
-def refused(lane: TextLane, *parts: Part, **fields: object) -> RequestError:
+def refused(lane: GenerationRunner, *parts: Part, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
         lane.add(0, request, 0, prepared=gather(lane, request))
@@ -39,9 +39,9 @@ def refused(lane: TextLane, *parts: Part, **fields: object) -> RequestError:
     return error.value
 
 
-def test_a_model_that_hears_says_so(lane: TextLane) -> None:
+def test_a_model_that_hears_says_so(lane: GenerationRunner) -> None:
     assert lane.model.capabilities == ["generate", "chat", "tokenize", "images", "sounds"]
-    assert lane.rows > 1
+    assert lane.max_batch_size > 1
 
 
 QUESTIONS = {
@@ -65,7 +65,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: TextLane, folder: Path, question: str) -> None:
+def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: Path, question: str) -> None:
     request = QUESTIONS[question]
     (answer,) = ask(lane, request)
     tokens = expected(folder, request)
@@ -74,7 +74,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: TextLane, folder: Path, que
     assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._intake.ends
 
 
-def test_the_answer_depends_on_each_sound_and_on_their_order(lane: TextLane) -> None:
+def test_the_answer_depends_on_each_sound_and_on_their_order(lane: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (LONG, OTHER), (IMAGE, ONE), (ONE, IMAGE)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]
     answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(lane, *requests)]
@@ -95,7 +95,7 @@ REQUESTS: list[Chat | Generate] = [
 
 
 @pytest.mark.parametrize("mode", ["off", "on"])
-def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str) -> None:
+def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mode: str) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))
     alone = ask_alone(lane, *requests, seeds=seeds)
@@ -105,14 +105,14 @@ def test_answers_given_together_are_those_given_alone(lane: TextLane, mode: str)
     assert alone[5].text in ("yes", "no")
 
 
-def test_a_prompt_may_be_cut_anywhere(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
     whole = ask(lane, *requests)
     monkeypatch.setattr(lane._pace, "slice", lambda *_: 3)
     assert told(*ask(lane, *requests)) == told(*whole)
 
 
-def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: TextLane, encoded: list[bytes]) -> None:
+def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: GenerationRunner, encoded: list[bytes]) -> None:
     messages = shown("What is said in ", ONE, "?").messages
     for turn, more in enumerate(["Who says it?", OTHER, IMAGE]):
         request = Chat(messages=messages, max_tokens=10)
@@ -125,7 +125,7 @@ def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: TextLane, encode
 
 
 def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
-    lane: TextLane, encoded: list[bytes]
+    lane: GenerationRunner, encoded: list[bytes]
 ) -> None:
     ask(lane, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
@@ -141,7 +141,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     assert told(warm) == told(*ask(lane, cold(question)))
 
 
-def test_conversations_on_different_sounds_take_turns_and_do_not_mix(lane: TextLane) -> None:
+def test_conversations_on_different_sounds_take_turns_and_do_not_mix(lane: GenerationRunner) -> None:
     sounds = {0: ONE, 1: OTHER, 2: LONG}
     alone = {key: _talk(lane, part) for key, part in sounds.items()}
     lane.clear_cache()
@@ -156,7 +156,7 @@ def test_conversations_on_different_sounds_take_turns_and_do_not_mix(lane: TextL
             talks[key] += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
 
 
-def _talk(lane: TextLane, part: Part) -> list[str]:
+def _talk(lane: GenerationRunner, part: Part) -> list[str]:
     """A conversation's answers, computed from nothing."""
     messages = [said("What is said in ", part, "?")]
     texts: list[str] = []
@@ -167,7 +167,7 @@ def _talk(lane: TextLane, part: Part) -> list[str]:
     return texts
 
 
-def test_a_template_that_knows_no_parts_gets_sounds_in_the_text(lane: TextLane) -> None:
+def test_a_template_that_knows_no_parts_gets_sounds_in_the_text(lane: GenerationRunner) -> None:
     template = "{% for message in messages %}{{ message.content }}\n{% endfor %}Answer:"
     one, other = ask(
         lane, *(shown("What is ", part, "?", chat_template=template, logprobs=True) for part in (ONE, OTHER))
@@ -176,13 +176,13 @@ def test_a_template_that_knows_no_parts_gets_sounds_in_the_text(lane: TextLane) 
     assert one.logprobs[0].logprob != pytest.approx(other.logprobs[0].logprob, abs=1e-3)
 
 
-def test_a_broken_sound_ends_its_own_request_with_its_path(lane: TextLane) -> None:
+def test_a_broken_sound_ends_its_own_request_with_its_path(lane: GenerationRunner) -> None:
     error = refused(lane, "What is said in ", ONE, " and ", sound_of(b"RIFF"))
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[3].media.data")
     assert error.message.startswith("messages[0].content[3].media.data: ")
 
 
-def test_an_image_is_no_sound_though_it_was_seen_before(lane: TextLane) -> None:
+def test_an_image_is_no_sound_though_it_was_seen_before(lane: GenerationRunner) -> None:
     assert IMAGE.media.data is not None
     ask(lane, shown(IMAGE, "What is it?"))
     error = refused(lane, "What is said in ", type(ONE)(media=IMAGE.media), "?")
@@ -193,14 +193,14 @@ def test_an_image_is_no_sound_though_it_was_seen_before(lane: TextLane) -> None:
 
 
 @pytest.mark.parametrize("seconds", [31.5, 700])
-def test_a_sound_that_is_longer_than_the_model_hears_is_refused(lane: TextLane, seconds: float) -> None:
+def test_a_sound_that_is_longer_than_the_model_hears_is_refused(lane: GenerationRunner, seconds: float) -> None:
     error = refused(lane, "What is said in ", sound(5, seconds, 8_000), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media")
     assert f"is {seconds:.1f} s long" in error.message
     assert "send it in parts" in error.message
 
 
-def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: TextLane) -> None:
+def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: GenerationRunner) -> None:
     error = refused(lane, "What is said in ", sound(6, 0.05), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media")
     assert "is 0.050 s long" in error.message
@@ -208,7 +208,7 @@ def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: TextLane) -> Non
     assert answer.error is None
 
 
-def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(lane: TextLane) -> None:
+def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(lane: GenerationRunner) -> None:
     assert lane._sight is not None
     mark = lane._sight.placeholders["sound"]
     error = refused(lane, f"What is {mark}?", ONE)
@@ -217,12 +217,12 @@ def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(la
     assert ask(lane, shown(f"What is {mark} on ", IMAGE, "?"))[0].error is None
 
 
-def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(lane: TextLane) -> None:
+def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(lane: GenerationRunner) -> None:
     assert gather(lane, Generate(prompt="It was a")).media is None
     assert gather(lane, shown("No sound here.")).media is None
 
 
-def test_an_image_that_is_broken_beside_a_sound_is_the_one_at_fault(lane: TextLane) -> None:
+def test_an_image_that_is_broken_beside_a_sound_is_the_one_at_fault(lane: GenerationRunner) -> None:
     error = refused(lane, ONE, image_of(b"no image"), "?")
     assert error.field == "messages[0].content[1].media.data"
     assert refused(lane, ONE, ImagePart(media=Media(path="/none.png")), "?").code == "unsupported"

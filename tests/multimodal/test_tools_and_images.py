@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from lmwire_protocol import CalledTool, Chat, Message, TextPart, Tokenize
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from shown_images import image, said, shown
 from talking_vision import CALL, TOOLS, WEATHER
 from text_lanes import ask, chat, gather
@@ -20,7 +20,7 @@ CONVERSATION = [
 ]
 
 
-def images_in(lane: TextLane, messages: Sequence[Message]) -> list[int]:
+def images_in(lane: GenerationRunner, messages: Sequence[Message]) -> list[int]:
     """Where a conversation has tokens of images."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = lane.tokenize(request, gather(lane, request))
@@ -28,7 +28,7 @@ def images_in(lane: TextLane, messages: Sequence[Message]) -> list[int]:
     return [place for place, token in enumerate(tokens) if token in marks]
 
 
-def test_a_call_that_the_model_makes_of_itself_is_read(talker: TextLane) -> None:
+def test_a_call_that_the_model_makes_of_itself_is_read(talker: GenerationRunner) -> None:
     strict = replace(WEATHER, function=replace(WEATHER.function, strict=True))
     opening = talker._intake._tokenizer.convert_tokens_to_ids(CALL)
     fields = {"tools": [strict], "logit_bias": {opening: 100}, "parallel_tool_calls": False, "max_tokens": 80}
@@ -43,7 +43,7 @@ def test_a_call_that_the_model_makes_of_itself_is_read(talker: TextLane) -> None
     assert not neighbour.calls
 
 
-def test_behind_a_tools_result_the_image_is_still_there_and_not_processed_again(talker: TextLane) -> None:
+def test_behind_a_tools_result_the_image_is_still_there_and_not_processed_again(talker: GenerationRunner) -> None:
     talker.clear_cache()
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)
@@ -56,7 +56,7 @@ def test_behind_a_tools_result_the_image_is_still_there_and_not_processed_again(
     assert (warm.error, warm.token_ids) == (None, cold.token_ids)
 
 
-def test_a_tools_result_can_be_an_image(talker: TextLane) -> None:
+def test_a_tools_result_can_be_an_image(talker: GenerationRunner) -> None:
     result = replace(CONVERSATION[-1], content=[TextPart(text="a photo: "), OTHER])
     with_photo = [*CONVERSATION[:-1], result]
     assert len(images_in(talker, with_photo)) > len(images_in(talker, CONVERSATION))

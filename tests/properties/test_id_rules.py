@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from gated_engine import GatedWorker
+from gated_engine import SteppedWorker
 from lmwire_worker.session.request_state import Request
 from worker_process import TERMINALS, Event
 
@@ -47,7 +47,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.accepted = 0
         self.ended = dict.fromkeys(("done", "errors", "cancelled"), 0)
         self.last_generation = -1
-        self.worker = GatedWorker(self.note_start)
+        self.worker = SteppedWorker(self.note_start)
 
     @initialize()
     def load(self) -> None:

@@ -12,7 +12,7 @@ from mlx_lm.utils import load_tokenizer
 
 import evaluate
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.models.resolve import BUILTIN
 from worker_process import WorkerProcess
 
@@ -153,7 +153,7 @@ def test_a_damaged_installation_is_told(
     shutil.copytree(BUILTIN, tmp_path / "builtin")
     spoil(tmp_path / "builtin" / "tiny")
     monkeypatch.setattr("lmwire_worker.models.resolve.BUILTIN", tmp_path / "builtin")
-    engine = MlxEngine()
+    engine = MlxModelLoader()
     engine.prepare()
     with pytest.raises(RequestError, match=named) as failure:
         engine.open(Load(path="builtin:tiny"), lambda *_: None, lambda: None)

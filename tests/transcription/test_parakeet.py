@@ -11,9 +11,9 @@ import pytest
 from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
-from lmwire_worker.engine.interface import Heard, Listened
-from lmwire_worker.engine.model_loader import MlxEngine
-from lmwire_worker.transcription.runner import SpeechLane
+from lmwire_worker.engine.interface import TranscriptionProgress, TranscriptSegment
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.transcription.runner import TranscriptionRunner
 from random_speech import recording, write_parakeet
 from worker_process import SECONDS
 
@@ -24,15 +24,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> SpeechLane:
-    engine = MlxEngine()
+def lane(folder: Path) -> TranscriptionRunner:
+    engine = MlxModelLoader()
     engine.prepare()
     lane = engine.open(Load(path=str(folder)), lambda *progress: None, lambda: None)
-    assert isinstance(lane, SpeechLane)
+    assert isinstance(lane, TranscriptionRunner)
     return lane
 
 
-def outcomes(lane: SpeechLane, content: bytes, **fields: Any) -> list[Any]:
+def outcomes(lane: TranscriptionRunner, content: bytes, **fields: Any) -> list[Any]:
     request = Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
     there = threading.Event()
     gathered = lane.prepare(request, there.set)
@@ -44,30 +44,30 @@ def outcomes(lane: SpeechLane, content: bytes, **fields: Any) -> list[Any]:
     return found
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: SpeechLane) -> None:
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="parakeet", model_name_parts=[])
     content = recording(5)
     samples = np.frombuffer(content[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(mx.array(samples), dtype=mx.float32)
-    heard = [outcome for outcome in outcomes(lane, content) if isinstance(outcome, Heard)]
+    heard = [outcome for outcome in outcomes(lane, content) if isinstance(outcome, TranscriptSegment)]
     assert "".join(part.text for part in heard).strip() == expected.text != ""
 
 
-def test_a_long_recording_comes_in_windows_and_its_words_have_times(lane: SpeechLane) -> None:
+def test_a_long_recording_comes_in_windows_and_its_words_have_times(lane: TranscriptionRunner) -> None:
     found = outcomes(lane, recording(70), words=True)
-    done = [outcome.done_s for outcome in found if isinstance(outcome, Listened)]
-    heard = [outcome for outcome in found if isinstance(outcome, Heard)]
+    done = [outcome.done_s for outcome in found if isinstance(outcome, TranscriptionProgress)]
+    heard = [outcome for outcome in found if isinstance(outcome, TranscriptSegment)]
     assert len(done) >= 4 and done == sorted(done) and done[-1] == 70
     starts = [part.start_s for part in heard]
     assert starts == sorted(starts)
     assert all("".join(word.text for word in part.words or ()) == part.text for part in heard)
 
 
-def test_a_moment_is_long_enough(lane: SpeechLane) -> None:
-    assert outcomes(lane, recording(0.01))[-1].over
+def test_a_moment_is_long_enough(lane: TranscriptionRunner) -> None:
+    assert outcomes(lane, recording(0.01))[-1].is_complete
 
 
-def test_it_says_what_it_is_and_refuses_a_language(lane: SpeechLane) -> None:
+def test_it_says_what_it_is_and_refuses_a_language(lane: TranscriptionRunner) -> None:
     assert (lane.model.model_type, lane.model.vocab_size, lane.model.layers) == ("parakeet", 8, 1)
     with pytest.raises(RequestError) as refused:
         outcomes(lane, recording(1), language="en")

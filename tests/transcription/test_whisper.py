@@ -13,12 +13,12 @@ import pytest
 from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
-from lmwire_worker.engine.interface import Failed, Heard, Listened, LoadCancelled
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.interface import Failed, LoadCancelled, TranscriptionProgress, TranscriptSegment
+from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.media import Gathered, Sound
 from lmwire_worker.transcription import whisper
 from lmwire_worker.transcription.recording import Recording
-from lmwire_worker.transcription.runner import SpeechLane
+from lmwire_worker.transcription.runner import TranscriptionRunner
 from random_speech import recording, write_whisper
 from worker_process import SECONDS
 
@@ -35,20 +35,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> SpeechLane:
+def lane(folder: Path) -> TranscriptionRunner:
     return open_lane(folder)
 
 
 @pytest.fixture(scope="module")
-def multilingual(tmp_path_factory: pytest.TempPathFactory) -> SpeechLane:
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> TranscriptionRunner:
     return open_lane(write_whisper(tmp_path_factory.mktemp("models") / "multilingual", multilingual=True))
 
 
-def open_lane(folder: Path, **fields: Any) -> SpeechLane:
-    engine = MlxEngine()
+def open_lane(folder: Path, **fields: Any) -> TranscriptionRunner:
+    engine = MlxModelLoader()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
-    assert isinstance(lane, SpeechLane)
+    assert isinstance(lane, TranscriptionRunner)
     return lane
 
 
@@ -56,24 +56,24 @@ def asking(content: bytes, **fields: Any) -> Transcribe:
     return Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
 
 
-def add(lane: SpeechLane, key: int, request: Transcribe) -> None:
+def add(lane: TranscriptionRunner, key: int, request: Transcribe) -> None:
     there = threading.Event()
     gathered = lane.prepare(request, there.set)
     assert isinstance(gathered, Gathered) and there.wait(SECONDS)
     lane.add(key, request, 0, prepared=gathered)
 
 
-def finish(lane: SpeechLane) -> Iterator[list[Any]]:
+def finish(lane: TranscriptionRunner) -> Iterator[list[Any]]:
     while lane._requests:
         yield lane.step()
 
 
-def transcript(lane: SpeechLane, request: Transcribe) -> list[Heard]:
+def transcript(lane: TranscriptionRunner, request: Transcribe) -> list[TranscriptSegment]:
     add(lane, 1, request)
-    return [outcome for outcomes in finish(lane) for outcome in outcomes if isinstance(outcome, Heard)]
+    return [outcome for outcomes in finish(lane) for outcome in outcomes if isinstance(outcome, TranscriptSegment)]
 
 
-def told(heard: list[Heard]) -> list[tuple[float, float, str]]:
+def told(heard: list[TranscriptSegment]) -> list[tuple[float, float, str]]:
     return [(part.start_s, part.end_s, part.text) for part in heard]
 
 
@@ -81,35 +81,41 @@ SHORT = recording(4)
 LONG = recording(45, rate=8000)
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: SpeechLane) -> None:
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="whisper", model_name_parts=[])
     samples = np.frombuffer(SHORT[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(samples, temperature=0.0)
     assert "".join(part.text for part in transcript(lane, asking(SHORT))) == expected.text != ""
 
 
-def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(lane: SpeechLane) -> None:
+def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(lane: TranscriptionRunner) -> None:
     other = asking(recording(3, pitch=220))
     alone = [told(transcript(lane, request)) for request in (asking(SHORT), other)]
     add(lane, 1, asking(SHORT))
     add(lane, 2, other)
-    outcomes = [outcome for step in finish(lane) for outcome in step if isinstance(outcome, Heard)]
+    outcomes = [outcome for step in finish(lane) for outcome in step if isinstance(outcome, TranscriptSegment)]
     assert [told([part for part in outcomes if part.key == key]) for key in (1, 2)] == alone
     assert alone[0] != alone[1]
 
 
-def test_a_long_recording_comes_window_by_window_and_in_order(lane: SpeechLane) -> None:
+def test_a_long_recording_comes_window_by_window_and_in_order(lane: TranscriptionRunner) -> None:
     add(lane, 1, asking(LONG))
     steps = list(finish(lane))
-    done = [outcome.done_s for step in steps for outcome in step if isinstance(outcome, Listened)]
+    done = [outcome.done_s for step in steps for outcome in step if isinstance(outcome, TranscriptionProgress)]
     assert done == sorted(done) and done[0] == 0 and done[-1] == 45
     assert len(steps) >= 4, "the beginning, two windows at least, the end"
-    assert all(isinstance(step[0], Listened) and step[0].duration_s == 45 for step in steps)
-    times = [time for step in steps for part in step if isinstance(part, Heard) for time in (part.start_s, part.end_s)]
+    assert all(isinstance(step[0], TranscriptionProgress) and step[0].duration_s == 45 for step in steps)
+    times = [
+        time
+        for step in steps
+        for part in step
+        if isinstance(part, TranscriptSegment)
+        for time in (part.start_s, part.end_s)
+    ]
     assert times and times == sorted(times) and times[-1] <= 45
 
 
-def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(lane: SpeechLane) -> None:
+def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(lane: TranscriptionRunner) -> None:
     add(lane, 1, asking(LONG))
     add(lane, 2, asking(SHORT))
     for _ in range(3):
@@ -118,7 +124,7 @@ def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(lane: SpeechLane
     assert {outcome.key for step in finish(lane) for outcome in step} == {2}
 
 
-def test_words_have_times_within_the_recording(lane: SpeechLane) -> None:
+def test_words_have_times_within_the_recording(lane: TranscriptionRunner) -> None:
     heard = transcript(lane, asking(SHORT, words=True))
     words = [word for part in heard for word in part.words or ()]
     assert words
@@ -126,14 +132,14 @@ def test_words_have_times_within_the_recording(lane: SpeechLane) -> None:
     assert all(part.words is None for part in transcript(lane, asking(SHORT)))
 
 
-def test_the_transcript_depends_on_the_recording_and_on_the_prompt(lane: SpeechLane) -> None:
+def test_the_transcript_depends_on_the_recording_and_on_the_prompt(lane: TranscriptionRunner) -> None:
     plain = told(transcript(lane, asking(SHORT)))
     assert told(transcript(lane, asking(recording(4, pitch=1500)))) != plain
     assert told(transcript(lane, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
 
 
 def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a_step(
-    lane: SpeechLane, monkeypatch: pytest.MonkeyPatch
+    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whisper, "TEMPERATURES", (0.5, 1.0))
     tried: list[float] = []
@@ -147,7 +153,10 @@ def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a
     lane.step()
     windows = [lane.step() for _ in range(3)]
     assert tried == [0.2, 0.5]
-    assert [any(isinstance(outcome, Heard) for outcome in window) for window in windows[:2]] == [False, False]
+    assert [any(isinstance(outcome, TranscriptSegment) for outcome in window) for window in windows[:2]] == [
+        False,
+        False,
+    ]
     lane.remove(1)
 
 
@@ -161,9 +170,9 @@ def test_what_is_silent_is_not_doubtful_and_what_repeats_itself_is() -> None:
     assert not whisper._is_doubtful(result(avg_logprob=-1.2, no_speech_prob=0.7))
 
 
-def test_a_model_of_english_says_so_and_refuses_other_languages(lane: SpeechLane) -> None:
+def test_a_model_of_english_says_so_and_refuses_other_languages(lane: TranscriptionRunner) -> None:
     add(lane, 1, asking(SHORT, language="English"))
-    assert {outcome.language for outcome in lane.step() if isinstance(outcome, Listened)} == {"en"}
+    assert {outcome.language for outcome in lane.step() if isinstance(outcome, TranscriptionProgress)} == {"en"}
     lane.remove(1)
     for language, code in (("de", "unsupported"), ("klingon", "invalid_request")):
         with pytest.raises(RequestError) as refused:
@@ -171,24 +180,24 @@ def test_a_model_of_english_says_so_and_refuses_other_languages(lane: SpeechLane
         assert (refused.value.code, refused.value.field) == (code, "language")
 
 
-def test_a_model_of_many_languages_finds_out_or_is_told(multilingual: SpeechLane) -> None:
+def test_a_model_of_many_languages_finds_out_or_is_told(multilingual: TranscriptionRunner) -> None:
     add(multilingual, 1, asking(SHORT))
     add(multilingual, 2, asking(SHORT, language="german"))
     first, second = multilingual.step(), multilingual.step()
-    (detected,) = [outcome.language for outcome in first if isinstance(outcome, Listened)]
-    (given,) = [outcome.language for outcome in second if isinstance(outcome, Listened)]
+    (detected,) = [outcome.language for outcome in first if isinstance(outcome, TranscriptionProgress)]
+    (given,) = [outcome.language for outcome in second if isinstance(outcome, TranscriptionProgress)]
     assert isinstance(detected, str) and given == "de"
     multilingual.remove(1)
     multilingual.remove(2)
 
 
-def test_a_recording_that_cannot_be_read_is_refused_with_its_place(lane: SpeechLane) -> None:
+def test_a_recording_that_cannot_be_read_is_refused_with_its_place(lane: TranscriptionRunner) -> None:
     with pytest.raises(RequestError) as refused:
         add(lane, 1, asking(b"no recording"))
     assert (refused.value.code, refused.value.field) == ("invalid_request", "audio.data")
 
 
-def test_an_exception_ends_its_recording_alone(lane: SpeechLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_ends_its_recording_alone(lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: Any) -> Iterator[Any]:
         raise RuntimeError("broken")
         yield
@@ -200,10 +209,10 @@ def test_an_exception_ends_its_recording_alone(lane: SpeechLane, monkeypatch: py
     outcomes = [outcome for step in finish(lane) for outcome in step]
     (failed,) = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     assert (failed.key, failed.error.code) == (1, "engine_error")
-    assert isinstance(outcomes[-1], Listened) and outcomes[-1].over and outcomes[-1].key == 2
+    assert isinstance(outcomes[-1], TranscriptionProgress) and outcomes[-1].is_complete and outcomes[-1].key == 2
 
 
-def test_a_model_says_what_it_can(lane: SpeechLane) -> None:
+def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
     model = lane.model
     assert (model.model_type, model.capabilities, model.layers) == ("whisper", ["transcribe"], 3)
 
@@ -240,7 +249,7 @@ def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(folder: Path) -> 
         if stage == "warm_up":
             raise LoadCancelled
 
-    engine = MlxEngine()
+    engine = MlxModelLoader()
     engine.prepare()
     with pytest.raises(LoadCancelled):
         engine.open(Load(path=str(folder)), cancel, lambda: None)

@@ -39,7 +39,7 @@ def test_a_worker_ends_with_all_written_that_it_began_to_write(end: str, tmp_pat
         "from pathlib import Path\n"
         "from lmwire_worker import mock\n"
         "from lmwire_worker.__main__ import main\n"
-        f"mock.MockEngine.finish = lambda self: Path({str(written)!r}).touch()\n"
+        f"mock.MockModelLoader.flush = lambda self: Path({str(written)!r}).touch()\n"
         "main(['--mock'])\n"
     )
     with WorkerProcess(command=[sys.executable, str(script)]) as worker:

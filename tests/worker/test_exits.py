@@ -171,7 +171,7 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         "def step(self):\n"
         "    if len(self._held) == 2: raise ZeroDivisionError('a bug')\n"
         "    return []\n"
-        "mock.MockLane.step = step\n"
+        "mock.MockRunner.step = step\n"
         "main(['--mock'])\n"
     )
     with WorkerProcess(command=[sys.executable, str(script)]) as worker:
@@ -186,13 +186,13 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
 def test_what_a_lane_raises_over_one_request_ends_that_request_alone(tmp_path: Path) -> None:
     script = tmp_path / "worker_with_a_stumbling_lane.py"
     script.write_text(
-        "from lmwire_worker.mock.runner import MockLane\n"
+        "from lmwire_worker.mock.runner import MockRunner\n"
         "from lmwire_worker.__main__ import main\n"
-        "add = MockLane.add\n"
+        "add = MockRunner.add\n"
         "def stumble(self, key, request, seed, **rest):\n"
         "    if request.prompt == 'boom': raise ValueError('a tokenizer in trouble')\n"
         "    return add(self, key, request, seed, **rest)\n"
-        "MockLane.add = stumble\n"
+        "MockRunner.add = stumble\n"
         "main(['--mock'])\n"
     )
     with WorkerProcess(command=[sys.executable, str(script)]) as worker:

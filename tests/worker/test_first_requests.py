@@ -7,7 +7,7 @@ from gated_turns import Turns
 
 @pytest.fixture
 def turns(turns: Turns) -> Turns:
-    turns.worker.lane.first_waits_s = 3600.0
+    turns.worker.lane.batch_wait_s = 3600.0
     return turns
 
 
@@ -26,7 +26,7 @@ def test_a_group_that_is_complete_does_not_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     turns.generate("b")
-    turns.worker.lane.first_waits_s = 0.0
+    turns.worker.lane.batch_wait_s = 0.0
     turns.step()
     assert (turns.worker.engine, turns.started) == ("step", ["a", "b"])
 
@@ -60,7 +60,7 @@ def test_a_cancel_ends_the_wait(turns: Turns) -> None:
 
 
 def test_a_lane_that_asks_for_none_begins_at_once(turns: Turns) -> None:
-    turns.worker.lane.first_waits_s = 0.0
+    turns.worker.lane.batch_wait_s = 0.0
     turns.generate("a")
     turns.step()
     assert turns.worker.engine == "step"

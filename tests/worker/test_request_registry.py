@@ -9,7 +9,7 @@ import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
 from lmwire_protocol.events import FinishReason
-from lmwire_worker.engine.interface import CallPiece, Piece
+from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.session.request_registry import Registry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import VOICE
@@ -21,8 +21,8 @@ def request(id: str, command: Command | None = None) -> Request:
     return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
 
 
-def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> Piece:
-    return Piece(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
+def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> TokenDelta:
+    return TokenDelta(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
 
 
 def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Registry, outbox: Recorder) -> None:
@@ -113,7 +113,7 @@ def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: Registry, o
 def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorder) -> None:
     calling = request("a")
     registry.accept(calling)
-    registry.emit([(calling, piece("b", [1])), (calling, CallPiece(0, 0, call_id="1", name="f", arguments="{}"))])
+    registry.emit([(calling, piece("b", [1])), (calling, ToolCallDelta(0, 0, call_id="1", name="f", arguments="{}"))])
     assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
 
 

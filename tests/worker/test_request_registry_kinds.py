@@ -4,7 +4,7 @@ import time
 from array import array
 
 from lmwire_protocol import Command, Embed, Media, Transcribe
-from lmwire_worker.engine.interface import Embedded, Heard, Listened
+from lmwire_worker.engine.interface import EmbeddingOutput, TranscriptionProgress, TranscriptSegment
 from lmwire_worker.session.request_registry import Registry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import VOICE
@@ -21,8 +21,8 @@ def running(registry: Registry, command: Command) -> Request:
     return request
 
 
-def vector(index: int) -> Embedded:
-    return Embedded(1, index, array("f", [0.5, index]), 3)
+def vector(index: int) -> EmbeddingOutput:
+    return EmbeddingOutput(1, index, array("f", [0.5, index]), 3)
 
 
 def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) -> None:
@@ -44,10 +44,10 @@ def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> 
 
 def test_segments_are_counted_and_the_recordings_end_ends_the_request(registry: Registry, outbox: Recorder) -> None:
     request = running(registry, TRANSCRIBE)
-    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
     for start in (0.0, 2.0):
-        registry.emit_segment(request, Heard(1, start, start + 1, " a"))
-    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+        registry.emit_segment(request, TranscriptSegment(1, start, start + 1, " a"))
+    registry.listen(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))
     first, second, done = outbox.lines
     assert [(line["index"], line["start_s"]) for line in (first, second)] == [(0, 0), (1, 2)]
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 9, "en")
@@ -57,11 +57,11 @@ def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
     registry: Registry, outbox: Recorder
 ) -> None:
     request = running(registry, TRANSCRIBE)
-    registry.listen(request, Listened(1, 0.0, 9.0, "en"))
+    registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
     request.cut = "cancelled"
     registry.end(request, request.cancellation())
-    registry.emit_segment(request, Heard(1, 0.0, 1.0, " a"))
-    registry.listen(request, Listened(1, 9.0, 9.0, over=True))
+    registry.emit_segment(request, TranscriptSegment(1, 0.0, 1.0, " a"))
+    registry.listen(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))
     (done,) = outbox.lines
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gated_engine import LARGE, GatedLane
+from gated_engine import LARGE, SteppedRunner
 from gated_turns import Turns
 
 
@@ -31,7 +31,7 @@ def test_it_is_not_read_again_before_something_has_ended(turns: Turns, monkeypat
     turns.generate("a", LARGE)
     turns.step()
     tried: list[Any] = []
-    monkeypatch.setattr(GatedLane, "add", lambda lane, key, request, *rest, **named: tried.append(request.prompt))
+    monkeypatch.setattr(SteppedRunner, "add", lambda lane, key, request, *rest, **named: tried.append(request.prompt))
     turns.generate("b", "c")
     turns.step()
     turns.step()

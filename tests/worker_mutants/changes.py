@@ -5,18 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 from lmwire_protocol import events
-from lmwire_worker.engine.interface import CallPiece, Piece
-from lmwire_worker.mock.runner import MockLane
+from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
+from lmwire_worker.mock.runner import MockRunner
 from lmwire_worker.session import request_state, v1
 from mutation import wrap
 
 
-def change_pieces(change: Callable[[Piece], object]) -> None:
+def change_pieces(change: Callable[[TokenDelta], object]) -> None:
     """Has every piece of text changed on its way out."""
     _change_on_its_way("tokens", change)
 
 
-def change_calls(change: Callable[[CallPiece], object]) -> None:
+def change_calls(change: Callable[[ToolCallDelta], object]) -> None:
     """Has every piece of a call changed on its way out."""
     _change_on_its_way("call", change)
 
@@ -42,12 +42,12 @@ def step_only_after(owner: Any, name: str) -> None:
         finally:
             called.set()
 
-    def step_late(step: Any, self: MockLane) -> Any:
+    def step_late(step: Any, self: MockRunner) -> Any:
         called.wait()
         return step(self)
 
     wrap(owner, name, call_and_tell)
-    wrap(MockLane, "step", step_late)
+    wrap(MockRunner, "step", step_late)
 
 
 def _change_on_its_way(voice: str, change: Callable[[Any], object]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from lmwire_protocol import commands, events
-from lmwire_worker.engine.interface import Piece
+from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import draft
 from lmwire_worker.session.output_queue import Outbox
@@ -119,7 +119,7 @@ def names_the_least_probable_first() -> None:
 
 @mutant("#token", "k-7-logprobs")
 def sends_log_probabilities_unasked() -> None:
-    def add(piece: Piece) -> None:
+    def add(piece: TokenDelta) -> None:
         piece.logprobs = piece.logprobs or [events.Logprob(token_id, "", -1.0) for token_id in piece.token_ids]
 
     change_pieces(add)

@@ -9,7 +9,7 @@ from lmwire_protocol import Line, Load, RequestError, limits
 from lmwire_protocol.events import Error, PingDone
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock.cache import PromptCache
-from lmwire_worker.mock.runner import MockLane
+from lmwire_worker.mock.runner import MockRunner
 from lmwire_worker.process.worker import Process
 from lmwire_worker.prompts import truncation
 from lmwire_worker.session import request_registry
@@ -21,13 +21,13 @@ from mutation import mutant, replace, wrap
 def says_something_else_when_it_has_heard_it_before() -> None:
     heard: set[Any] = set()
 
-    def add_or_confuse(add: Any, self: MockLane, key: int, request: Any, *arguments: Any, **options: Any) -> Any:
+    def add_or_confuse(add: Any, self: MockRunner, key: int, request: Any, *arguments: Any, **options: Any) -> Any:
         if request.prompt in heard and request.cache != "off":
             request = msgspec.structs.replace(request, prompt=f"again {request.prompt}")
         heard.add(request.prompt)
         return add(self, key, request, *arguments, **options)
 
-    wrap(MockLane, "add", add_or_confuse)
+    wrap(MockRunner, "add", add_or_confuse)
 
 
 @mutant("A-3", "a-1-same-answer")
@@ -53,10 +53,10 @@ def cuts_a_token_more_than_it_must() -> None:
 
 @mutant("#load", "n-7-truncate")
 def takes_no_notice_of_a_loads_context() -> None:
-    def build_whole(build: Any, self: MockLane, load: Load, *arguments: Any) -> None:
+    def build_whole(build: Any, self: MockRunner, load: Load, *arguments: Any) -> None:
         build(self, msgspec.structs.replace(load, context_len=None), *arguments)
 
-    wrap(MockLane, "__init__", build_whole)
+    wrap(MockRunner, "__init__", build_whole)
 
 
 @mutant("B-4", "b-4-failed-load")

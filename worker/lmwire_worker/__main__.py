@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
-    from .generation.prefix_cache.disk_options import DiskSettings
+    from .generation.disk_cache_options import DiskSettings
     from .media import Policy
     from .mock.plan import Plan
     from .process.stderr_log import Log
@@ -104,13 +104,13 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
 
     if mock:
         Process(mock.around(io), Log(), mock.engine).run()
-    from .engine.model_loader import MlxEngine
+    from .engine.model_loader import MlxModelLoader
 
-    Process(io, log := Log(), MlxEngine(*_settings(options or {}, log), owns_process=True)).run()
+    Process(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
 
 
 def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":
-    from .generation.prefix_cache.disk_options import DEFAULT_DISK_BYTES, DiskSettings
+    from .generation.disk_cache_options import DEFAULT_DISK_BYTES, DiskSettings
     from .media import Policy
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)

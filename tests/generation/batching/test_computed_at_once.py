@@ -9,7 +9,7 @@ from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import rows
 from lmwire_worker.generation.batching.rows import COMPUTED_ON_CPU
 from lmwire_worker.generation.prefill.policy import Pace
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import FAMILIES, LaneOf, ask, watch_slices
 
 EVEN = [301] * 4
@@ -24,7 +24,7 @@ def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf) -> TextLane:
+def lane(lane_of: LaneOf) -> GenerationRunner:
     return lane_of("qwen3")
 
 
@@ -33,30 +33,32 @@ def requests(lengths: Sequence[int]) -> list[Generate]:
     return [Generate(prompt=prompt, max_tokens=8, ignore_eos=True, cache="off") for prompt in prompts]
 
 
-def test_prompts_share_what_a_processor_computes_at_once(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_share_what_a_processor_computes_at_once(
+    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shapes = watch_slices(lane, monkeypatch)
     ask(lane, *requests(EVEN))
     assert shapes == [(4, 128), (4, 128), (4, 44)]
 
 
-def test_a_prompt_by_itself_has_all_of_it(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_by_itself_has_all_of_it(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_slices(lane, monkeypatch)
     ask(lane, *requests([COMPUTED_ON_CPU + 101]))
     assert shapes == [(1, COMPUTED_ON_CPU), (1, 100)]
 
 
-def test_more_prompts_than_that_come_forward_too(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_prompts_than_that_come_forward_too(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "COMPUTED_ON_CPU", 3)
     answers = ask(lane, *requests([9] * 4))
     assert [answer.generated for answer in answers] == [8] * 4
 
 
-def test_it_is_one_step_all_the_same(lane: TextLane) -> None:
+def test_it_is_one_step_all_the_same(lane: GenerationRunner) -> None:
     (answer, *_) = ask(lane, *requests(EVEN))
     assert [done for done, _ in answer.prefilled] == [300, 301]
 
 
-def test_a_gpu_computes_the_whole_slice(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_computes_the_whole_slice(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_slices(lane, monkeypatch)
     ask(lane, *requests([2]))  # what asks for the device when it begins has done so
     shapes.clear()

@@ -11,8 +11,8 @@ import pytest
 from mlx_lm.models.llama import Model
 
 from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
-from lmwire_worker.engine.interface import Piece
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.engine.interface import TokenDelta
+from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from text_lanes import Answer, Driver, FolderOf, ask, choices, open_lane, refusal
 
@@ -41,18 +41,18 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(folder_of: FolderOf) -> TextLane:
+def plain(folder_of: FolderOf) -> GenerationRunner:
     return open_lane(folder_of("llama"))
 
 
 @pytest.fixture(scope="module")
-def drafted(folder_of: FolderOf, small: Path) -> TextLane:
+def drafted(folder_of: FolderOf, small: Path) -> GenerationRunner:
     """Its draft is another model, of whose proposals few are accepted."""
     return open_lane(folder_of("llama"), draft_path=str(small))
 
 
 @pytest.fixture(scope="module")
-def own(folder_of: FolderOf) -> TextLane:
+def own(folder_of: FolderOf) -> GenerationRunner:
     """Its draft is the model itself, whose proposals are what greedy answers are."""
     return open_lane(folder_of("llama"), draft_path=str(folder_of("llama")))
 
@@ -62,12 +62,12 @@ def said(answer: Answer) -> tuple[object, ...]:
     return answer.token_ids, answer.text, answer.generated, answer.finish_reason, answer.stop
 
 
-def accepted(lane: TextLane, request: Generate) -> tuple[int, int, int]:
+def accepted(lane: GenerationRunner, request: Generate) -> tuple[int, int, int]:
     """Of an answer: tokens, those that the draft had proposed, and steps that gave some."""
     lane.add(0, request, 0)
     tokens = drafted = steps = 0
     while True:
-        pieces = [outcome for outcome in lane.step() if isinstance(outcome, Piece)]
+        pieces = [outcome for outcome in lane.step() if isinstance(outcome, TokenDelta)]
         tokens += sum(piece.generated for piece in pieces)
         drafted += sum(piece.drafted for piece in pieces)
         steps += bool(pieces)
@@ -78,15 +78,17 @@ def accepted(lane: TextLane, request: Generate) -> tuple[int, int, int]:
 @pytest.mark.parametrize("lane", ["drafted", "own"])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_an_answer_is_the_one_without_a_draft(
-    name: str, lane: str, plain: TextLane, request: pytest.FixtureRequest
+    name: str, lane: str, plain: GenerationRunner, request: pytest.FixtureRequest
 ) -> None:
-    with_draft: TextLane = request.getfixturevalue(lane)
+    with_draft: GenerationRunner = request.getfixturevalue(lane)
     for seed, prompt in enumerate(([10, 20, 30, 40], [7], list(range(60, 160)))):
         asked = Generate(prompt=prompt, cache="off", **{"max_tokens": 24, **REQUESTS[name]})
         assert said(ask(with_draft, asked, seeds=[seed])[0]) == said(ask(plain, asked, seeds=[seed])[0])
 
 
-def test_log_probabilities_are_the_models_own(plain: TextLane, drafted: TextLane, own: TextLane) -> None:
+def test_log_probabilities_are_the_models_own(
+    plain: GenerationRunner, drafted: GenerationRunner, own: GenerationRunner
+) -> None:
     asked = Generate(prompt=[10, 20, 30], max_tokens=20, logprobs=True, top_logprobs=3, temperature=0.7)
     (wanted,) = ask(plain, asked)
     for lane in (drafted, own):
@@ -97,46 +99,48 @@ def test_log_probabilities_are_the_models_own(plain: TextLane, drafted: TextLane
             assert [other.token_id for other in got.top] == [other.token_id for other in want.top]
 
 
-def test_a_draft_that_is_right_is_taken_at_its_word(own: TextLane) -> None:
+def test_a_draft_that_is_right_is_taken_at_its_word(own: GenerationRunner) -> None:
     tokens, drafted, steps = accepted(own, Generate(prompt=[10, 20, 30], max_tokens=40, ignore_eos=True))
     assert tokens == drafted + steps == 40
     assert steps < 12
 
 
-def test_a_draft_that_is_wrong_costs_steps_and_nothing_else(drafted: TextLane) -> None:
+def test_a_draft_that_is_wrong_costs_steps_and_nothing_else(drafted: GenerationRunner) -> None:
     tokens, count, steps = accepted(drafted, Generate(prompt=[10, 20, 30], max_tokens=40, temperature=1.5))
     assert tokens == count + steps
     assert count < tokens / 2
 
 
-def test_without_a_draft_nothing_was_drafted(plain: TextLane) -> None:
+def test_without_a_draft_nothing_was_drafted(plain: GenerationRunner) -> None:
     assert accepted(plain, Generate(prompt=[10, 20, 30], max_tokens=5, ignore_eos=True))[1] == 0
 
 
 @pytest.mark.parametrize("length", [1, 2, 150])
-def test_each_choice_is_what_its_own_seed_gives(length: int, plain: TextLane, drafted: TextLane) -> None:
+def test_each_choice_is_what_its_own_seed_gives(
+    length: int, plain: GenerationRunner, drafted: GenerationRunner
+) -> None:
     prompt = [(7 * n) % 200 + 5 for n in range(length)]
     asked = Generate(prompt=prompt, n=4, temperature=1.0, max_tokens=20)
     wanted = choices(plain, asked, seed=11)
     assert [said(answer) for answer in choices(drafted, asked, seed=11)] == [said(answer) for answer in wanted]
 
 
-def test_no_tokens_are_no_tokens_for_every_choice(drafted: TextLane) -> None:
+def test_no_tokens_are_no_tokens_for_every_choice(drafted: GenerationRunner) -> None:
     answers = choices(drafted, Generate(prompt="ka lo", n=3, max_tokens=0))
     assert [(answer.finish_reason, answer.token_ids) for answer in answers] == [("length", [])] * 3
 
 
 @pytest.mark.parametrize("name", ["drafted", "own"])
-def test_answers_come_one_at_a_time(name: str, plain: TextLane, request: pytest.FixtureRequest) -> None:
-    lane: TextLane = request.getfixturevalue(name)
-    assert lane.rows == 1
+def test_answers_come_one_at_a_time(name: str, plain: GenerationRunner, request: pytest.FixtureRequest) -> None:
+    lane: GenerationRunner = request.getfixturevalue(name)
+    assert lane.max_batch_size == 1
     asked = [Generate(prompt=f"another {n} " * 9, max_tokens=15, temperature=0.8) for n in range(3)]
     together = ask(lane, *asked, seeds=(1, 2, 3))
     assert [said(answer) for answer in together] == [said(answer) for answer in ask(plain, *asked, seeds=(1, 2, 3))]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 4, 6])
-def test_a_cancel_leaves_the_next_answer_as_it_is(steps: int, plain: TextLane, own: TextLane) -> None:
+def test_a_cancel_leaves_the_next_answer_as_it_is(steps: int, plain: GenerationRunner, own: GenerationRunner) -> None:
     asked = Generate(prompt=[10, 20, 30], max_tokens=20, ignore_eos=True)
     driver = Driver(own)
     driver.add(0, Generate(prompt=[9] * 40, n=2, max_tokens=50, ignore_eos=True))
@@ -146,7 +150,7 @@ def test_a_cancel_leaves_the_next_answer_as_it_is(steps: int, plain: TextLane, o
     assert said(driver.finish()[1]) == said(ask(plain, asked)[0])
 
 
-def test_a_long_prompt_comes_in_slices_and_says_how_far_it_is(own: TextLane, plain: TextLane) -> None:
+def test_a_long_prompt_comes_in_slices_and_says_how_far_it_is(own: GenerationRunner, plain: GenerationRunner) -> None:
     asked = Generate(prompt=[(5 * n) % 260 for n in range(1500)], max_tokens=5, cache="off")
     (answer,) = ask(own, asked)
     assert answer.prefilled == sorted(set(answer.prefilled))
@@ -155,7 +159,7 @@ def test_a_long_prompt_comes_in_slices_and_says_how_far_it_is(own: TextLane, pla
     assert said(answer) == said(ask(plain, asked)[0])
 
 
-def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plain: TextLane) -> None:
+def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plain: GenerationRunner) -> None:
     lane = open_lane(folder_of("llama"), draft_path=str(small))
     draw = random.Random(3)
     told = [draw.randrange(5, 260) for _ in range(20)]
@@ -180,7 +184,7 @@ def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plai
 
 @pytest.mark.parametrize("failing", range(1, 16))
 def test_a_failure_in_either_model_changes_no_answer(
-    failing: int, own: TextLane, plain: TextLane, monkeypatch: pytest.MonkeyPatch
+    failing: int, own: GenerationRunner, plain: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Generate(prompt=[10, 20, 30], max_tokens=15, ignore_eos=True, n=2, temperature=0.3, cache="off")
     wanted = choices(plain, asked)

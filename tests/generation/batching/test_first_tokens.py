@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import Driver, LaneOf, ask_alone
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
@@ -30,14 +30,14 @@ class Passes:
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf) -> TextLane:
+def lane(lane_of: LaneOf) -> GenerationRunner:
     lane = lane_of("qwen3")
     lane.clear_cache()
     return lane
 
 
 @pytest.fixture
-def passes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Passes:
+def passes(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Passes:
     return Passes(lane._network, monkeypatch)
 
 
@@ -45,7 +45,7 @@ def request(max_tokens: int, **fields: Any) -> Generate:
     return Generate(prompt=PROMPT, max_tokens=max_tokens, **fields)
 
 
-def driver_after(lane: TextLane, max_tokens: int) -> Driver:
+def driver_after(lane: GenerationRunner, max_tokens: int) -> Driver:
     """Of a lane that has answered the prompt, and knows it but for its last token."""
     driver = Driver(lane)
     driver.add(0, request(max_tokens))
@@ -62,7 +62,7 @@ def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
     return told
 
 
-def test_the_first_token_is_told_before_the_second_one_is_begun(lane: TextLane, passes: Passes) -> None:
+def test_the_first_token_is_told_before_the_second_one_is_begun(lane: GenerationRunner, passes: Passes) -> None:
     driver = Driver(lane)
     driver.add(0, request(5))
     step_until_first_token(driver, 0)
@@ -71,14 +71,16 @@ def test_the_first_token_is_told_before_the_second_one_is_begun(lane: TextLane, 
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5])
-def test_no_pass_is_made_behind_the_last_token_that_may_come(tokens: int, lane: TextLane, passes: Passes) -> None:
+def test_no_pass_is_made_behind_the_last_token_that_may_come(
+    tokens: int, lane: GenerationRunner, passes: Passes
+) -> None:
     driver = Driver(lane)
     driver.add(0, request(tokens))
     assert len(driver.finish()[0].token_ids) == tokens
     assert passes.made == 1 + tokens
 
 
-def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: TextLane) -> None:
+def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: GenerationRunner) -> None:
     requests = [
         Generate(prompt=PROMPT[n:], max_tokens=12, temperature=0.8, logprobs=True, cache="off") for n in range(4)
     ]
@@ -91,7 +93,7 @@ def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: TextLane)
     assert list(driver.finish().values()) == alone
 
 
-def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
+def test_answers_go_on_while_one_after_another_begins(lane: GenerationRunner) -> None:
     """Prompts that are known but for their last token begin without a slice, and could keep the others waiting."""
     driver = driver_after(lane, 1)
     driver.add(1, request(30))
@@ -105,7 +107,7 @@ def test_answers_go_on_while_one_after_another_begins(lane: TextLane) -> None:
     driver.finish()
 
 
-def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
+def test_the_next_token_is_begun_before_another_prompt(lane: GenerationRunner) -> None:
     driver = driver_after(lane, 3)
     driver.add(1, request(5))
     step_until_first_token(driver, 1)
@@ -117,7 +119,7 @@ def test_the_next_token_is_begun_before_another_prompt(lane: TextLane) -> None:
     driver.finish()
 
 
-def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: TextLane) -> None:
+def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: GenerationRunner) -> None:
     driver = driver_after(lane, 1)
     driver.add(1, Generate(prompt=PROMPT[::-1], max_tokens=5))
     driver.step()
@@ -127,7 +129,7 @@ def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: Tex
 
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
 def test_a_step_that_fails_behind_the_first_token_repeats_and_loses_nothing(
-    at: int, lane: TextLane, passes: Passes
+    at: int, lane: GenerationRunner, passes: Passes
 ) -> None:
     alone = ask_alone(lane, request(5, temperature=0.8, cache="off"), seeds=[3])
     passes.made, passes.fails_at = 0, at

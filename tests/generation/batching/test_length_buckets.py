@@ -9,7 +9,7 @@ from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation.batching import Buckets, RowCache
 from lmwire_worker.generation.batching.length_buckets import LEAST_PADDING, SHORTEST, bucket, homes
 from lmwire_worker.generation.prefill.policy import ENOUGH, Pace
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import Constraint
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
 
@@ -36,7 +36,7 @@ def long(**fields: Any) -> Generate:
     return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
 
 
-def batches(lane: TextLane) -> list[int]:
+def batches(lane: GenerationRunner) -> list[int]:
     """How many rows each batch has."""
     generator = lane._batch()
     assert isinstance(generator, Buckets)

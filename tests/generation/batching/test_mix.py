@@ -21,7 +21,7 @@ from lmwire_protocol import (
     RegexFormat,
     Tool,
 )
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import FAMILIES, LaneOf, chat, open_lane
 
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
@@ -94,7 +94,7 @@ ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
 
 
 @pytest.fixture(scope="module")
-def built_in() -> Iterator[TextLane]:
+def built_in() -> Iterator[GenerationRunner]:
     yield open_lane(Path("builtin:tiny"))
 
 
@@ -108,7 +108,7 @@ def test_so_do_they_by_the_arithmetic_of_a_gpu(lane_of: LaneOf, monkeypatch: pyt
     check(lane_of("llama"), ANYWHERE)
 
 
-def test_so_do_chats_with_reasoning_tools_and_formats(built_in: TextLane) -> None:
+def test_so_do_chats_with_reasoning_tools_and_formats(built_in: GenerationRunner) -> None:
     answers = check(built_in, ON_THE_BUILT_IN_MODEL)
     thinks, does_not, cut_short, calls, must_call, named, may_not, schema = answers[:8]
     assert thinks.reasoning

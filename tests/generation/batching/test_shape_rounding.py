@@ -15,7 +15,7 @@ from lmwire_worker.generation.batching import Buckets, continuous_batch, recurri
 from lmwire_worker.generation.batching.shape_rounding import WORTH
 from lmwire_worker.generation.prefill import policy
 from lmwire_worker.generation.prefill.policy import Pace
-from lmwire_worker.generation.runner import PROMPTS_TOGETHER, TextLane
+from lmwire_worker.generation.runner import PROMPTS_TOGETHER, GenerationRunner
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, SliceShape, ask, choices, open_lane, watch_slices
 
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
@@ -29,12 +29,12 @@ def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextLane]:
+def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     """One that takes this device for such a one, with nothing cached."""
     yield from preparing(lane_of("qwen3"), monkeypatch)
 
 
-def preparing(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextLane]:
+def preparing(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     monkeypatch.setattr(continuous_batch, "prepares_each_shape", lambda: True)
     lane.clear_cache()
     lane._reset()
@@ -43,7 +43,7 @@ def preparing(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> Iterator[TextL
 
 
 @pytest.fixture
-def shapes(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+def shapes(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Of all slices that the model has processed."""
     return watch_slices(lane, monkeypatch)
 
@@ -94,19 +94,19 @@ def test_no_rows_are_added_to_such_as_hold_much() -> None:
 # What comes of it.
 
 
-def test_prompts_of_about_one_length_have_one_shape(lane: TextLane, shapes: list[SliceShape]) -> None:
+def test_prompts_of_about_one_length_have_one_shape(lane: GenerationRunner, shapes: list[SliceShape]) -> None:
     for length in range(34, 50):
         ask(lane, request(length))
     assert set(shapes) == {(1, 48)}, "the last token of each is processed by itself"
 
 
-def test_as_many_rows_as_a_shape_has_are_processed(lane: TextLane, shapes: list[SliceShape]) -> None:
+def test_as_many_rows_as_a_shape_has_are_processed(lane: GenerationRunner, shapes: list[SliceShape]) -> None:
     ask(lane, *(request(length) for length in (40, 41, 42, 43, 44)))
     assert shapes == [(6, 48)]
 
 
 @pytest.mark.parametrize("count", range(1, len(LENGTHS) + 1))
-def test_each_answer_is_what_it_is_otherwise(count: int, lane: TextLane) -> None:
+def test_each_answer_is_what_it_is_otherwise(count: int, lane: GenerationRunner) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
     padded = ask(lane, *requests, seeds=range(count))
     lane._reset()
@@ -117,7 +117,7 @@ def test_each_answer_is_what_it_is_otherwise(count: int, lane: TextLane) -> None
         ]
 
 
-def test_what_is_kept_of_a_prompt_is_what_was_computed_of_it(lane: TextLane) -> None:
+def test_what_is_kept_of_a_prompt_is_what_was_computed_of_it(lane: GenerationRunner) -> None:
     requests = [request(length, cache="on") for length in LENGTHS]
     first = ask(lane, *requests)
     before = lane.cache_stats()
@@ -127,7 +127,7 @@ def test_what_is_kept_of_a_prompt_is_what_was_computed_of_it(lane: TextLane) -> 
     assert [answer.token_ids for answer in again] == [answer.token_ids for answer in first]
 
 
-def test_prompts_go_on_from_what_is_cached_of_each(lane: TextLane) -> None:
+def test_prompts_go_on_from_what_is_cached_of_each(lane: GenerationRunner) -> None:
     known = [request(length, cache="on") for length in LENGTHS[3:]]
     ask(lane, *known)
     longer = [replace(one, prompt=prompt_of(one) + list(range(20, 20 + len(prompt_of(one)) // 2))) for one in known]
@@ -136,13 +136,13 @@ def test_prompts_go_on_from_what_is_cached_of_each(lane: TextLane) -> None:
     assert [answer.token_ids for answer in ask(lane, *longer)] == [answer.token_ids for answer in warm]
 
 
-def test_choices_share_a_padded_prompt(lane: TextLane) -> None:
+def test_choices_share_a_padded_prompt(lane: GenerationRunner) -> None:
     several = choices(lane, request(41, n=3, temperature=1.0), seed=4)
     assert several[0].token_ids == ask(lane, request(41, temperature=1.0), seeds=[4])[0].token_ids
     assert len({tuple(answer.token_ids) for answer in several}) == 3
 
 
-def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: TextLane) -> None:
+def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: GenerationRunner) -> None:
     driver = Driver(lane)
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
@@ -184,5 +184,5 @@ def test_a_first_prompt_waits_for_others_and_longer_on_such_a_device(
     waits = []
     for key in range(PROMPTS_TOGETHER):
         lane.add(key, request(5), 0)
-        waits.append(lane.first_waits_s)
+        waits.append(lane.batch_wait_s)
     assert waits == [waits_s] * (PROMPTS_TOGETHER - 1) + [0]

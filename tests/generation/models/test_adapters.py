@@ -13,7 +13,7 @@ import pytest
 
 from adapters import Host, write_adapter
 from lmwire_protocol import Generate, RequestError
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from text_lanes import FAMILIES, FolderOf, ask
 from worker_process import WorkerProcess
@@ -38,7 +38,7 @@ class Model(llama.Model):
 """
 
 
-def replies(lane: TextLane) -> Replies:
+def replies(lane: GenerationRunner) -> Replies:
     """What a lane answers to the prompts, and the bits of the logits behind each."""
     requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
     network: Any = lane._network

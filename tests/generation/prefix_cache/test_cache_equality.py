@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sequence import Stream
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
@@ -25,7 +25,7 @@ def tokens(count: int, seed: int = 0) -> list[int]:
     return [chance.randrange(5, 250) for _ in range(count)]
 
 
-def cached(lane: TextLane) -> int:
+def cached(lane: GenerationRunner) -> int:
     stats = lane.cache_stats()
     assert stats is not None
     return stats.saved_tokens
@@ -43,7 +43,7 @@ def same(one: Answer, other: Answer) -> None:
     assert [entry.logprob for entry in one.logprobs] == pytest.approx([e.logprob for e in other.logprobs], abs=1e-3)
 
 
-def warm(lane: TextLane, request: Generate | Chat, seed: int = 0) -> int:
+def warm(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> int:
     """How much of a request was cached; its answer is held against the one computed from nothing."""
     before = cached(lane)
     answer = ask(lane, request, seeds=[seed])[0]
@@ -60,7 +60,7 @@ with_or_without_states = pytest.mark.parametrize("lane", ["qwen3", "mamba"], ind
 
 
 @pytest.fixture(params=KINDS)
-def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> TextLane:
+def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(request.param)
     lane.clear_cache()
@@ -69,13 +69,13 @@ def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> TextLane:
     return lane
 
 
-def test_the_same_prompt_again_is_known_but_for_its_last_token(lane: TextLane) -> None:
+def test_the_same_prompt_again_is_known_but_for_its_last_token(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(80), max_tokens=12)
     assert warm(lane, request) == 0
     assert warm(lane, request) == 79
 
 
-def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: TextLane) -> None:
+def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: GenerationRunner) -> None:
     history: list[int] = []
     known = 0
     for turn in range(4):
@@ -87,7 +87,7 @@ def test_a_conversation_goes_on_from_the_end_of_each_answer(lane: TextLane) -> N
         known = len(history) - (answer.finish_reason == "length")  # to process the very last token, nobody waits
 
 
-def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: TextLane) -> None:
+def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: GenerationRunner) -> None:
     system = tokens(60)
     talks = [[*system, END, *tokens(10, seed=n)] for n in range(4)]
     for turn in range(3):
@@ -100,7 +100,7 @@ def test_so_do_conversations_side_by_side_with_one_system_prompt(lane: TextLane)
     assert cached(lane) >= 4 * 2 * len(system)
 
 
-def test_a_chat_goes_on_at_the_end_of_a_message(lane: TextLane) -> None:
+def test_a_chat_goes_on_at_the_end_of_a_message(lane: GenerationRunner) -> None:
     first = chat("How do I do it?", max_tokens=12)
     (answer,) = ask(lane, first)
     said = [*first.messages, Message(role="assistant", content=answer.text), Message(role="user", content="And then?")]
@@ -109,14 +109,14 @@ def test_a_chat_goes_on_at_the_end_of_a_message(lane: TextLane) -> None:
     assert warm(lane, Chat(messages=other, max_tokens=12)) > 10, "branched back"
 
 
-def test_a_prompt_that_leaves_another_within_it_goes_on_from_the_end_of_a_message(lane: TextLane) -> None:
+def test_a_prompt_that_leaves_another_within_it_goes_on_from_the_end_of_a_message(lane: GenerationRunner) -> None:
     shared = [*tokens(40), END, *tokens(20, seed=1), END]
     warm(lane, Generate(prompt=[*shared, *tokens(30, seed=2)], max_tokens=5))
     assert warm(lane, Generate(prompt=[*shared, *tokens(30, seed=3)], max_tokens=5)) >= len(shared)
 
 
 @pytest.mark.parametrize("steps", [1, 6])
-def test_after_a_cancel_wherever_it_came(steps: int, lane: TextLane) -> None:
+def test_after_a_cancel_wherever_it_came(steps: int, lane: GenerationRunner) -> None:
     driver = Driver(lane)
     prompt = tokens(200)
     request = Generate(prompt=prompt, max_tokens=30, ignore_eos=True)
@@ -130,14 +130,14 @@ def test_after_a_cancel_wherever_it_came(steps: int, lane: TextLane) -> None:
 
 
 @with_or_without_states
-def test_after_a_stop_string(lane: TextLane) -> None:
+def test_after_a_stop_string(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(50), max_tokens=60, stop=["a"], ignore_eos=True, temperature=1.0)
     (answer,) = ask(lane, request)
     assert answer.finish_reason == "stop"
     assert warm(lane, Generate(prompt=[*tokens(50), *answer.token_ids, 9, 9], max_tokens=10)) >= 50
 
 
-def test_after_evictions_in_any_order(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_evictions_in_any_order(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lane._kept is not None
     cache = lane._kept._cache
     chance = random.Random(1)
@@ -154,7 +154,7 @@ def test_after_evictions_in_any_order(lane: TextLane, monkeypatch: pytest.Monkey
     assert cache.stats().evictions > before.evictions
 
 
-def test_every_choice_of_a_known_prompt(lane: TextLane) -> None:
+def test_every_choice_of_a_known_prompt(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(70), max_tokens=10, temperature=1.0, n=4)
     for _ in range(2):
         together = choices(lane, request, seed=3)
@@ -176,19 +176,19 @@ def test_every_choice_of_a_known_prompt(lane: TextLane) -> None:
         {"min_tokens": 8, "temperature": 1.0, "top_p": 0.8, "xtc_probability": 0.5},
     ],
 )
-def test_whatever_else_is_asked_for(fields: dict[str, Any], lane: TextLane) -> None:
+def test_whatever_else_is_asked_for(fields: dict[str, Any], lane: GenerationRunner) -> None:
     for prompt in (tokens(40), [*tokens(40), *tokens(3, seed=1)]):
         warm(lane, Generate(prompt=prompt, max_tokens=20, **fields), seed=7)
 
 
-def test_a_prompt_processed_for_later_is_known_later(lane: TextLane) -> None:
+def test_a_prompt_processed_for_later_is_known_later(lane: GenerationRunner) -> None:
     warm(lane, Generate(prompt=tokens(90), max_tokens=0, cache="pin"))
     assert lane._kept is not None
     lane._kept.evict(1 << 40)
     assert warm(lane, Generate(prompt=[*tokens(90), 7, 8], max_tokens=8)) == 90
 
 
-def test_the_same_prompt_twice_at_once_is_processed_once(lane: TextLane) -> None:
+def test_the_same_prompt_twice_at_once_is_processed_once(lane: GenerationRunner) -> None:
     requests = [Generate(prompt=tokens(200), max_tokens=8, temperature=1.0, n=n) for n in (1, 2)]
     before, driver = cached(lane), Driver(lane)
     for key, request in enumerate(requests):
@@ -201,7 +201,7 @@ def test_the_same_prompt_twice_at_once_is_processed_once(lane: TextLane) -> None
 
 
 @with_or_without_states
-def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane) -> None:
+def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(200), max_tokens=8)
     driver = Driver(lane)
     driver.add(0, request)
@@ -211,7 +211,7 @@ def test_a_prompt_that_waits_for_the_same_one_goes_on_without_it(lane: TextLane)
 
 
 @whatever_the_cache
-def test_a_request_with_the_cache_off_waits_for_none(lane: TextLane) -> None:
+def test_a_request_with_the_cache_off_waits_for_none(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(200), max_tokens=8)
     before, driver = cached(lane), Driver(lane)
     driver.add(0, request)
@@ -220,7 +220,9 @@ def test_a_request_with_the_cache_off_waits_for_none(lane: TextLane) -> None:
     assert cached(lane) == before
 
 
-def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(
+    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is not pinned gives way to it, and nothing that is."""
     kept, chat = lane._kept, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
@@ -247,14 +249,14 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(lane: TextLane, monk
 
 
 @whatever_the_cache
-def test_a_request_with_the_cache_off_leaves_no_trace(lane: TextLane) -> None:
+def test_a_request_with_the_cache_off_leaves_no_trace(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(50), max_tokens=5, cache="off")
     ask(lane, request)
     assert warm(lane, replace(request, cache="on")) == 0
 
 
 @with_or_without_states
-def test_clearing_gives_the_bytes_back_and_forgets(lane: TextLane) -> None:
+def test_clearing_gives_the_bytes_back_and_forgets(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(50), max_tokens=5, cache="pin")
     warm(lane, request)
     stats = lane.cache_stats()
@@ -263,7 +265,7 @@ def test_clearing_gives_the_bytes_back_and_forgets(lane: TextLane) -> None:
     assert warm(lane, request) == 0
 
 
-def test_prompts_known_to_different_lengths_are_processed_together(lane: TextLane) -> None:
+def test_prompts_known_to_different_lengths_are_processed_together(lane: GenerationRunner) -> None:
     for length in (20, 50):
         ask(lane, Generate(prompt=tokens(length, seed=length), max_tokens=1))
     requests = [
@@ -276,7 +278,7 @@ def test_prompts_known_to_different_lengths_are_processed_together(lane: TextLan
 
 
 @whatever_the_cache
-def test_progress_counts_what_was_cached(lane: TextLane) -> None:
+def test_progress_counts_what_was_cached(lane: GenerationRunner) -> None:
     ask(lane, Generate(prompt=tokens(64), max_tokens=1))
     (answer,) = ask(lane, Generate(prompt=[*tokens(64), *tokens(36, seed=1)], max_tokens=1))
     assert answer.prefilled[0][0] > 64
@@ -294,7 +296,7 @@ def test_keys_and_values_kept_in_few_bits(tmp_path: Path) -> None:
 # Checks.
 
 
-def test_a_check_of_what_is_right_changes_nothing(lane: TextLane) -> None:
+def test_a_check_of_what_is_right_changes_nothing(lane: GenerationRunner) -> None:
     assert lane._kept is not None
     lane._kept._cache._check_every = 2
     request = Generate(prompt=tokens(40), max_tokens=6, n=2, temperature=1.0)
@@ -307,7 +309,7 @@ def test_a_check_of_what_is_right_changes_nothing(lane: TextLane) -> None:
     assert stats.bytes > 0
 
 
-def test_a_check_of_what_is_wrong_drops_it(lane: TextLane) -> None:
+def test_a_check_of_what_is_wrong_drops_it(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(40), max_tokens=6)
     ask(lane, request)
     assert lane._kept is not None

@@ -14,10 +14,10 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load
-from lmwire_worker.engine.model_loader import MlxEngine
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.disk_cache_options import DiskSettings
 from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
-from lmwire_worker.generation.prefix_cache.disk_options import DiskSettings
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from text_lanes import FAMILIES, Answer, Driver, ask
 from worker_process import SECONDS
@@ -33,16 +33,16 @@ class Workers:
     directory: Path
     folder_of: Callable[[str], Path]
     lines: list[str] = field(default_factory=list)
-    open_lanes: list[TextLane] = field(default_factory=list)
+    open_lanes: list[GenerationRunner] = field(default_factory=list)
 
     def start(
-        self, family: str = "llama", budget: int = 2**30, engine: MlxEngine | None = None, **fields: Any
-    ) -> TextLane:
-        engine = engine or MlxEngine(disk=DiskSettings(self.directory, budget, self.lines.append))
+        self, family: str = "llama", budget: int = 2**30, engine: MlxModelLoader | None = None, **fields: Any
+    ) -> GenerationRunner:
+        engine = engine or MlxModelLoader(disk=DiskSettings(self.directory, budget, self.lines.append))
         engine.prepare()
         load = Load(path=str(self.folder(family)), **fields)
-        lane = engine.open(load, lambda *_: None, replace=lambda: None)
-        assert isinstance(lane, TextLane)
+        lane = engine.open(load, lambda *_: None, release_current_model=lambda: None)
+        assert isinstance(lane, GenerationRunner)
         self.open_lanes.append(lane)
         return lane
 
@@ -51,7 +51,7 @@ class Workers:
             return write_model(self.directory.parent / "wide", "llama", head_dim=32)
         return self.folder_of(family)
 
-    def stop(self, lane: TextLane) -> None:
+    def stop(self, lane: GenerationRunner) -> None:
         """Once all is written."""
         self.open_lanes.remove(lane)
         lane.close()
@@ -72,7 +72,7 @@ def request(prompt: list[int] = PROMPT, **fields: Any) -> Generate:
     return Generate(prompt=prompt, max_tokens=8, ignore_eos=True, **fields)
 
 
-def cached(lane: TextLane, wanted: Generate) -> tuple[int, Answer]:
+def cached(lane: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
     """How many tokens of the prompt were known, and the answer."""
     driver = Driver(lane)
     admitted = lane.add(0, wanted, 0)
@@ -353,11 +353,11 @@ def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkey
 def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
     release = hold_up(monkeypatch, "write")
-    engine = MlxEngine(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
-    engine.finish()
+    engine = MlxModelLoader(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
+    engine.flush()
     lane = workers.start(engine=engine)
     ask(lane, request())
-    waiting = threading.Thread(target=engine.finish)
+    waiting = threading.Thread(target=engine.flush)
     waiting.start()
     release.set()
     waiting.join(SECONDS)

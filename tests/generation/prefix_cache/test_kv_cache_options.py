@@ -76,7 +76,7 @@ def test_heads_of_64_share_a_scale_among_64(tmp_path: Path) -> None:
 
 
 def test_quantised_caches_are_served_one_at_a_time(wide: Path) -> None:
-    assert open_lane(wide, kv_bits=8).rows == 1
+    assert open_lane(wide, kv_bits=8).max_batch_size == 1
 
 
 def test_the_choices_of_one_prompt_are_those_of_prompts_alone(wide: Path) -> None:

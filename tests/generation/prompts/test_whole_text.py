@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import Answer, LaneOf, ask, chat, open_lane, stock
 
 TINY = Path(__file__).parents[3] / "worker/lmwire_worker/builtin/tiny"
@@ -17,11 +17,11 @@ STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"
 
 
 @pytest.fixture(scope="module")
-def built_in() -> TextLane:
+def built_in() -> GenerationRunner:
     return open_lane(Path("builtin:tiny"))
 
 
-def answered(lane: TextLane, request: Generate | Chat, *seeds: int) -> list[Answer]:
+def answered(lane: GenerationRunner, request: Generate | Chat, *seeds: int) -> list[Answer]:
     """To the same request with each seed, given together."""
     return ask(lane, *[request] * len(seeds), seeds=seeds)
 
@@ -29,7 +29,7 @@ def answered(lane: TextLane, request: Generate | Chat, *seeds: int) -> list[Answ
 @settings(max_examples=5)
 @given(seeds=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
 def test_thought_and_content_are_the_whole_answer(
-    built_in: TextLane, seeds: list[int], temperature: float, reasoning: str
+    built_in: GenerationRunner, seeds: list[int], temperature: float, reasoning: str
 ) -> None:
     request = chat("Hi", max_tokens=60, temperature=temperature, reasoning=reasoning)
     for answer in answered(built_in, request, *seeds):

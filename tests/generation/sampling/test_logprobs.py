@@ -13,7 +13,7 @@ import pytest
 from lmwire_protocol import Generate
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.logprobs import Describe, Logprobs
 from text_lanes import ask, stock
 
@@ -124,7 +124,7 @@ def test_a_token_shows_its_bytes_where_its_text_is_incomplete(data: bytes, text:
 
 
 def test_an_answer_has_the_models_own_log_probabilities_whatever_is_done_to_its_logits(
-    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     changed = Generate(
         prompt=[9, 8, 7],

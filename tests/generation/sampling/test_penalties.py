@@ -11,7 +11,7 @@ import pytest
 from mlx_lm.sample_utils import make_logits_processors
 
 from lmwire_protocol import Generate, RequestError
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.penalties import BANNED, ROOM, EndBan, Penalties, check_logit_bias
 from text_lanes import ask, stock
 
@@ -147,7 +147,7 @@ def test_a_bias_on_what_is_no_token_is_refused_with_its_path() -> None:
 
 
 def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
-    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     penalties = {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "penalty_window": 6}
     requests = [
@@ -166,7 +166,7 @@ def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
 
 
 def test_an_answer_has_min_tokens_before_it_ends(
-    lane_of: Callable[[str], TextLane], folder_of: Callable[[str], Path]
+    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     _, tokenizer = stock(folder_of("qwen3"))
     eager: dict[str, Any] = {"prompt": "hello", "max_tokens": 30, "logit_bias": {tokenizer.eos_token_id: 100.0}}

@@ -12,7 +12,7 @@ import pytest
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, apply_xtc
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.runner import TextLane
+from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.counter_rng import uniform
 from lmwire_worker.generation.sampling.sampler import BatchSampler, Weights
 from lmwire_worker.generation.sampling.xtc import Xtc
@@ -190,7 +190,7 @@ def test_a_banned_token_comes_only_where_nothing_else_may(xp: Any, temperature: 
 
 
 def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order(
-    lane_of: Callable[[str], TextLane],
+    lane_of: Callable[[str], GenerationRunner],
 ) -> None:
     lane = lane_of("qwen3")
     chance = random.Random(2)
@@ -206,7 +206,7 @@ def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order
     assert tokens == [answer.token_ids for answer in alone] == [answer.token_ids for answer in backwards[::-1]]
 
 
-def test_another_seed_gives_another_answer(lane_of: Callable[[str], TextLane]) -> None:
+def test_another_seed_gives_another_answer(lane_of: Callable[[str], GenerationRunner]) -> None:
     fields = Generate(prompt="hello", max_tokens=20, temperature=1)
     first, second = ask(lane_of("qwen3"), fields, fields, seeds=[1, 2])
     assert first.token_ids != second.token_ids

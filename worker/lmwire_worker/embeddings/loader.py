@@ -21,7 +21,7 @@ from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
 from .qwen3_vl import SeeingNetwork, SeenInputs
 from .recipe import Recipe, sees
-from .runner import EmbeddingLane
+from .runner import EmbeddingRunner
 
 TRIAL: Final = (Input([1] * 3), Input([1] * 5))
 """Together they take padding."""
@@ -37,8 +37,8 @@ def open_embeddings(
     replace_lane: Callable[[], None],
     memory_limit: int | None,
     policy: Policy,
-) -> EmbeddingLane:
-    """Loads a model that `is_embedding_model` is true of; see `lmwire_worker.engine.interface.Engine.open`.
+) -> EmbeddingRunner:
+    """Loads a model that `is_embedding_model` is true of; see `lmwire_worker.engine.interface.ModelLoader.open`.
 
     Args:
         request: What it is loaded with.
@@ -65,7 +65,7 @@ def open_embeddings(
     read_weights(network.module, folder, report)
     memory_budget.tell_mlx(limit)
     width = _try(network, trial, folder, report)
-    return EmbeddingLane(network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(policy))
+    return EmbeddingRunner(network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(policy))
 
 
 def _open(

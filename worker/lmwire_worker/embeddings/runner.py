@@ -10,7 +10,16 @@ from typing import Final
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..engine.interface import Admitted, Embedded, Failed, Memory, Model, Outcome, Preparation, Task
+from ..engine.interface import (
+    AdmittedRequest,
+    EmbeddingOutput,
+    Failed,
+    InferenceCommand,
+    MemoryUsage,
+    ModelInfo,
+    Preparation,
+    RunnerEvent,
+)
 from ..media import Gathered, Image, Reader, items_of
 from ..models.memory_budget import freed_by, in_words, ran_out, usage
 from .inputs import TextInputs
@@ -43,8 +52,8 @@ class _Row:
     input: Input
 
 
-class EmbeddingLane:
-    """See `lmwire_worker.engine.interface.Lane`.
+class EmbeddingRunner:
+    """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
         network: The model with its weights in memory.
@@ -55,11 +64,11 @@ class EmbeddingLane:
         reader: Reads images.
     """
 
-    rows = ROWS
-    first_waits_s = 0.0
+    max_batch_size = ROWS
+    batch_wait_s = 0.0
 
     def __init__(
-        self, network: EmbeddingNetwork, inputs: TextInputs, model: Model, width: int, budget: int, reader: Reader
+        self, network: EmbeddingNetwork, inputs: TextInputs, model: ModelInfo, width: int, budget: int, reader: Reader
     ) -> None:
         self.model = model
         self._network: EmbeddingNetwork | None = network
@@ -72,13 +81,21 @@ class EmbeddingLane:
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> Preparation | None:
         items = items_of(request) if isinstance(request, Embed) and self._seen else []
         return self._reader.read(items, ready) if items else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         assert isinstance(request, Embed)
         dimensions = request.dimensions or self._width
         if dimensions > self._width:
@@ -89,16 +106,16 @@ class EmbeddingLane:
         inputs = [(index, self._read(part, f"input[{index}]", images)) for index, part in enumerate(request.input)]
         inputs.sort(key=lambda item: -len(item[1].tokens))
         self._requests.append(_Held(key, request.normalize, dimensions, deque(inputs)))
-        return Admitted(prompt_tokens=0)  # counted as their vectors come
+        return AdmittedRequest(prompt_tokens=0)  # counted as their vectors come
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         rows = self._next()
         with contextlib.suppress(Exception):
             return self._embed(rows)
         keys = dict.fromkeys(row.held.key for row in rows)
         return [outcome for key in keys for outcome in self._alone([row for row in rows if row.held.key == key])]
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
@@ -108,7 +125,7 @@ class EmbeddingLane:
             raise RequestError("unsupported", problem, field="messages")
         return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryUsage:
         return usage()
 
     def cache_stats(self) -> CacheStats | None:
@@ -180,18 +197,18 @@ class EmbeddingLane:
         self._requests.rotate(-1)
         return rows
 
-    def _embed(self, rows: Sequence[_Row]) -> list[Outcome]:
+    def _embed(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
         assert self._network is not None
         vectors = self._network.embed([row.input for row in rows], normalize=[row.held.normalize for row in rows])
-        outcomes: list[Outcome] = []
+        outcomes: list[RunnerEvent] = []
         for row, whole in zip(rows, vectors, strict=True):
             vector = _cut(whole, row.held.dimensions, normalize=row.held.normalize)
-            outcomes.append(Embedded(row.held.key, row.index, vector, len(row.input.tokens)))
+            outcomes.append(EmbeddingOutput(row.held.key, row.index, vector, len(row.input.tokens)))
         done = {row.held.key for row in rows if not row.held.waiting}
         self._requests = deque(held for held in self._requests if held.key not in done)
         return outcomes
 
-    def _alone(self, rows: Sequence[_Row]) -> list[Outcome]:
+    def _alone(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
         """One request's part of a step that failed: those that are not at fault do not notice."""
         try:
             return self._embed(rows)
@@ -202,7 +219,7 @@ class EmbeddingLane:
         return [Failed(rows[0].held.key, failure)]
 
 
-def step_bytes(model: Model, tokens: int) -> int:
+def step_bytes(model: ModelInfo, tokens: int) -> int:
     """What an input of so many tokens takes for a moment, roughly: two masks of all pairs, and the layer at work."""
     return 8 * tokens * tokens + 64 * tokens * max(model.hidden_size, 1)
 

@@ -19,8 +19,8 @@ from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Tokenize,
 from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit, Word
 
 
-class NoRoom(Exception):
-    """Raised by `Lane.add`: there is no memory for the request now, and will be when others have ended."""
+class InsufficientMemory(Exception):
+    """Raised by `ModelRunner.add`: there is no memory for the request now, and will be when others have ended."""
 
 
 class LoadCancelled(Exception):
@@ -33,7 +33,7 @@ load, however often: the caller thins it out. It is also where a load notices th
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelInfo:
     """What is loaded, as the protocol's *model* reports it; see `lmwire_protocol.events.ModelDone`."""
 
     path: str
@@ -49,7 +49,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUsage:
     """The model library's memory, in bytes."""
 
     active_bytes: int = 0
@@ -58,7 +58,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Admitted:
+class AdmittedRequest:
     """A request that the lane has taken in."""
 
     prompt_tokens: int
@@ -67,7 +67,7 @@ class Admitted:
 
 
 @dataclass(slots=True)
-class Prefilled:
+class PrefillProgress:
     """A prompt came further."""
 
     key: int
@@ -76,7 +76,7 @@ class Prefilled:
     total: int
 
 
-class Piece(Struct, gc=False):
+class TokenDelta(Struct, gc=False):
     """What a step gave one choice of a request: its newest tokens, and the text that became certain with them.
 
     Text never ends inside a character and never holds part of a stop string or of a marker; what may become one is
@@ -96,17 +96,17 @@ class Piece(Struct, gc=False):
     choice: int = 0
     """Below the request's `n`."""
     channel: Channel = "content"
-    thought: int = 0
+    reasoning_tokens: int = 0
     """Of `generated`, those that belong to the reasoning."""
     logprobs: list[Logprob] | None = None
     """Of each of `token_ids`, when the request asks."""
     drafted: int = 0
     """Of `generated`, those that a draft model had proposed."""
-    call: bool = False
+    is_call_text: bool = False
     """The text is that of a tool call which is none; see `lmwire_protocol.events.Token`."""
 
 
-class CallPiece(Struct, gc=False):
+class ToolCallDelta(Struct, gc=False):
     """A tool call of a choice, or a piece of one; see `lmwire_protocol.events.ToolCall`."""
 
     key: int
@@ -118,7 +118,7 @@ class CallPiece(Struct, gc=False):
     complete: bool | None = None
 
 
-class Embedded(Struct, gc=False):
+class EmbeddingOutput(Struct, gc=False):
     """The vector of one of an `embed`'s inputs. When all inputs have one, the lane has forgotten the key."""
 
     key: int
@@ -128,7 +128,7 @@ class Embedded(Struct, gc=False):
     prompt_tokens: int
 
 
-class Heard(Struct, gc=False):
+class TranscriptSegment(Struct, gc=False):
     """A stretch of a recording that was written down. Its text is at most 2,000 characters, and 200 words."""
 
     key: int
@@ -138,15 +138,15 @@ class Heard(Struct, gc=False):
     words: list[Word] | None = None
 
 
-class Listened(Struct, gc=False):
-    """How far a `transcribe` has come; told before the first `Heard`, and whenever more is known."""
+class TranscriptionProgress(Struct, gc=False):
+    """How far a `transcribe` has come; told before the first `TranscriptSegment`, and whenever more is known."""
 
     key: int
     done_s: float
     duration_s: float
     language: str | None = None
     """As a code like `en`."""
-    over: bool = False
+    is_complete: bool = False
     """The recording's end was reached; the lane has forgotten the key."""
 
 
@@ -158,9 +158,11 @@ class Failed:
     error: RequestError
 
 
-Outcome = Prefilled | Piece | CallPiece | Embedded | Heard | Listened | Failed
+RunnerEvent = (
+    PrefillProgress | TokenDelta | ToolCallDelta | EmbeddingOutput | TranscriptSegment | TranscriptionProgress | Failed
+)
 
-Task = Generate | Chat | Embed | Transcribe
+InferenceCommand = Generate | Chat | Embed | Transcribe
 """What a lane works on step by step. Which of them it serves, its model's capabilities say."""
 
 
@@ -173,27 +175,29 @@ class Preparation(Protocol):
         ...
 
 
-class Lane(Protocol):
+class ModelRunner(Protocol):
     """One loaded model at work.
 
     A key is the scheduler's name for a request, unique among those the lane holds.
     """
 
-    model: Model
+    model: ModelInfo
 
-    rows: int
+    max_batch_size: int
     """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
     cost. A request that has more choices than that alone comes alone."""
 
     @property
-    def first_waits_s(self) -> float:
+    def batch_wait_s(self) -> float:
         """Seconds that requests which found the lane empty wait for another one, to begin together with it.
 
         0 where to begin one by one costs little more, and once the lane holds as many as it begins together.
         """
         ...
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> Preparation | None:
         """Start whatever can take long about a request, so that no step waits for it.
 
         Args:
@@ -207,25 +211,31 @@ class Lane(Protocol):
         ...
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         """Takes a request in. Computes nothing yet.
 
         Args:
             key: Its name from now on.
             request: What to answer.
             seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
-            raw: All text is content: no reasoning and no calls are told apart.
+            plain_text: All text is content: no reasoning and no calls are told apart.
             prepared: What `prepare` returned for it; done. A caller that nobody waits for may leave it out, unless
                 the request refers to media.
 
         Raises:
             RequestError: it cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
-            NoRoom: not now. In neither case anything was kept.
+            InsufficientMemory: not now. In neither case anything was kept.
         """
         ...
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         """One bounded piece of work for the requests held: a token for each running one, a slice of a prompt.
 
         Nothing can interrupt it, so its length is how late a cancel may be. Called only while a request is held.
@@ -234,7 +244,7 @@ class Lane(Protocol):
         """
         ...
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
         ...
 
@@ -246,7 +256,7 @@ class Lane(Protocol):
         """
         ...
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryUsage:
         """May be called from any thread."""
         ...
 
@@ -263,7 +273,7 @@ class Lane(Protocol):
         ...
 
 
-class Engine(Protocol):
+class ModelLoader(Protocol):
     """Opens lanes: what a model library is to the scheduler."""
 
     names: list[str]
@@ -276,7 +286,7 @@ class Engine(Protocol):
         """Imports what is slow to import. Called once, after the host has had its first answer."""
         ...
 
-    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+    def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
         """Loads a model and makes it ready to answer at full speed.
 
         Everything that can be checked without memory for the model (its path, its files, its architecture, its adapter)
@@ -289,7 +299,7 @@ class Engine(Protocol):
         """
         ...
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         """Waits for what is still written beside the main thread, for a few seconds at most.
 
         Called from another thread, before the last line: whoever reads that may start the next worker.

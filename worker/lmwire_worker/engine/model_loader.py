@@ -11,18 +11,18 @@ from typing import Any, Final
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..generation import TextModels
-from ..generation.prefix_cache.disk_options import DiskSettings
+from ..generation.disk_cache_options import DiskSettings
 from ..media import Policy
 from ..process.exits import before_leaving
-from .interface import Lane, LoadCancelled, Report
+from .interface import LoadCancelled, ModelRunner, Report
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
 LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
 
 
-class MlxEngine:
-    """See `lmwire_worker.engine.interface.Engine`.
+class MlxModelLoader:
+    """See `lmwire_worker.engine.interface.ModelLoader`.
 
     Args:
         memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
@@ -66,11 +66,11 @@ class MlxEngine:
         except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
             self._missing = f"mlx-lm cannot be imported ({error}); {_installation()}"
 
-    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> Lane:
+    def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
         if self._missing is not None:
             raise RequestError("unsupported", self._missing)
         try:
-            return self._open(request, report, replace)
+            return self._open(request, report, release_current_model)
         except (RequestError, LoadCancelled) as error:
             failure = error
         except Exception as error:  # a model's code may fail at anything, and the worker outlives it
@@ -80,10 +80,10 @@ class MlxEngine:
         _release()
         raise failure
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         self._text.finish()
 
-    def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> Lane:
+    def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> ModelRunner:
         """Finds out what kind of model it is, and opens it as that."""
         from ..models.remote_code import guarded
         from ..models.resolve import find_folder
@@ -105,7 +105,7 @@ class MlxEngine:
         config: dict[str, Any],
         report: Report,
         give_up: Callable[[], None],
-    ) -> Lane:
+    ) -> ModelRunner:
         if kind == "speech":
             self._need("mlx_audio", f"{folder} is a model that writes down speech")
             from ..transcription.loader import open_speech

@@ -41,20 +41,20 @@ from ..session.output_queue import Outbox
 from ..session.request_registry import Registry
 from ..session.request_state import Request
 from .interface import (
-    CallPiece,
-    Embedded,
-    Engine,
+    EmbeddingOutput,
     Failed,
-    Heard,
-    Lane,
-    Listened,
+    InferenceCommand,
+    InsufficientMemory,
     LoadCancelled,
-    Memory,
-    NoRoom,
-    Outcome,
-    Piece,
-    Prefilled,
-    Task,
+    MemoryUsage,
+    ModelLoader,
+    ModelRunner,
+    PrefillProgress,
+    RunnerEvent,
+    TokenDelta,
+    ToolCallDelta,
+    TranscriptionProgress,
+    TranscriptSegment,
 )
 
 _PROGRESS_SECONDS = 0.1
@@ -81,12 +81,12 @@ class Scheduler:
         log: for what failed.
     """
 
-    def __init__(self, registry: Registry, outbox: Outbox, engine: Engine, log: Log) -> None:
+    def __init__(self, registry: Registry, outbox: Outbox, engine: ModelLoader, log: Log) -> None:
         self._registry = registry
         self._outbox = outbox
         self._engine = engine
         self._log = log
-        self._lane: Lane | None = None
+        self._lane: ModelRunner | None = None
         self._waiting: deque[Request] = deque()
         """In the order in which they start."""
         self._round = 0.0
@@ -123,7 +123,7 @@ class Scheduler:
     def memory(self) -> MemoryStats:
         """The model library's memory."""
         lane = self._lane
-        memory = lane.memory() if lane else Memory()
+        memory = lane.memory() if lane else MemoryUsage()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
     def cache(self) -> CacheStats | None:
@@ -168,7 +168,7 @@ class Scheduler:
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
-            steps = isinstance(request.command, Task)
+            steps = isinstance(request.command, InferenceCommand)
             if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
                 held_back.append(request)  # others may overtake it: nobody knows how long that takes
             elif steps and (full or not self._has_room(request)):
@@ -183,7 +183,7 @@ class Scheduler:
     def _start_others(self) -> None:
         """Start what comes just after the first request, while the lane wants to begin with all of it at once."""
         lane = self._require_lane()
-        while waits_s := lane.first_waits_s:
+        while waits_s := lane.batch_wait_s:
             running = len(self._active)
             if self._is_preparing():
                 waits_s = max(waits_s, _PREPARING_S)
@@ -200,7 +200,12 @@ class Scheduler:
     def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
         """Return whether a request is prepared. Start that, unless it has media and may not read them yet."""
         command = request.command
-        if request.preparation is None and self._lane and isinstance(command, Task | Tokenize) and not request.refusal:
+        if (
+            request.preparation is None
+            and self._lane
+            and isinstance(command, InferenceCommand | Tokenize)
+            and not request.refusal
+        ):
             if not may_read and _has_media(request):
                 return False
             request.preparation = self._lane.prepare(command, self._prepared, request.line_bytes)
@@ -216,14 +221,14 @@ class Scheduler:
         if request is self._too_large:
             return False
         taken = sum(active.unended for active in self._active.values())
-        return not (self._lane and taken) or taken + len(request.answers) <= self._lane.rows
+        return not (self._lane and taken) or taken + len(request.answers) <= self._lane.max_batch_size
 
     def _begin(self, request: Request) -> bool:
         """Serves a request, or begins to. False: it has to wait for memory."""
         self._registry.activity.progressed()
         try:
             outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
-        except NoRoom:
+        except InsufficientMemory:
             self._too_large = request
             self._registry.postpone(request)
             return False
@@ -232,7 +237,7 @@ class Scheduler:
         return True
 
     def _perform(self, request: Request) -> Done | RequestError | None:
-        """Serves one command; None when it goes on in the lane. Raises NoRoom."""
+        """Serves one command; None when it goes on in the lane. Raises InsufficientMemory."""
         try:
             match request.command:
                 case Load() as load:
@@ -247,7 +252,7 @@ class Scheduler:
                     return self._clear_cache(request)
                 case _:
                     return self._describe(request)
-        except NoRoom:
+        except InsufficientMemory:
             raise
         except RequestError as error:
             return error
@@ -255,12 +260,12 @@ class Scheduler:
             self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
-    def _add(self, request: Request, command: Task) -> None:
+    def _add(self, request: Request, command: InferenceCommand) -> None:
         lane = self._lane_for(command)
         self._keys += 1
         request.key = self._keys
         prepared = request.preparation
-        request.admitted = lane.add(request.key, command, request.seed, raw=request.voice.raw, prepared=prepared)
+        request.admitted = lane.add(request.key, command, request.seed, plain_text=request.voice.raw, prepared=prepared)
         request.preparation = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
@@ -269,7 +274,7 @@ class Scheduler:
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
         tokens, text = self._lane_for(command).tokenize(command, request.preparation)
         if not command.count_only:
-            self._registry.emit([(request, Piece(request.key, text, tokens))])
+            self._registry.emit([(request, TokenDelta(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
 
     def _clear_cache(self, request: Request) -> CacheDone:
@@ -310,9 +315,9 @@ class Scheduler:
     def _describe(self, request: Request) -> ModelDone:
         lane = self._require_lane()
         model = {name: getattr(lane.model, name) for name in lane.model.__slots__}
-        return ModelDone(request.id, **model, batch_size=lane.rows)
+        return ModelDone(request.id, **model, batch_size=lane.max_batch_size)
 
-    def _lane_for(self, command: Command) -> Lane:
+    def _lane_for(self, command: Command) -> ModelRunner:
         lane = self._require_lane()
         brings_template = isinstance(command, Chat) and command.chat_template is not None
         if command.name not in lane.model.capabilities and not brings_template:
@@ -320,20 +325,20 @@ class Scheduler:
             raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
         return lane
 
-    def _require_lane(self) -> Lane:
+    def _require_lane(self) -> ModelRunner:
         if self._lane is None:
             raise RequestError("not_loaded", "no model is loaded; send a load first")
         return self._lane
 
     # What a step gave.
 
-    def _send(self, outcomes: Sequence[Outcome]) -> None:
+    def _send(self, outcomes: Sequence[RunnerEvent]) -> None:
         now = time.monotonic()
-        generated: list[tuple[Request, Piece | CallPiece]] = []
+        generated: list[tuple[Request, TokenDelta | ToolCallDelta]] = []
         ended: set[Request] = set()
         for outcome in outcomes:
             request = self._active[outcome.key]
-            if isinstance(outcome, Piece):
+            if isinstance(outcome, TokenDelta):
                 if outcome.generated:
                     self.tokens.completion += outcome.generated
                     request.first_token_at = request.first_token_at or now
@@ -341,17 +346,17 @@ class Scheduler:
                 if outcome.finish_reason is not None:
                     ended.add(request)
                     self._make_room()  # the choice's row is free, whether or not the request goes on
-            elif isinstance(outcome, CallPiece):
+            elif isinstance(outcome, ToolCallDelta):
                 generated.append((request, outcome))
-            elif isinstance(outcome, Prefilled):
+            elif isinstance(outcome, PrefillProgress):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
-            elif isinstance(outcome, Embedded):
+            elif isinstance(outcome, EmbeddingOutput):
                 self.tokens.prompt += outcome.prompt_tokens
                 self._registry.emit_vector(request, outcome)
                 ended.add(request)
-            elif isinstance(outcome, Heard):
+            elif isinstance(outcome, TranscriptSegment):
                 self._registry.emit_segment(request, outcome)
-            elif isinstance(outcome, Listened):
+            elif isinstance(outcome, TranscriptionProgress):
                 self._progress(request, "transcribe", int(outcome.done_s), int(outcome.duration_s), "seconds")
                 self._registry.listen(request, outcome)
                 ended.add(request)
@@ -385,10 +390,10 @@ class Scheduler:
 
 
 def _has_media(request: Request) -> bool:
-    return isinstance(request.command, Task | Tokenize) and bool(items_of(request.command))
+    return isinstance(request.command, InferenceCommand | Tokenize) and bool(items_of(request.command))
 
 
 def _gives_way(earlier: Request, later: Request) -> bool:
     """Return whether a request that came later starts first: both run in the lane, and it is due sooner."""
-    both_run = isinstance(earlier.command, Task) and isinstance(later.command, Task)
+    both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
     return both_run and not earlier.voice.serial and later.due < earlier.due

@@ -10,7 +10,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 
-from ..engine.interface import Model, NoRoom
+from ..engine.interface import InsufficientMemory, ModelInfo
 from ..models.memory_budget import check_fits, in_words
 from .batching import homes, padding_worth
 from .prefix_cache import parts
@@ -85,7 +85,7 @@ class Room:
     cost: RowCost
 
     @classmethod
-    def beside(cls, model: Model, cost: RowCost, limit: int) -> "Room":
+    def beside(cls, model: ModelInfo, cost: RowCost, limit: int) -> "Room":
         """With what MLX holds now taken. A model that was forced in may still give a short answer."""
         taken = mx.get_active_memory()
         return cls(max(limit, taken + _minimal_context(model, cost)), taken, model.weights_bytes, cost)
@@ -139,7 +139,7 @@ class Admission:
 
         Raises:
             RequestError: out_of_memory, when there never is.
-            NoRoom: when there is not before others have ended.
+            InsufficientMemory: when there is not before others have ended.
         """
         new = [prompt_tokens + (AHEAD if max_tokens is None else min(max_tokens, AHEAD))] * rows
         held = [length + AHEAD for length in self._lengths()]
@@ -147,7 +147,7 @@ class Admission:
             raise self._never(new, media_bytes, "")
         if not self._fit(held + new, media_bytes):
             if held:
-                raise NoRoom
+                raise InsufficientMemory
             raise self._never(new, media_bytes, f", and {in_words(self._cached.bytes)} are pinned in the cache")
 
     def overrun(self) -> bool:
@@ -180,10 +180,10 @@ class Admission:
         )
 
 
-def check_load(model: Model, cost: RowCost, limit: int, free: int | None) -> None:
+def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int | None) -> None:
     """See `memory.check_fits`; `cost` is what the model's rows take."""
     check_fits(model, _minimal_context(model, cost), limit, free)
 
 
-def _minimal_context(model: Model, cost: RowCost) -> int:
+def _minimal_context(model: ModelInfo, cost: RowCost) -> int:
     return cost.bytes(min(model.context_len, MINIMAL_CONTEXT))

@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
-from ..engine.interface import Model, Report
+from ..engine.interface import ModelInfo, Report
 from ..models.folder_check import check_folder
 from ..models.resolve import find_folder
 from .batching import Pair, other_kinds
@@ -23,7 +23,7 @@ class Draft:
 
     network: Any
     tokenizer: TokenizerWrapper
-    model: Model
+    model: ModelInfo
 
     def beside(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> Pair:
         """Both models as one.

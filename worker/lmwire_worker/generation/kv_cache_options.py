@@ -9,7 +9,7 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from lmwire_protocol import RequestError
 
-from ..engine.interface import Model
+from ..engine.interface import ModelInfo
 from ..models.weights import sentence
 from .batching import other_kinds
 
@@ -17,7 +17,7 @@ GROUP_SIZES: Final = (64, 32)
 """Numbers that share one scale, the best choice first; a head's width must be a multiple."""
 
 
-def limit_context(model: Model, length: int | None) -> Model:
+def limit_context(model: ModelInfo, length: int | None) -> ModelInfo:
     """The model with a context of so many tokens; its own when None.
 
     Raises:

@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
 
-from ..engine.interface import Model
+from ..engine.interface import ModelInfo
 from ..models.remote_code import refusal
 from ..models.shared_weights import Base, list_files
 from ..models.weights import quantization, sentence, weights_bytes
@@ -62,7 +62,7 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
 
 def describe(
     folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper, adapter: Path | None = None
-) -> Model:
+) -> ModelInfo:
     """What the protocol reports of a model."""
     text_config = config.get("text_config")
     configs = [config, text_config] if isinstance(text_config, dict) else [config]
@@ -70,7 +70,7 @@ def describe(
     if context is None:
         claimed = tokenizer.model_max_length
         context = claimed if isinstance(claimed, int) and 0 < claimed < 10**9 else UNBOUNDED_CONTEXT
-    return Model(
+    return ModelInfo(
         path=str(folder),
         model_type=config["model_type"],
         vocab_size=min(_first(configs, ("vocab_size",)) or len(tokenizer), _table_rows(network)),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmwire_protocol import Load, RequestError
 
-from ..engine.interface import Lane, Report
+from ..engine.interface import ModelRunner, Report
 from ..media import Policy
-from .prefix_cache.disk_options import DiskSettings
+from .disk_cache_options import DiskSettings
 
 if TYPE_CHECKING:
     from ..multimodal.loader import Eyes
@@ -42,7 +42,7 @@ class TextModels:
         eyes: "Eyes | None",
         report: Report,
         give_up: Callable[[], None],
-    ) -> Lane:
+    ) -> ModelRunner:
         """Opens the model in a folder that was checked; see `Engine.open`.
 
         Args:
@@ -62,7 +62,7 @@ class TextModels:
         from .language_model import check_architecture, describe, load_tokenizer, open_base
         from .prefix_cache import open_disk
         from .prefix_cache.fingerprint import fingerprint
-        from .runner import TextLane
+        from .runner import GenerationRunner
         from .warm_up import warm_up
 
         if not eyes:
@@ -100,9 +100,9 @@ class TextModels:
         sight = eyes.open(network, self._media, report) if eyes else None
         if sight:
             model = replace(model, capabilities=[*model.capabilities, *sight.capabilities])
-        lane = TextLane(network, tokenizer, model, room, disk, sight)
+        lane = GenerationRunner(network, tokenizer, model, room, disk, sight)
         if eyes and not eyes.batches:
-            lane.rows = 1
+            lane.max_batch_size = 1
         warm_up(lane, report)
         return lane
 

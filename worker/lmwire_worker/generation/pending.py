@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Final
 
-from ..engine.interface import Admitted
+from ..engine.interface import AdmittedRequest
 from .cache_manager import Kept
 from .prefix_cache import Read
 from .sequence import Stream
@@ -21,7 +21,7 @@ LONGEST_WAIT_S: Final = 0.05
 class Arrival:
     """A request that has not begun."""
 
-    admitted: Admitted
+    admitted: AdmittedRequest
     streams: list[Stream]
     """Its choices."""
     read: Future[Read | None] | None

@@ -40,7 +40,7 @@ class Preparations:
     def start(
         self, request: Generate | Chat | Tokenize, ready: Callable[[], None], size: int
     ) -> Prepared[Ready] | Prepared[Prompt]:
-        """Start to prepare a request; see `Lane.prepare`."""
+        """Start to prepare a request; see `ModelRunner.prepare`."""
         work: Callable[..., Any] = self._intake.read if isinstance(request, Tokenize) else self._intake.prepare
         return self._preparer.start(_kind(request, size), partial(work, request), ready, partial(self._look, request))
 

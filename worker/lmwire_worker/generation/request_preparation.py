@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
-from ..engine.interface import Model
+from ..engine.interface import ModelInfo
 from ..prompts.builder import Prompt, read_prompt
 from ..prompts.chat_template import find_template
 from ..prompts.template_probe import find_traits
@@ -18,10 +18,10 @@ from ..prompts.tokenization import Encoder
 from ..prompts.truncation import fit
 from .output_parsing import REASONING, Answer, Syntax
 from .output_parsing.detokenizer import make_detokenizers, token_bytes
-from .output_parsing.string_matcher import Strings
 from .sampling.logprobs import Describe
 from .sampling.penalties import check_logit_bias
 from .sequence import Stream
+from .string_matcher import Strings
 from .structured_output import Constraint, Grammars
 from .tool_parsers import find_format
 
@@ -53,7 +53,9 @@ class Intake:
         sight: Of a model that sees.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, model: Model, budget: int, sight: "Sight | None" = None) -> None:
+    def __init__(
+        self, tokenizer: TokenizerWrapper, model: ModelInfo, budget: int, sight: "Sight | None" = None
+    ) -> None:
         self.ends = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
         """The model's end-of-turn tokens."""
         self.structural = self.ends.union(tokenizer.encode("\n", add_special_tokens=False))
@@ -105,7 +107,7 @@ class Intake:
         return Ready(array("i", tokens), prompt.opening, prompt.images, constraint)
 
     def streams(self, key: int, request: Generate | Chat, seed: int, ready: Ready, *, raw: bool) -> list[Stream]:
-        """Return a stream for each choice; see `Lane.add`."""
+        """Return a stream for each choice; see `ModelRunner.add`."""
         tokens = ready.prompt.tolist()
         room = self._model.context_len - len(tokens)
         state = None if raw else self._state(request, ready)

@@ -13,7 +13,17 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 
-from ..engine.interface import Admitted, Failed, Memory, Model, Outcome, Piece, Prefilled, Preparation, Task
+from ..engine.interface import (
+    AdmittedRequest,
+    Failed,
+    InferenceCommand,
+    MemoryUsage,
+    ModelInfo,
+    PrefillProgress,
+    Preparation,
+    RunnerEvent,
+    TokenDelta,
+)
 from ..engine.preparation import Prepared
 from ..models.memory_budget import freed_by, ran_out, usage
 from .admission import Admission, Room
@@ -35,8 +45,8 @@ ROWS: Final = 32
 PROMPTS_TOGETHER: Final = 16
 
 
-class TextLane:
-    """See `lmwire_worker.engine.interface.Lane`.
+class GenerationRunner:
+    """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
         network: The model with its weights in memory; a `Pair` where another one proposes its tokens.
@@ -51,13 +61,13 @@ class TextLane:
         self,
         network: nn.Module,
         tokenizer: TokenizerWrapper,
-        model: Model,
+        model: ModelInfo,
         room: Room,
         disk: Disk | None = None,
         sight: "Sight | None" = None,
     ) -> None:
         self.model = model
-        self.rows = ROWS if batches(network) and not isinstance(network, Pair) else 1
+        self.max_batch_size = ROWS if batches(network) and not isinstance(network, Pair) else 1
         self._prompts_together = 1
         self._network = network
         self._intake = Intake(tokenizer, model, room.budget, sight)
@@ -86,30 +96,38 @@ class TextLane:
             sight.shelf.in_use = self._shown
 
     @property
-    def first_waits_s(self) -> float:
+    def batch_wait_s(self) -> float:
         return self._pace.first_waits_s if len(self._requests) < self._prompts_together else 0.0
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> Preparation | None:
         takes = isinstance(request, Generate | Chat | Tokenize)
         return self._preparations.start(request, ready, size) if takes else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         assert isinstance(request, Generate | Chat)
         ready = prepared.result() if isinstance(prepared, Prepared) else self._intake.prepare(request)
-        streams = self._intake.streams(key, request, seed, ready, raw=raw)
+        streams = self._intake.streams(key, request, seed, ready, raw=plain_text)
         first = streams[0]
         self._kept.check(first)
         media_bytes = sum(picture.nbytes for picture in _shown(first))
         self._admission.check(len(first.prompt), request.max_tokens, request.n, media_bytes)
-        arrival = Arrival(Admitted(len(first.prompt)), streams, self._kept.read(first))
+        arrival = Arrival(AdmittedRequest(len(first.prompt)), streams, self._kept.read(first))
         if not self._arrivals.hold(key, arrival):
             self._begin(arrival)
         self._requests[key] = streams
         return arrival.admitted
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         if self._broken:
             return self._restart(self._broken.popleft())
         outcomes = self._begin_arrivals()
@@ -121,7 +139,7 @@ class TextLane:
             outcomes += self._decode()
         return outcomes
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         streams = self._requests[key]
         self._drop(key)
         return [outcome for stream in streams for outcome in stream.end(None)]
@@ -130,7 +148,7 @@ class TextLane:
         prompt = prepared.result() if isinstance(prepared, Prepared) else self._intake.read(request)
         return prompt.tokens, prompt.text
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryUsage:
         return usage()
 
     def cache_stats(self) -> CacheStats | None:
@@ -164,8 +182,8 @@ class TextLane:
 
     # Requests that begin.
 
-    def _begin_arrivals(self) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _begin_arrivals(self) -> list[RunnerEvent]:
+        outcomes: list[RunnerEvent] = []
         for key, arrival in self._arrivals.ready():
             try:
                 self._begin(arrival)
@@ -200,7 +218,7 @@ class TextLane:
 
     # A step: a slice of the prompts in work, or a token for each running answer, in turns.
 
-    def _prefill(self) -> list[Outcome]:
+    def _prefill(self) -> list[RunnerEvent]:
         self._prefills_next = False
         generator = self._batch()
         running = generator.running
@@ -227,9 +245,9 @@ class TextLane:
             self._pace.learn(seconds + (self._decoded_s if running else 0.0), running, sliced, longest, at)
         return outcomes + self._end_overrun()
 
-    def _decode(self) -> list[Outcome]:
+    def _decode(self) -> list[RunnerEvent]:
         generator = self._batch()
-        outcomes: list[Outcome] = []
+        outcomes: list[RunnerEvent] = []
         started = time.perf_counter()
         try:
             for prompt in generator.begin():
@@ -249,7 +267,7 @@ class TextLane:
         self._prefills_next = True
         return outcomes + self._collect(rows) + self._end_overrun()
 
-    def _see(self, prompts: int, running: int, waiting: int) -> list[Outcome]:
+    def _see(self, prompts: int, running: int, waiting: int) -> list[RunnerEvent]:
         """A piece of the work that is to be done for images, those of the oldest request first, beside that."""
         stream, work = self._unseen[0]
         size = self._pace.slice(running, 1 + prompts, work.done, waiting)
@@ -266,7 +284,7 @@ class TextLane:
             stream.begun = work.done
             stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
             self._enter_batch(self._requests[stream.key], work.cache)
-        return [Prefilled(stream.key, work.done, len(stream.prompt))]
+        return [PrefillProgress(stream.key, work.done, len(stream.prompt))]
 
     def _prefilled(self) -> int:
         """How far the longest prompt has come that is not done."""
@@ -277,8 +295,8 @@ class TextLane:
         """Prompts that are not done, of the rows that do not run."""
         return len(self._by_uid) - running + len(self._unseen)
 
-    def _collect(self, rows: Sequence[Stream]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _collect(self, rows: Sequence[Stream]) -> list[RunnerEvent]:
+        outcomes: list[RunnerEvent] = []
         for row in rows:
             if row.key not in self._requests:
                 continue  # another choice of the request has just failed
@@ -290,15 +308,15 @@ class TextLane:
                     self._drop(row.key)
         return outcomes
 
-    def _advance_prompt(self, stream: Stream, prompt: Progress) -> list[Outcome]:
+    def _advance_prompt(self, stream: Stream, prompt: Progress) -> list[RunnerEvent]:
         """A prompt came further: up to its last token, from where the choices go their own ways, or to its end."""
         done, total = (count + stream.begun for count in prompt.progress)
         stream.prefilled = done
-        outcomes: list[Outcome] = [Prefilled(stream.key, done, total)] if total == len(stream.prompt) else []
+        outcomes: list[RunnerEvent] = [PrefillProgress(stream.key, done, total)] if total == len(stream.prompt) else []
         if prompt.end_of_prompt and stream.only_prefills:
             choices = self._requests[stream.key]
             self._drop(stream.key)
-            outcomes += [Piece(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]
+            outcomes += [TokenDelta(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]
         elif done == total - 1 and not stream.only_prefills and (waiting := self._waiting(stream.key)):
             assert stream.uid is not None
             self._join(waiting, self._batch().cache_of(stream.uid))
@@ -345,9 +363,9 @@ class TextLane:
         """What the requests held are shown."""
         return {picture for streams in self._requests.values() for picture in _shown(streams[0])}
 
-    def _end_overrun(self) -> list[Outcome]:
+    def _end_overrun(self) -> list[RunnerEvent]:
         """Ends requests until there is memory for the next token of the others."""
-        outcomes: list[Outcome] = []
+        outcomes: list[RunnerEvent] = []
         while self._requests and self._admission.overrun():
             streams = self._requests[self._longest()]
             for stream in streams:
@@ -370,7 +388,7 @@ class TextLane:
             else:
                 self._generator = Buckets(
                     network,
-                    self.rows,
+                    self.max_batch_size,
                     self._prompts_together,
                     ends,
                     structural,
@@ -386,7 +404,7 @@ class TextLane:
             self._generator.close()
             self._generator = None
 
-    def _break(self, error: Exception) -> list[Outcome]:
+    def _break(self, error: Exception) -> list[RunnerEvent]:
         """After an exception in the middle of a step no row's cache can be trusted, and one row may be the cause.
 
         So all start again from their tokens, one by one: those at fault fail then, and the others do not notice. When
@@ -411,7 +429,7 @@ class TextLane:
             self._broken.extend(stream for stream in streams if stream.key not in failed)
         return outcomes
 
-    def _restart(self, stream: Stream) -> list[Outcome]:
+    def _restart(self, stream: Stream) -> list[RunnerEvent]:
         stream.restart()
         try:
             cache, held = None, 0

@@ -13,14 +13,14 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Channel, FinishReason, Logprob
 
-from ..engine.interface import CallPiece, Failed, Outcome, Piece
+from ..engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from .batching import RowCache
+from .logprob_attribution import Attribution
 from .output_parsing import Answer, Text
 from .output_parsing.detokenizer import Detokenizer
-from .output_parsing.logprob_attribution import Attribution
-from .output_parsing.string_matcher import Scanner, Strings
 from .prefix_cache import Start
 from .sampling.logprobs import Handle
+from .string_matcher import Scanner, Strings
 from .structured_output import Constraint
 from .tool_parsers import CallText
 
@@ -80,7 +80,7 @@ class Stream:
         """Who is offered what was computed; None for nobody."""
         self.check: Start | None = None
         """What was cached of the prompt, to be held against what is computed of it."""
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[RunnerEvent] = []
         self.ended = False
         self._whole_constraint = constraint
         self.constraint = constraint and constraint.fork()
@@ -147,28 +147,28 @@ class Stream:
         if self.keeper is not None:
             self.keeper(self, tokens, cache)
 
-    def take(self) -> list[Outcome]:
+    def take(self) -> list[RunnerEvent]:
         """What it got since the last call."""
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
-    def end(self, finish_reason: FinishReason | None) -> list[Outcome]:
+    def end(self, finish_reason: FinishReason | None) -> list[RunnerEvent]:
         """The last outcomes, with the text that was held back."""
-        last = Piece(self.key, choice=self.choice)
+        last = TokenDelta(self.key, choice=self.choice)
         return self._close(finish_reason, last)
 
     # What a token gives.
 
-    def _piece(self, token: int, logprob: Handle | None, drafted: bool) -> list[Outcome]:
-        piece = Piece(self.key, generated=1, choice=self.choice, drafted=int(drafted))
+    def _piece(self, token: int, logprob: Handle | None, drafted: bool) -> list[RunnerEvent]:
+        piece = TokenDelta(self.key, generated=1, choice=self.choice, drafted=int(drafted))
         if self._answer is not None:
             piece.channel = self._answer.channel
         if token in self._ends:
-            piece.thought = int(piece.channel == "reasoning")
+            piece.reasoning_tokens = int(piece.channel == "reasoning")
             return self._close("stop", piece)
         return self._show(token, logprob, piece)
 
-    def _show(self, token: int, logprob: Handle | None, piece: Piece) -> list[Outcome]:
+    def _show(self, token: int, logprob: Handle | None, piece: TokenDelta) -> list[RunnerEvent]:
         text = self._detokenizer.add(token)
         self._left -= 1
         self.generated.append(token)
@@ -176,17 +176,17 @@ class Stream:
             piece.token_ids.append(token)
         else:
             self._attribution.add(self._describe(logprob), text)
-        outcomes: list[Outcome] = [piece]
+        outcomes: list[RunnerEvent] = [piece]
         end = self._add(outcomes, self._split(text))
         if self._answer is not None and "reasoning" in (piece.channel, self._answer.channel):
-            piece.thought = 1
+            piece.reasoning_tokens = 1
         if end is not None:
             return self._finish(outcomes, *end)
         if self._left == 0:
             return self._close("length", *outcomes)
         return outcomes
 
-    def _close(self, finish_reason: FinishReason | None, *before: Outcome) -> list[Outcome]:
+    def _close(self, finish_reason: FinishReason | None, *before: RunnerEvent) -> list[RunnerEvent]:
         """Flushes what is held back and finishes."""
         outcomes = list(before)
         rest = self._detokenizer.flush()
@@ -201,10 +201,12 @@ class Stream:
             end = ("tool_calls" if called else finish_reason, None)
         return self._finish(outcomes, *(end if finish_reason else (None, None)))
 
-    def _finish(self, outcomes: list[Outcome], finish_reason: FinishReason | None, stop: str | None) -> list[Outcome]:
+    def _finish(
+        self, outcomes: list[RunnerEvent], finish_reason: FinishReason | None, stop: str | None
+    ) -> list[RunnerEvent]:
         last = outcomes[-1]
-        if not isinstance(last, Piece):
-            last = Piece(self.key, choice=self.choice)
+        if not isinstance(last, TokenDelta):
+            last = TokenDelta(self.key, choice=self.choice)
             outcomes.append(last)
         if self._attribution is not None:
             _attach(last, self._attribution.end())
@@ -218,7 +220,7 @@ class Stream:
             return self._answer.push(text)
         return [Text("content", text)] if text else []
 
-    def _add(self, outcomes: list[Outcome], parts: list[Text | CallText]) -> tuple[FinishReason, str | None] | None:
+    def _add(self, outcomes: list[RunnerEvent], parts: list[Text | CallText]) -> tuple[FinishReason, str | None] | None:
         """Adds what is certain of the parts; finish_reason and stop string when something in them ends the choice."""
         for part in parts:
             if isinstance(part, CallText):
@@ -226,7 +228,9 @@ class Stream:
                 call_id = part.call_id
                 if part.name is not None and call_id is None:
                     call_id = _new_call_id()  # most models give their calls none
-                call = CallPiece(self.key, part.index, self.choice, call_id, part.name, part.arguments, part.complete)
+                call = ToolCallDelta(
+                    self.key, part.index, self.choice, call_id, part.name, part.arguments, part.complete
+                )
                 outcomes.append(call)
                 if part.complete and self._one_call:
                     return "tool_calls", None
@@ -249,35 +253,35 @@ class Stream:
                 return "stop", stop
         return None
 
-    def _flush(self, outcomes: list[Outcome]) -> None:
+    def _flush(self, outcomes: list[RunnerEvent]) -> None:
         """What might have become a stop string, and cannot any more."""
         if self._scanner is not None:
             self._say(outcomes, self._scanner.flush())
 
-    def _say(self, outcomes: list[Outcome], text: str) -> None:
+    def _say(self, outcomes: list[RunnerEvent], text: str) -> None:
         """Adds text of the channel at hand, to the last piece where that is of the same channel."""
         if not text:
             return
         last = outcomes[-1] if outcomes else None
-        if not (isinstance(last, Piece) and self._fits(last)):
-            outcomes.append(last := Piece(self.key, choice=self.choice))
-        last.channel, last.call = self._channel, self._call
+        if not (isinstance(last, TokenDelta) and self._fits(last)):
+            outcomes.append(last := TokenDelta(self.key, choice=self.choice))
+        last.channel, last.is_call_text = self._channel, self._call
         last.text += text
         if self._attribution is not None:
             _attach(last, self._attribution.send(text, (self._channel, self._call)))
 
-    def _fits(self, piece: Piece) -> bool:
+    def _fits(self, piece: TokenDelta) -> bool:
         """Whether text of the channel at hand can be added to a piece."""
-        if (piece.channel, piece.call) == (self._channel, self._call):
+        if (piece.channel, piece.is_call_text) == (self._channel, self._call):
             return True
         return not (piece.text or piece.token_ids)
 
-    def _fail(self, code: str, problem: str, field: str | None = None) -> list[Outcome]:
+    def _fail(self, code: str, problem: str, field: str | None = None) -> list[RunnerEvent]:
         self.ended = True
         return [Failed(self.key, RequestError(code, problem, field=field))]
 
 
-def _attach(piece: Piece, logprobs: list[Logprob]) -> None:
+def _attach(piece: TokenDelta, logprobs: list[Logprob]) -> None:
     """Add tokens to a piece."""
     if logprobs:
         piece.token_ids += [logprob.token_id for logprob in logprobs]

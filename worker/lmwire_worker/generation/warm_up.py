@@ -5,15 +5,15 @@ from typing import Final
 
 from lmwire_protocol import Generate, RequestError
 
-from ..engine.interface import Failed, NoRoom, Piece, Report
-from .runner import TextLane
+from ..engine.interface import Failed, InsufficientMemory, Report, TokenDelta
+from .runner import GenerationRunner
 
 LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts: uneven, so that processing them together needs padding."""
 ANSWER: Final = 4
 
 
-def warm_up(lane: TextLane, report: Report) -> None:
+def warm_up(lane: GenerationRunner, report: Report) -> None:
     """Runs trial prompts alone and together.
 
     Raises:
@@ -28,7 +28,7 @@ def warm_up(lane: TextLane, report: Report) -> None:
     lane.warm_up()
     for request in requests:
         trial.run([request])
-    if lane.rows > 1:
+    if lane.max_batch_size > 1:
         lane.try_padding()
         trial.run(requests)
     trial.run([sampled])
@@ -36,7 +36,7 @@ def warm_up(lane: TextLane, report: Report) -> None:
 
 
 class _Trial:
-    def __init__(self, lane: TextLane, report: Report, total: int) -> None:
+    def __init__(self, lane: GenerationRunner, report: Report, total: int) -> None:
         self._lane = lane
         self._report = report
         self.total = total
@@ -45,7 +45,7 @@ class _Trial:
     def run(self, requests: list[Generate]) -> None:
         """Runs requests together to their ends, as far as there is memory for them together."""
         running = 0
-        with contextlib.suppress(NoRoom):
+        with contextlib.suppress(InsufficientMemory):
             for key, request in enumerate(requests):
                 self._lane.add(key, request, seed=0)
                 running += 1
@@ -55,6 +55,6 @@ class _Trial:
                 if isinstance(outcome, Failed):
                     problem = f"{self._lane.model.path} loads, but fails on a first prompt: {outcome.error.message}"
                     raise RequestError("bad_model", problem)
-                if isinstance(outcome, Piece):
+                if isinstance(outcome, TokenDelta):
                     self._done += outcome.generated
                     running -= outcome.finish_reason is not None

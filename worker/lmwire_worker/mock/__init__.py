@@ -15,7 +15,7 @@ command    the command line of `lmwire mock`
 plan       from there to a worker
 """
 
-from .model_loader import MockEngine
-from .runner import MockLane
+from .model_loader import MockModelLoader
+from .runner import MockRunner
 
-__all__ = ["MockEngine", "MockLane"]
+__all__ = ["MockModelLoader", "MockRunner"]

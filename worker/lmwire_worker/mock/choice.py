@@ -7,13 +7,13 @@ from lmwire_protocol import Chat, Generate
 from lmwire_protocol.events import Channel, FinishReason, Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
 
-from ..engine.interface import CallPiece, Outcome, Piece
+from ..engine.interface import RunnerEvent, TokenDelta, ToolCallDelta
 from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
-    from ..generation.output_parsing.logprob_attribution import Attribution
-    from ..generation.output_parsing.string_matcher import Scanner
+    from ..generation.logprob_attribution import Attribution
+    from ..generation.string_matcher import Scanner
 
 _UNLIKELY = -1000.0
 """The log-probability of the second best token; each after it has so much less."""
@@ -50,7 +50,7 @@ class Choice:
         self._has_called = False
         self._attribution = _attribution() if request.logprobs else None
 
-    def play(self) -> Iterator[list[Outcome] | float]:
+    def play(self) -> Iterator[list[RunnerEvent] | float]:
         """Yields what each step gives, and numbers: seconds in which nothing comes."""
         if self._draft.count == 0:
             yield self._end([])
@@ -58,27 +58,29 @@ class Choice:
             if token.seconds:
                 yield token.seconds
             if self._plain and token.channel == "content" and not token.call:
-                outcomes: list[Outcome] = [Piece(self._key, token.text, [token.id], 1, None, None, self._index)]
+                outcomes: list[RunnerEvent] = [
+                    TokenDelta(self._key, token.text, [token.id], 1, None, None, self._index)
+                ]
             else:
                 outcomes = self._show(token)
             yield self._end(outcomes) if number == self._draft.count else outcomes
 
-    def cancel(self) -> list[Outcome]:
+    def cancel(self) -> list[RunnerEvent]:
         """What is held back of an answer that ends here."""
         outcomes = self._let_go([])
         self._attach_rest(outcomes)
         for outcome in outcomes:
-            if isinstance(outcome, Piece):
+            if isinstance(outcome, TokenDelta):
                 outcome.finish_reason = outcome.stop = None
         return outcomes
 
-    def _show(self, token: Token) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _show(self, token: Token) -> list[RunnerEvent]:
+        outcomes: list[RunnerEvent] = []
         if token.call or token.channel != self._channel:
             self._release(outcomes)
         self._channel = token.channel
-        piece = Piece(self._key, "", [], 1, choice=self._index, channel=token.channel)
-        piece.thought = 1 if token.channel == "reasoning" else 0
+        piece = TokenDelta(self._key, "", [], 1, choice=self._index, channel=token.channel)
+        piece.reasoning_tokens = 1 if token.channel == "reasoning" else 0
         if self._attribution is None:
             piece.token_ids.append(token.id)
         else:
@@ -90,7 +92,7 @@ class Choice:
             self._say(token.text, piece)
         return outcomes
 
-    def _say(self, text: str, piece: Piece) -> None:
+    def _say(self, text: str, piece: TokenDelta) -> None:
         """Gives a piece what is certain of a text by now."""
         if self._attribution is not None:
             self._attribution.take(text, self._attribution.length)
@@ -105,24 +107,24 @@ class Choice:
         if piece.stop is not None and self._attribution is not None:
             self._attach(piece, self._attribution.end())
 
-    def _give(self, piece: Piece, text: str) -> None:
+    def _give(self, piece: TokenDelta, text: str) -> None:
         """Adds text to a piece, and the tokens that it is of where their log-probabilities are asked for."""
         piece.text += text
         if self._attribution is not None:
-            self._attach(piece, self._attribution.send(text, (piece.channel, piece.call)))
+            self._attach(piece, self._attribution.send(text, (piece.channel, piece.is_call_text)))
 
-    def _attach(self, piece: Piece, logprobs: list[Logprob]) -> None:
+    def _attach(self, piece: TokenDelta, logprobs: list[Logprob]) -> None:
         if logprobs:
             piece.token_ids += [logprob.token_id for logprob in logprobs]
             piece.logprobs = [*(piece.logprobs or ()), *logprobs]
 
-    def _show_call(self, token: CallToken, text: str, outcomes: list[Outcome]) -> None:
+    def _show_call(self, token: CallToken, text: str, outcomes: list[RunnerEvent]) -> None:
         self._call_index = token.number
         self._call.append(text)
         if token.complete is False:
             self._give_back(outcomes)
             return
-        piece = CallPiece(self._key, token.number, self._index, arguments=token.arguments, complete=token.complete)
+        piece = ToolCallDelta(self._key, token.number, self._index, arguments=token.arguments, complete=token.complete)
         if token.opens:
             piece.name = token.opens.name
             piece.call_id = token.opens.id or f"call_{self._key}_{self._index}_{token.number}"
@@ -131,29 +133,29 @@ class Choice:
             self._has_called = True
             self._call.clear()
 
-    def _give_back(self, outcomes: list[Outcome]) -> None:
+    def _give_back(self, outcomes: list[RunnerEvent]) -> None:
         """Ends a call that is not whole: its text is content."""
-        piece = Piece(self._key, choice=self._index, call=True)
+        piece = TokenDelta(self._key, choice=self._index, is_call_text=True)
         text = "".join(self._call)
         if self._attribution is not None:
             self._attribution.take(text, self._attribution.length)
         self._give(piece, text)
         self._call.clear()
-        outcomes += [CallPiece(self._key, self._call_index, self._index, complete=False), piece]
+        outcomes += [ToolCallDelta(self._key, self._call_index, self._index, complete=False), piece]
 
-    def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _let_go(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
         """Adds all that is held back."""
         if self._call:
             self._give_back(outcomes)
         return self._release(outcomes)
 
-    def _release(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _release(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
         """Adds the text that was held back, since it will not become a stop string."""
         if self._stops and (text := self._stops.flush()):
             self._give(self._last(outcomes), text)
         return outcomes
 
-    def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _end(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
         """Adds the end to what the last step gives, unless the reply has none."""
         if not (self._has_no_end or has_ended(outcomes)):
             self._let_go(outcomes)
@@ -163,16 +165,16 @@ class Choice:
             self._attach_rest(outcomes)
         return outcomes
 
-    def _attach_rest(self, outcomes: list[Outcome]) -> None:
+    def _attach_rest(self, outcomes: list[RunnerEvent]) -> None:
         """Adds the tokens of which no text was given."""
         if self._attribution is not None and (rest := self._attribution.end()):
             self._attach(self._last(outcomes), rest)
 
-    def _last(self, outcomes: list[Outcome]) -> Piece:
+    def _last(self, outcomes: list[RunnerEvent]) -> TokenDelta:
         """The piece that stands last; one without tokens where none does."""
         last = outcomes[-1] if outcomes else None
-        if not isinstance(last, Piece):
-            outcomes.append(last := Piece(self._key, choice=self._index, channel=self._channel))
+        if not isinstance(last, TokenDelta):
+            outcomes.append(last := TokenDelta(self._key, choice=self._index, channel=self._channel))
         return last
 
     def _reason(self) -> FinishReason:
@@ -189,20 +191,20 @@ class Choice:
         return Logprob(token.id, top[0].token, 0.0, top=top[: self._request.top_logprobs])
 
 
-def has_ended(outcomes: list[Outcome]) -> bool:
+def has_ended(outcomes: list[RunnerEvent]) -> bool:
     """Whether these are the last of an answer."""
     last = outcomes[-1] if outcomes else None
-    return isinstance(last, Piece) and last.finish_reason is not None
+    return isinstance(last, TokenDelta) and last.finish_reason is not None
 
 
 def _attribution() -> "Attribution":
-    from ..generation.output_parsing.logprob_attribution import Attribution
+    from ..generation.logprob_attribution import Attribution
 
     return Attribution()
 
 
 def _scanner(strings: list[str]) -> "Scanner":
-    from ..generation.output_parsing.string_matcher import (  # the text lane's own, which knows no model library
+    from ..generation.string_matcher import (  # the text lane's own, which knows no model library
         Scanner,
         Strings,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Transcribe
 from lmwire_protocol.events import Word
 
-from ..engine.interface import Embedded, Heard, Listened, Outcome
+from ..engine.interface import EmbeddingOutput, RunnerEvent, TranscriptionProgress, TranscriptSegment
 from .prompts import words
 from .replies import Reply
 
@@ -17,7 +17,7 @@ DIMENSIONS = 8
 WORD_SECONDS = 1.0
 """How long each word of a recording takes."""
 
-_Acts = Iterator[list[Outcome] | float]
+_Acts = Iterator[list[RunnerEvent] | float]
 
 
 def told(media: Media) -> str:
@@ -52,24 +52,24 @@ def transcribe(key: int, request: Transcribe, reply: Reply) -> _Acts:
     spoken = [] if reply.error and reply.text is None else words(reply.text or told(request.audio))
     duration_s = len(spoken) * WORD_SECONDS
     language = request.language or "en"
-    yield [Listened(key, 0.0, duration_s, language)]
+    yield [TranscriptionProgress(key, 0.0, duration_s, language)]
     if reply.delay_ms:
         yield reply.delay_ms / 1000
     for stage in reply.progress:
-        yield [Listened(key, stage.current, duration_s if stage.total is None else stage.total, language)]
+        yield [TranscriptionProgress(key, stage.current, duration_s if stage.total is None else stage.total, language)]
         yield stage.delay_ms / 1000
     at = 0.0
     for sentence in _sentences(spoken):
         yield reply.token_ms / 1000 * len(sentence)
-        heard = Heard(key, at, at + len(sentence) * WORD_SECONDS, "".join(sentence))
+        heard = TranscriptSegment(key, at, at + len(sentence) * WORD_SECONDS, "".join(sentence))
         if request.words:
             starts = [at + place * WORD_SECONDS for place in range(len(sentence))]
             pairs = zip(sentence, starts, strict=True)
             heard.words = [Word(word, start, start + WORD_SECONDS) for word, start in pairs]
         at = heard.end_s
-        yield [heard, Listened(key, at, duration_s, language)]
+        yield [heard, TranscriptionProgress(key, at, duration_s, language)]
     if not reply.has_no_end:
-        yield [Listened(key, duration_s, duration_s, over=True)]
+        yield [TranscriptionProgress(key, duration_s, duration_s, is_complete=True)]
 
 
 def _embed(key: int, request: Embed, vectors: Sequence[list[float]], texts: Sequence[str], reply: Reply) -> _Acts:
@@ -81,7 +81,7 @@ def _embed(key: int, request: Embed, vectors: Sequence[list[float]], texts: Sequ
         if reply.token_ms:
             yield reply.token_ms / 1000 * tokens
         vector = _scaled(vectors[index]) if request.normalize else vectors[index]
-        yield [Embedded(key, index, array("f", vector), tokens)]
+        yield [EmbeddingOutput(key, index, array("f", vector), tokens)]
 
 
 def _vector(text: str, place: int, reply: Reply) -> list[float]:

@@ -8,7 +8,7 @@ from lmwire_protocol import Load, RequestError
 from ..engine.interface import Report
 from .refusals import check_load, features
 from .replies import Reply, Stage
-from .runner import MockLane, hang
+from .runner import MockRunner, hang
 from .scenario import Script
 
 _NAP_SECONDS = 0.01
@@ -16,7 +16,7 @@ _SETTINGS = {"load_steps": 1, "step_ms": 0}
 _READING = ("read", "warm_up")
 
 
-class MockEngine:
+class MockModelLoader:
     """Opens mock lanes.
 
     `load {"path": "mock"}` opens one. Settings follow the name, as in `mock:load_steps=1000,step_ms=1`: each of a
@@ -36,10 +36,10 @@ class MockEngine:
     def prepare(self) -> None:
         """Has nothing to import."""
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         """Writes nothing."""
 
-    def open(self, request: Load, report: Report, replace: Callable[[], None]) -> MockLane:
+    def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> MockRunner:
         """Goes through the stages of a load. The present lane is closed where a real worker begins to read."""
         rule = self._script.rule_for(request)
         reply = rule and rule.reply
@@ -49,11 +49,11 @@ class MockEngine:
         if reply is None:
             total = settings["load_steps"]
             steps = (Stage(stage="read", current=n, total=total, unit="steps", delay_ms=step_ms) for n in range(total))
-            replace()
+            release_current_model()
             _go_through(steps, report)
         else:
-            _play(reply, report, replace)
-        return MockLane(request, step_ms / 1000, self._script)
+            _play(reply, report, release_current_model)
+        return MockRunner(request, step_ms / 1000, self._script)
 
 
 def _play(reply: Reply, report: Report, replace: Callable[[], None]) -> None:

@@ -11,7 +11,16 @@ from itertools import chain
 from lmwire_protocol import Embed, Load, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
-from ..engine.interface import Admitted, Failed, Memory, Model, Outcome, Prefilled, Preparation, Task
+from ..engine.interface import (
+    AdmittedRequest,
+    Failed,
+    InferenceCommand,
+    MemoryUsage,
+    ModelInfo,
+    PrefillProgress,
+    Preparation,
+    RunnerEvent,
+)
 from .cache import PromptCache
 from .choice import Choice, has_ended
 from .draft import Draft
@@ -27,7 +36,7 @@ _NAP_SECONDS = 0.005
 """How long a step lasts at most while no token is due: how late a cancel may be."""
 _ECHO = Rule(Reply())
 
-_Acts = Iterator[list[Outcome] | float]
+_Acts = Iterator[list[RunnerEvent] | float]
 
 
 class _Player:
@@ -51,9 +60,9 @@ class _Row:
         self.players = [_Player(opening)]
         self._scenes = iter([[_Player(choice.play()) for choice in choices], [_Player(closing)]])
 
-    def advance(self, now: float) -> list[Outcome]:
+    def advance(self, now: float) -> list[RunnerEvent]:
         """What is due by now, of each choice one thing."""
-        outcomes: list[Outcome] = []
+        outcomes: list[RunnerEvent] = []
         while True:
             for player in self.players.copy():
                 if player.due > now:
@@ -86,7 +95,7 @@ class _Errand:
         self._next = next(acts, None)
         self.open = 1
 
-    def advance(self, now: float) -> list[Outcome]:
+    def advance(self, now: float) -> list[RunnerEvent]:
         """What is due by now, one act at most."""
         (player,) = self.players
         while player.due <= now:
@@ -98,7 +107,7 @@ class _Errand:
         return []
 
 
-class MockLane:
+class MockRunner:
     """Plays replies.
 
     Args:
@@ -107,11 +116,11 @@ class MockLane:
         script: the replies to requests; what none is for is echoed.
     """
 
-    rows = _ROWS
-    first_waits_s = 0.0
+    max_batch_size = _ROWS
+    batch_wait_s = 0.0
 
     def __init__(self, load: Load, step_seconds: float, script: Script) -> None:
-        self.model = Model(
+        self.model = ModelInfo(
             path=load.path,
             model_type="mock",
             vocab_size=CONTEXT_LEN,
@@ -127,18 +136,26 @@ class MockLane:
         self._cache = PromptCache()
         self._held: dict[int, _Row | _Errand] = {}
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> Preparation | None:
         return None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         """Takes the words of the prompt, or of the last message."""
         if isinstance(request, Embed | Transcribe):
             reply = (self._script.rule_for(request) or _ECHO).reply
             acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)
             self._held[key] = _Errand(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
-            return Admitted(0)
+            return AdmittedRequest(0)
         context_len = self.model.context_len
         prompt = prompt_words(request, context_len)
         total = len(prompt)
@@ -153,20 +170,20 @@ class MockLane:
                 request,
                 rule.reply,
                 answer,
-                Draft(request, rule.reply, answer, again, room=context_len - total, raw=raw),
+                Draft(request, rule.reply, answer, again, room=context_len - total, raw=plain_text),
             )
             for index, answer in enumerate(answers)
         ]
         cached = self._cache.begin(request, prompt)
         self._held[key] = _Row(_open(key, rule.reply, cached, total), choices, _close(key, rule.reply))
-        return Admitted(total, cached)
+        return AdmittedRequest(total, cached)
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         """What is due by now, of each choice one thing; waits a little when nothing is."""
         if self._step_seconds:
             time.sleep(self._step_seconds)
         now = time.monotonic()
-        outcomes: list[Outcome] = []
+        outcomes: list[RunnerEvent] = []
         for key, row in list(self._held.items()):
             outcomes += row.advance(now)
             if not row.open or (outcomes and outcomes[-1].key == key and isinstance(outcomes[-1], Failed)):
@@ -176,7 +193,7 @@ class MockLane:
             time.sleep(max(0.0, min(_NAP_SECONDS, due - now)))
         return outcomes
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         """Forgets the request."""
         return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
 
@@ -185,9 +202,9 @@ class MockLane:
         check_fields(request)
         return tokenize(request)
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryUsage:
         """None is used."""
-        return Memory()
+        return MemoryUsage()
 
     def cache_stats(self) -> CacheStats:
         """What is remembered of prompts."""
@@ -208,9 +225,9 @@ def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Ac
         yield reply.delay_ms / 1000
     if not reply.progress and not reply.fails_at_once:
         for done in range(cached_tokens + _PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
-            yield [Prefilled(key, min(done, prompt_tokens), prompt_tokens)]
+            yield [PrefillProgress(key, min(done, prompt_tokens), prompt_tokens)]
     for stage in reply.progress:
-        yield [Prefilled(key, stage.current, prompt_tokens if stage.total is None else stage.total)]
+        yield [PrefillProgress(key, stage.current, prompt_tokens if stage.total is None else stage.total)]
         if stage.delay_ms:
             yield stage.delay_ms / 1000
 

@@ -16,7 +16,7 @@ import mlx.core as mx
 
 from lmwire_protocol import RequestError
 
-from ..engine.interface import Memory, Model
+from ..engine.interface import MemoryUsage, ModelInfo
 
 SHARE: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
@@ -55,7 +55,7 @@ def free_bytes() -> int | None:
     return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
 
 
-def check_fits(model: Model, others: int, limit: int, free: int | None) -> None:
+def check_fits(model: ModelInfo, others: int, limit: int, free: int | None) -> None:
     """Checks that there is memory for a model's weights and the least that it needs besides.
 
     Args:
@@ -75,9 +75,9 @@ def check_fits(model: Model, others: int, limit: int, free: int | None) -> None:
         raise RequestError("out_of_memory", problem)
 
 
-def usage() -> Memory:
+def usage() -> MemoryUsage:
     """What MLX has now. May be called from any thread."""
-    return Memory(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
+    return MemoryUsage(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
 
 
 def freed_by(let_go: Callable[[], None]) -> int:

@@ -48,7 +48,7 @@ class Sight:
         return {kind: sense.placeholder for kind, sense in self._pictures.senses.items()}
 
     def gather(self, request: Any, ready: Callable[[], None]) -> "Looking | None":
-        """See `lmwire_worker.engine.interface.Lane`. What the model does not take it is told of in words."""
+        """See `lmwire_worker.engine.interface.ModelRunner`. What the model does not take it is told of in words."""
         items = [item for item in items_of(request) if item.kind in self._pictures.senses] if _may_show(request) else []
         if not items:
             return None

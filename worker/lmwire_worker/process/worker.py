@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 
-from ..engine.interface import Engine
+from ..engine.interface import ModelLoader
 from ..engine.scheduler import Scheduler
 from ..session.output_queue import Outbox
 from ..session.request_registry import Registry
@@ -40,7 +40,7 @@ class Process:
         engine: what opens models.
     """
 
-    def __init__(self, io: Pipes, log: Log, engine: Engine) -> None:
+    def __init__(self, io: Pipes, log: Log, engine: ModelLoader) -> None:
         self._io = io
         self._log = log
         self._engine = engine
@@ -124,7 +124,7 @@ class Process:
         A thread of its own, so that a quit need not wait for imports or an evaluation.
         """
         self._registry.wait_over()
-        self._engine.finish()
+        self._engine.flush()
         code = self._watcher.exit_code  # now: a host may close its end as soon as it has read the last line
         self._registry.close()
         if not self._outbox.flush():

@@ -13,7 +13,7 @@ from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_comm
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
-from ..engine.interface import CallPiece, Embedded, Heard, Piece
+from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
 from ..process.stderr_log import Log
 from .output_queue import Outbox
 from .request_registry import Registry
@@ -57,18 +57,18 @@ class _Voice:
     def __init__(self) -> None:
         self._token_id = 0
 
-    def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
+    def tokens(self, outbox: Outbox, request: Request, piece: TokenDelta) -> None:
         # Text that became certain only with the end has no token of its own and goes by the last one's id.
         self._token_id = piece.token_ids[-1] if piece.token_ids else self._token_id
         outbox.put_stream(_line({"token": piece.text, "token_id": self._token_id}))
 
-    def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
+    def call(self, outbox: Outbox, request: Request, piece: ToolCallDelta) -> None:
         raise AssertionError("raw text has no calls")
 
-    def embedded(self, outbox: Outbox, request: Request, outcome: Embedded) -> None:
+    def embedded(self, outbox: Outbox, request: Request, outcome: EmbeddingOutput) -> None:
         raise AssertionError("the bridge has no such request")
 
-    def heard(self, outbox: Outbox, request: Request, outcome: Heard) -> None:
+    def heard(self, outbox: Outbox, request: Request, outcome: TranscriptSegment) -> None:
         raise AssertionError("the bridge has no such request")
 
     def progress(self, event: Progress) -> bytes:

@@ -15,7 +15,7 @@ from lmwire_protocol import Load, RequestError, encode_event, error_event, limit
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
 from ..engine.activity import Activity
-from ..engine.interface import CallPiece, Embedded, Heard, Listened, Piece
+from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptionProgress, TranscriptSegment
 from .output_queue import Outbox
 from .request_state import Cut, Request
 
@@ -216,7 +216,7 @@ class Registry:
             if request.cut:
                 self._end(request, request.cancellation())
 
-    def emit(self, outcomes: Iterable[tuple[Request, Piece | CallPiece]]) -> None:
+    def emit(self, outcomes: Iterable[tuple[Request, TokenDelta | ToolCallDelta]]) -> None:
         """Sends what was generated for requests that are still in flight, counts it, and ends those that are over.
 
         Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
@@ -225,14 +225,14 @@ class Registry:
         with self._lock:
             for request, outcome in outcomes:
                 is_live = live.get(request.id) is request
-                if isinstance(outcome, CallPiece):
+                if isinstance(outcome, ToolCallDelta):
                     if is_live:
                         request.voice.call(outbox, request, outcome)
                     continue
                 answer = request.answers[outcome.choice]
                 if is_live:
                     answer.completion_tokens += outcome.generated
-                    answer.thought_tokens += outcome.thought
+                    answer.thought_tokens += outcome.reasoning_tokens
                     answer.drafted_tokens += outcome.drafted
                     if outcome.text or outcome.token_ids:
                         request.voice.tokens(outbox, request, outcome)
@@ -241,7 +241,7 @@ class Registry:
                     if request.over:
                         self._end(request, request.result())
 
-    def emit_vector(self, request: Request, outcome: Embedded) -> None:
+    def emit_vector(self, request: Request, outcome: EmbeddingOutput) -> None:
         """Sends a vector of a request that is still in flight; the last one ends it."""
         with self._lock:
             if self._live.get(request.id) is request:
@@ -252,20 +252,20 @@ class Registry:
                 if request.over:
                     self._end(request, request.embedding())
 
-    def emit_segment(self, request: Request, outcome: Heard) -> None:
+    def emit_segment(self, request: Request, outcome: TranscriptSegment) -> None:
         """Sends a stretch of a transcript that is still in the making."""
         with self._lock:
             if self._live.get(request.id) is request:
                 request.voice.heard(self._outbox, request, outcome)
                 request.segments += 1
 
-    def listen(self, request: Request, outcome: Listened) -> None:
+    def listen(self, request: Request, outcome: TranscriptionProgress) -> None:
         """Takes in how far a transcription has come, and ends one that is over."""
         with self._lock:
             request.duration_s = outcome.duration_s
             request.language = outcome.language or request.language
-            request.heard_all = outcome.over
-            if outcome.over:
+            request.heard_all = outcome.is_complete
+            if outcome.is_complete:
                 self._end(request, request.transcript("stop"))
 
     def progress(self, request: Request, line: bytes) -> None:

@@ -20,7 +20,14 @@ from lmwire_protocol.events import (
 )
 from lmwire_protocol.limits import MAX_INT
 
-from ..engine.interface import Admitted, CallPiece, Embedded, Heard, Piece, Preparation
+from ..engine.interface import (
+    AdmittedRequest,
+    EmbeddingOutput,
+    Preparation,
+    TokenDelta,
+    ToolCallDelta,
+    TranscriptSegment,
+)
 from .output_queue import Outbox
 
 Cut = Literal["cancelled", "timeout"]
@@ -35,19 +42,19 @@ class Voice(Protocol):
     raw: bool
     """All generated text is content: the bridge knows neither reasoning nor calls."""
 
-    def tokens(self, outbox: Outbox, request: "Request", piece: Piece) -> None:
+    def tokens(self, outbox: Outbox, request: "Request", piece: TokenDelta) -> None:
         """Sends generated tokens."""
         ...
 
-    def call(self, outbox: Outbox, request: "Request", piece: CallPiece) -> None:
+    def call(self, outbox: Outbox, request: "Request", piece: ToolCallDelta) -> None:
         """Sends a piece of a tool call. Where all text is raw there is none."""
         ...
 
-    def embedded(self, outbox: Outbox, request: "Request", outcome: Embedded) -> None:
+    def embedded(self, outbox: Outbox, request: "Request", outcome: EmbeddingOutput) -> None:
         """Sends a vector. The bridge asks for none."""
         ...
 
-    def heard(self, outbox: Outbox, request: "Request", outcome: Heard) -> None:
+    def heard(self, outbox: Outbox, request: "Request", outcome: TranscriptSegment) -> None:
         """Sends a stretch of a transcript. The bridge asks for none."""
         ...
 
@@ -121,7 +128,7 @@ class Request:
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
-        self.admitted = Admitted(prompt_tokens=0)
+        self.admitted = AdmittedRequest(prompt_tokens=0)
         self.answers = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
         self.preparation: Preparation | None = None
         self.vectors = 0

@@ -28,7 +28,7 @@ from lmwire_protocol import (
 )
 from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, Segment, StatsDone, Token, ToolCall
 
-from ..engine.interface import CallPiece, Embedded, Heard, Piece
+from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
 from ..engine.scheduler import Scheduler
 from ..process.lifecycle import Watcher
 from ..process.process_tree import is_ancestor
@@ -44,7 +44,7 @@ class _Voice:
     serial = False
     raw = False
 
-    def tokens(self, outbox: Outbox, request: Request, piece: Piece) -> None:
+    def tokens(self, outbox: Outbox, request: Request, piece: TokenDelta) -> None:
         if not (piece.text or piece.token_ids):
             return
         token = Token(
@@ -53,12 +53,12 @@ class _Voice:
             token_ids=piece.token_ids,
             choice=piece.choice,
             channel=piece.channel,
-            call=piece.call,
+            call=piece.is_call_text,
             logprobs=piece.logprobs,
         )
         outbox.put_tokens(token)
 
-    def call(self, outbox: Outbox, request: Request, piece: CallPiece) -> None:
+    def call(self, outbox: Outbox, request: Request, piece: ToolCallDelta) -> None:
         call = ToolCall(
             id=request.id,
             choice=piece.choice,
@@ -70,11 +70,11 @@ class _Voice:
         )
         outbox.put_call(request.id, encode_calls(call))
 
-    def embedded(self, outbox: Outbox, request: Request, outcome: Embedded) -> None:
+    def embedded(self, outbox: Outbox, request: Request, outcome: EmbeddingOutput) -> None:
         numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
         outbox.put_stream(encode_embedding(request.id, outcome.index, outcome.vector, numbers=numbers))
 
-    def heard(self, outbox: Outbox, request: Request, outcome: Heard) -> None:
+    def heard(self, outbox: Outbox, request: Request, outcome: TranscriptSegment) -> None:
         segment = Segment(
             id=request.id,
             index=request.segments,

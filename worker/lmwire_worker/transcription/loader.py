@@ -11,13 +11,13 @@ from mlx_audio.utils import load_weights
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 
-from ..engine.interface import Model, Report
+from ..engine.interface import ModelInfo, Report
 from ..media import Policy, Reader, Sound
 from ..models import memory_budget
 from ..models.weights import quantization, read_weights, sentence, weights_bytes
 from .detect import family_of
 from .recording import Recording
-from .runner import SpeechLane
+from .runner import TranscriptionRunner
 from .transcriber import Listener
 
 TRIAL_S: Final = 1
@@ -34,8 +34,8 @@ def open_speech(
     replace_lane: Callable[[], None],
     memory_limit: int | None,
     policy: Policy,
-) -> SpeechLane:
-    """Loads a model that `is_speech_model` is true of; see `lmwire_worker.engine.interface.Engine.open`.
+) -> TranscriptionRunner:
+    """Loads a model that `is_speech_model` is true of; see `lmwire_worker.engine.interface.ModelLoader.open`.
 
     Args:
         request: What it is loaded with.
@@ -56,7 +56,7 @@ def open_speech(
     read_weights(listener.module, folder, report)
     memory_budget.tell_mlx(limit)
     _try(listener, folder, report)
-    return SpeechLane(listener, model, Reader(policy))
+    return TranscriptionRunner(listener, model, Reader(policy))
 
 
 def _check(request: Load) -> None:
@@ -95,10 +95,10 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
     return Whisper(module)
 
 
-def _describe(folder: Path, config: dict[str, Any], listener: Listener) -> Model:
+def _describe(folder: Path, config: dict[str, Any], listener: Listener) -> ModelInfo:
     dims = getattr(listener.module, "dims", None)
     encoder = config.get("encoder") or {}
-    return Model(
+    return ModelInfo(
         path=str(folder),
         model_type=config.get("model_type") or str(family_of(config)),
         vocab_size=dims.n_vocab if dims else len(listener.module.vocabulary),

@@ -8,7 +8,17 @@ from typing import Final
 from lmwire_protocol import RequestError, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
-from ..engine.interface import Admitted, Failed, Heard, Listened, Memory, Model, Outcome, Preparation, Task
+from ..engine.interface import (
+    AdmittedRequest,
+    Failed,
+    InferenceCommand,
+    MemoryUsage,
+    ModelInfo,
+    Preparation,
+    RunnerEvent,
+    TranscriptionProgress,
+    TranscriptSegment,
+)
 from ..media import Gathered, Reader, Sound, items_of
 from ..models.memory_budget import freed_by, ran_out, usage
 from .recording import Recording
@@ -25,8 +35,8 @@ class _Held:
     windows: Iterator[Window]
 
 
-class SpeechLane:
-    """See `lmwire_worker.engine.interface.Lane`.
+class TranscriptionRunner:
+    """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
         listener: The model with its weights in memory.
@@ -34,31 +44,39 @@ class SpeechLane:
         reader: Reads recordings.
     """
 
-    rows = ROWS
-    first_waits_s = 0.0
+    max_batch_size = ROWS
+    batch_wait_s = 0.0
 
-    def __init__(self, listener: Listener, model: Model, reader: Reader) -> None:
+    def __init__(self, listener: Listener, model: ModelInfo, reader: Reader) -> None:
         self.model = model
         self._listener: Listener | None = listener
         self._reader = reader
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
 
-    def prepare(self, request: Task | Tokenize, ready: Callable[[], None], size: int = 0) -> Preparation | None:
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> Preparation | None:
         return self._reader.read(items_of(request), ready) if isinstance(request, Transcribe) else None
 
     def add(
-        self, key: int, request: Task, seed: int, *, raw: bool = False, prepared: Preparation | None = None
-    ) -> Admitted:
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
         assert isinstance(request, Transcribe) and isinstance(prepared, Gathered) and self._listener is not None
         (sound,) = prepared.results()
         assert isinstance(sound, Sound)
         self._listener.check(request)
         recording = Recording(sound, self._listener.rate)
         self._requests.append(_Held(key, recording.duration_s, self._listener.listen(recording, request)))
-        return Admitted(prompt_tokens=0)
+        return AdmittedRequest(prompt_tokens=0)
 
-    def step(self) -> list[Outcome]:
+    def step(self) -> list[RunnerEvent]:
         held = self._requests[0]
         try:
             window = next(held.windows, None)
@@ -69,22 +87,22 @@ class SpeechLane:
             return [Failed(held.key, failure)]
         if window is None:
             self._requests.popleft()
-            return [Listened(held.key, held.duration_s, held.duration_s, over=True)]
+            return [TranscriptionProgress(held.key, held.duration_s, held.duration_s, is_complete=True)]
         self._requests.rotate(-1)
         done_s = min(window.done_s, held.duration_s)
-        outcomes: list[Outcome] = [Listened(held.key, done_s, held.duration_s, window.language)]
+        outcomes: list[RunnerEvent] = [TranscriptionProgress(held.key, done_s, held.duration_s, window.language)]
         for segment in (part for whole in window.segments for part in fitting(whole)):
-            outcomes.append(Heard(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
+            outcomes.append(TranscriptSegment(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
         return outcomes
 
-    def remove(self, key: int) -> Sequence[Outcome]:
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         raise RequestError("unsupported", f"{self.model.path} takes no text")
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryUsage:
         return usage()
 
     def cache_stats(self) -> CacheStats | None:

@@ -11,7 +11,7 @@ from .recording import Recording
 
 CHARACTERS: Final = 2000
 WORDS: Final = 200
-"""Of one segment, so that its event is a line; see `lmwire_worker.engine.interface.Heard`."""
+"""Of one segment, so that its event is a line; see `lmwire_worker.engine.interface.TranscriptSegment`."""
 
 
 @dataclass(frozen=True)

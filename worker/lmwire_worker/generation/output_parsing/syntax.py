@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
+from ..string_matcher import Scanner
 from ..tool_parsers import ToolFormat
 from . import harmony
 from .families import find_states, find_thought
 from .states import CONTENT, HEADER, State
-from .string_matcher import Scanner
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import mlx.core as mx
 
+from ..disk_cache_options import DiskSettings
 from . import cache_file, directory
 from .cache_file import NAME, ForeignFileError, Header, Packed
-from .disk_options import DiskSettings
 from .radix_tree import Node, Slices, cut, joined
 from .segments import MINIMUM, Segment, Segments, Step, end_of
 
