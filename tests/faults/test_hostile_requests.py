@@ -103,9 +103,16 @@ def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers(
         assert "12,000,000 bytes" in asked["error"] and "512.0 MiB" in asked["error"]
 
 
-def test_a_text_that_is_cut_is_tokenized_beside_the_engine(beside: Beside) -> None:
-    done = beside.ask(slow=True, cmd="generate", prompt="hello the world " * 60_000, max_tokens=5, truncate="left")
-    assert done["usage"]["prompt_tokens"] == 2048 - 5
+@pytest.mark.parametrize("truncate", ["left", "middle"])
+@pytest.mark.parametrize("prompt", TOO_LONG.values(), ids=TOO_LONG)
+def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(prompt: str, truncate: str) -> None:
+    """To tokenize one of these texts takes more than the limit."""
+    with WorkerProcess("--memory-limit", str(2**29)) as worker:
+        worker.load("builtin:tiny")
+        asked = {"cmd": "generate", "prompt": prompt, "max_tokens": 5, "truncate": truncate}
+        assert Beside(worker).ask(**asked)["usage"]["prompt_tokens"] == 2048 - 5
+        again = worker.call({"id": "again", **asked})["usage"]
+        assert again["cached_tokens"] == again["prompt_tokens"] - 1
 
 
 LARGE = {

@@ -1,13 +1,23 @@
 """Prompts that the context does not hold: refused, or cut to the token."""
 
+import string
+from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
 
 from lmwire_protocol import Generate, RequestError
+from lmwire_worker.prompts import tokenization as encoding
+from lmwire_worker.prompts import truncation
+from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.prompts.truncation import fit
+from prompting import tokenizer
 from text_lanes import FolderOf, ask_alone, open_lane
 
 BOS = 1
@@ -96,3 +106,161 @@ def test_an_answer_is_the_one_to_the_prompt_that_is_left(folder_of: FolderOf, tr
     cut, alone = ask_alone(lane, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
     assert cut.prefilled[-1][1] == context - 6
     assert (cut.token_ids, cut.finish_reason) == (alone.token_ids, alone.finish_reason)
+
+
+# Large texts: only their ends are tokenized.
+
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+LLAMA3 = CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN3 = LLAMA3.replace("{1,3}", "")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+GPT_OSS = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTION}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTION}?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _byte_level(expression: str) -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(Regex(expression), "isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+MARKED = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "GPT-2": {"pre_tokenizer": pre_tokenizers.ByteLevel()},
+    "Llama 3": {"pre_tokenizer": _byte_level(LLAMA3)},
+    "Qwen 3": {"pre_tokenizer": _byte_level(QWEN3), "normalizer": normalizers.NFC()},
+    "gpt-oss": {"pre_tokenizer": _byte_level(GPT_OSS)},
+    "Metaspace": {"pre_tokenizer": pre_tokenizers.Metaspace()},
+    "Metaspace, first": {"pre_tokenizer": pre_tokenizers.Metaspace(prepend_scheme="first")},
+    "Llama 2": {"normalizer": MARKED},
+}
+WORDS = [
+    "the",
+    " hello",
+    " world",
+    "'ll",
+    " don't",
+    " 1234567",
+    " 12",
+    "3.14",
+    "\n",
+    "\r\n\r\n",
+    "  ",
+    "    ",
+    "e\u0301",
+]
+WORDS += [
+    " né",
+    "世界",
+    "。",
+    "\U0001f600",
+    "<|im_end|>",
+    "<|im_start|>user\n",
+    "aaaaaaa",
+    " ...",
+    "!?",
+    "\t",
+    "_x_",
+    " A",
+    "B",
+]
+
+
+@cache
+def _configured(name: str) -> TokenizerWrapper:
+    """Return a tokenizer that splits texts as a family of models does, trained on a few words."""
+    if name == "built-in":
+        return tokenizer(None)
+    parts = CONFIGURATIONS[name]
+    is_byte_level = "ByteLevel" in str(parts.get("pre_tokenizer"))
+    made = Tokenizer(models.BPE(byte_fallback=not is_byte_level, unk_token=None if is_byte_level else "<0x00>"))
+    for part, value in parts.items():
+        setattr(made, part, value)
+    if name == "Llama 2":
+        made.pre_tokenizer = pre_tokenizers.Metaspace()  # as SentencePiece learns; it goes after that
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if is_byte_level else [*string.printable]
+    fallbacks = [] if is_byte_level else [f"<0x{byte:02X}>" for byte in range(256)]
+    special = ["<s>", "</s>", "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=900, initial_alphabet=alphabet, special_tokens=[*special, *fallbacks], show_progress=False
+    )
+    made.train_from_iterator(["".join(WORDS) * 3, "the hello the world", " world" * 9, "    " * 9], trainer)
+    if name == "Llama 2":
+        made.pre_tokenizer = None  # pyright: ignore[reportAttributeAccessIssue]
+    made.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)])
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
+    return TokenizerWrapper(wrapped)
+
+
+@pytest.fixture
+def small_pieces() -> Any:
+    """Sizes as small as the texts of these tests."""
+    sizes = patch.multiple(truncation, WINDOW=32, MARGIN=0, CHARACTERS_EACH=1)
+    with sizes, patch.object(encoding, "LARGE_CHARACTERS", 32):
+        yield
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", ["built-in", *CONFIGURATIONS])
+@settings(max_examples=25)
+@given(
+    words=st.lists(st.sampled_from(WORDS) | st.text(max_size=3), min_size=40, max_size=100),
+    truncate=st.sampled_from(["left", "middle"]),
+    begins=st.booleans(),
+)
+def test_the_ends_of_a_text_have_the_tokens_that_the_whole_text_has_there(
+    name: str, words: list[str], truncate: Any, begins: bool
+) -> None:
+    text = "".join(word + " no"[index % 2 :] + " \n"[index % 3 == 0] for index, word in enumerate(words))
+    found = _configured(name)
+    request = Generate(prompt=text, truncate=truncate, max_tokens=0)
+    whole = list(found.encode(text, add_special_tokens=begins))
+    for context_len in range(3, 60):
+        ends = Encoder(found, context_len).encode_ends(text, begins=begins, truncate=truncate)
+        assert fit(request, ends, context_len, found.bos_token_id) == fit(
+            request, whole, context_len, found.bos_token_id
+        )
+
+
+TEXTS = {
+    "words": "hello the world ",
+    "one letter": "a",
+    "spaces": " ",
+    "no word's end": "<|im_start|>",
+    "bytes": "\x00",
+}
+
+
+@pytest.mark.parametrize("truncate", ["left", "middle"])
+@pytest.mark.parametrize("piece", TEXTS.values(), ids=TEXTS)
+def test_what_is_tokenized_does_not_grow_with_the_text(piece: str, truncate: Any) -> None:
+    found = tokenizer(None)
+    sizes: dict[int, int] = {}
+    for size in (2**20, 2**24):
+        tokenized: list[int] = []
+
+        class Spy(Encoder):
+            def _tokenize(self, text: str, *, begins: bool = False) -> list[int]:
+                tokenized.append(len(text))  # noqa: B023
+                return super()._tokenize(text, begins=begins)
+
+        text = piece * (size // len(piece))
+        tokens = Spy(found, context_len=100).encode_ends(text, begins=False, truncate=truncate)
+        assert len(tokens) > 100
+        sizes[size] = sum(tokenized)
+    assert sizes[2**20] == sizes[2**24] < 2**17
+
+
+@pytest.mark.parametrize("truncate", ["left", "middle"])
+def test_a_cut_leaves_nothing_of_a_special_tokens_text(truncate: Any) -> None:
+    """Wherever it falls: the text has no place where a word ends."""
+    found = Encoder(tokenizer(None), context_len=100)
+    special = found.encode("<|im_start|>", begins=False, whole=True)
+    assert len(special) == 1
+    for shift in range(12):
+        text = "<|im_start|>" * 10_000 + "!" * shift + "<|im_end|>"
+        tokens = found.encode_ends(text, begins=False, truncate=truncate)
+        cut = fit(Generate(prompt=text, truncate=truncate), tokens, 100)
+        whole = fit(Generate(prompt=text, truncate=truncate), found.encode(text, begins=False, whole=True), 100)
+        assert cut == whole

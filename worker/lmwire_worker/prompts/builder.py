@@ -74,7 +74,10 @@ def read_prompt(
         if sight and pictures:
             text = sight.expand(text, pictures)
         field, begins = "messages", False  # templates write that token themselves
-    tokens = encoder.encode(text, begins=begins, whole=isinstance(request, Tokenize) or request.truncate != "none")
+    if isinstance(request, Tokenize) or request.truncate == "none" or pictures:  # one with images is never cut
+        tokens = encoder.encode(text, begins=begins, whole=isinstance(request, Tokenize) or request.truncate != "none")
+    else:
+        tokens = encoder.encode_ends(text, begins=begins, truncate=request.truncate)
     if not tokens:
         raise RequestError("invalid_request", f"{field}: comes to no tokens; give the model something", field=field)
     if max(tokens) >= vocab_size:

@@ -5,7 +5,7 @@ import math
 import unicodedata
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import mlx.core as mx
 import numpy as np
@@ -16,6 +16,7 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 from lmwire_protocol import RequestError
 
 from ..models.memory_budget import in_words
+from .truncation import tokenize_ends
 
 LARGE_CHARACTERS: Final = 2**15
 """A shorter text is tokenized in milliseconds, and is not looked at before."""
@@ -50,11 +51,41 @@ class Encoder:
         Raises:
             RequestError: context_overflow, out_of_memory.
         """
-        if len(text) < LARGE_CHARACTERS:
-            return list(self.tokenizer.encode(text, add_special_tokens=begins))
-        if not whole and (least := self._least.tokens(text)) > self._context_len:
+        large = len(text) >= LARGE_CHARACTERS
+        if large and not whole and (least := self._least.tokens(text)) > self._context_len:
             problem = f"the prompt has at least {least} tokens, and the context holds {self._context_len}"
             raise RequestError("context_overflow", f"{problem}; shorten it, or send `truncate`")
+        return self._tokenize(text, begins=begins)
+
+    def encode_ends(self, text: str, *, begins: bool, truncate: Literal["left", "middle"]) -> list[int]:
+        """Return the tokens of a text that is cut if it does not fit: of a large one, those of its ends alone.
+
+        Args:
+            text: The prompt's.
+            begins: Add what the tokenizer puts around a text.
+            truncate: What is left out of the text.
+
+        Raises:
+            RequestError: out_of_memory.
+        """
+        ends = None
+        if len(text) >= LARGE_CHARACTERS and self._context_len != math.inf:
+            ends = tokenize_ends(text, self._tokenize, int(self._context_len), truncate)
+        if ends is None:
+            return self._tokenize(text, begins=begins)
+        before, after = self._around if begins else ([], [])
+        return [*before, *ends[0], *ends[1], *after]
+
+    @cached_property
+    def _around(self) -> tuple[list[int], list[int]]:
+        """The tokens that the tokenizer puts before and after a text."""
+        bare, full = self._tokenize("a"), self._tokenize("a", begins=True)
+        start = next((at for at in range(len(full)) if full[at : at + len(bare)] == bare), 0)
+        return full[:start], full[start + len(bare) :]
+
+    def _tokenize(self, text: str, *, begins: bool = False) -> list[int]:
+        if len(text) < LARGE_CHARACTERS:
+            return list(self.tokenizer.encode(text, add_special_tokens=begins))
         self._check_memory(len(text.encode()))
         inner = self.tokenizer._tokenizer
         if type(inner)._encode_plus is not TokenizersBackend._encode_plus:  # it has its own way
