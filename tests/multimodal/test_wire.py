@@ -58,7 +58,7 @@ def test_what_is_cancelled_leaves_those_beside_it_as_they_were(tmp_path: Path) -
         end = worker.terminal("endless")
         assert [choice["finish_reason"] for choice in end["choices"]] == ["cancelled", "cancelled"]
         assert worker.token_ids("beside") == worker.token_ids("alone")
-        assert sum(len(event.get("logprobs", [])) for event in worker.of("beside") if event["event"] == "token") == 6
+        assert sum(len(event["logprobs"]) for event in worker.of("beside") if event["event"] == "token") == 6
         assert len([event for event in worker.of("endless") if event["event"] == "token"]) > 2, "it came in pieces"
         worker.check_terminals(["alone", "endless", "at once", "beside", "1", "2"])
 

@@ -59,19 +59,44 @@ def test_a_space_that_the_answer_does_not_begin_with_is_not_in_the_token() -> No
     assert (hello.token, hello.text) == (" Hello", "Hello")
 
 
-def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them() -> None:
+def test_bytes_that_are_no_text_come_with_what_the_detokenizer_makes_of_them_at_once() -> None:
+    attribution = Attribution()
+    for data in (b"\x8b", b"a\xff\xfe"):
+        text = data.decode(errors="replace")
+        attribution.add(token(data), text)
+        attribution.take(text, attribution.length)
+        assert [own(each) for each in attribution.send(text, "content")] == [text.encode()]
+    assert attribution.end() == []
+
+
+def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them_later() -> None:
     """It holds each of them back until it has seen the next, and gives the last one at the end."""
     attribution = Attribution()
-    told: list[Logprob] = []
+    told: list[int] = []
     for text in ("", "\ufffd", "\ufffd"):
         attribution.add(token(b"\x8b"), text)
         attribution.take(text, attribution.length)
-        told += attribution.send(text, "content")
+        sent = attribution.send(text, "content")
+        assert b"".join(map(own, sent)) == text.encode()
+        told.append(len(sent))
     attribution.flush("\ufffd")
     attribution.take("\ufffd", attribution.length)
-    told += attribution.send("\ufffd", "content") + attribution.end()
-    assert len(told) == 3
-    assert b"".join(map(own, told)).decode() == "\ufffd" * 3
+    [last] = attribution.send("\ufffd", "content")
+    assert own(last).decode() == "\ufffd"
+    assert told == [0, 1, 1]
+    assert attribution.end() == []
+
+
+def test_several_tokens_that_are_held_back_come_with_their_text_each() -> None:
+    attribution = Attribution()
+    attribution.add(token(b"x"), "x")
+    attribution.take("x", 1)
+    for _ in range(2):
+        attribution.add(token(b"\x8b"), "")
+    assert [each.token for each in attribution.send("x", "content")] == ["x"]
+    attribution.add(token(b"y"), "\ufffd\ufffdy")
+    attribution.take("\ufffd\ufffdy", attribution.length)
+    assert [own(each).decode() for each in attribution.send("\ufffd\ufffdy", "content")] == ["\ufffd", "\ufffd", "y"]
 
 
 def test_text_without_a_token_is_sent_all_the_same() -> None:

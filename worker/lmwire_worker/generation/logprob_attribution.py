@@ -5,7 +5,9 @@ token waits here until that is known, and is then sent with the text that it is 
 lacks is said by `Logprob.text`: joined, the texts of the tokens are the text of the answer.
 """
 
+import operator
 from collections import deque
+from itertools import takewhile
 
 from lmwire_protocol.events import Logprob
 
@@ -33,13 +35,10 @@ class _Group:
         return self.own.startswith(text) and bool(rest) and _is_unfinished(rest)
 
     @property
-    def whole(self) -> bool:
-        """Whether the tokens' bytes are text. Of others the detokenizer may have more to say."""
-        try:
-            self.own.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
+    def missing(self) -> str:
+        """The text that the detokenizer holds back of bytes that are not text: some see the next token first."""
+        text = self.own.decode(errors="replace")
+        return text.removeprefix(self.text) if "\ufffd" in text and text.startswith(self.text) else ""
 
     def described(self) -> list[Logprob]:
         """The log-probabilities, with what of the tokens' text is in the answer where that is not all of it."""
@@ -84,11 +83,25 @@ class Attribution:
 
     def flush(self, text: str) -> None:
         """Add text that became certain with no further token."""
-        if text:
-            if not self._groups:
-                self._groups.append(_Group())  # text of the detokenizer's own, which no token stands for
-            self._groups[-1].text += text
+        if not text:
+            return
+        if not self._groups:
+            self._groups.append(_Group())  # text of the detokenizer's own, which no token stands for
         self._raw += text
+        for group in self._without_text_after():
+            size = len([*takewhile(bool, map(operator.eq, group.missing, text))])
+            group.text += text[:size]
+            text = text[size:]
+        self._groups[-1].text += text
+
+    def _without_text_after(self) -> list[_Group]:
+        """Return the newest groups, in order: the last one with text, and those after it."""
+        groups: list[_Group] = []
+        for group in reversed(self._groups):
+            groups.append(group)
+            if group.text:
+                break
+        return groups[::-1]
 
     def take(self, text: str, end: int) -> None:
         """Take a part of the text, which ends at a place in the whole text.
@@ -141,9 +154,8 @@ class Attribution:
         size = 0
         while self._groups:
             group = self._groups[0]
-            if not all and (self._start + size + len(group.text) > until or group.open):
-                break
-            if not all and len(self._groups) == 1 and not group.whole:
+            end = self._start + size + len(group.text)
+            if not all and (end > until or group.open or (end == self.length and group.missing)):
                 break
             released += self._groups.popleft().described()
             size += len(group.text)
