@@ -8,6 +8,7 @@ from chat_templates import GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PARTS_ONLY, PHI3, 
 from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart
 from lmwire_worker.prompts.builder import Prompt, read_prompt
 from lmwire_worker.prompts.tokenization import Encoder
+from lmwire_worker.sandbox import Sandbox
 from prompting import (
     HARMONY,
     PLAIN,
@@ -197,6 +198,26 @@ def test_a_prefix_stands_behind_the_header_of_a_reply() -> None:
 def test_a_template_may_refuse_to_leave_a_conversation_closed() -> None:
     strict = "{{ raise_exception('no') if not add_generation_prompt }}<{{ messages[-1].content }}><assistant>"
     assert prompt(strict, user("Hi"), syntax=PLAIN).opening == "><assistant>"
+
+
+def test_a_template_comes_to_a_limit_where_it_does_so_only_without_an_opening() -> None:
+    greedy = "{{ 'x'.ljust(99999999999) if not add_generation_prompt }}<{{ messages[-1].content }}>"
+    with pytest.raises(RequestError, match="chat template needs more memory"):
+        prompt(greedy, user("Hi"), syntax=PLAIN)
+
+
+def test_a_prompt_is_one_question_to_the_templates_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt(QWEN3, user("The template is known now."))
+    questions: list[str] = []
+
+    def ask(sandbox: Sandbox, question: dict[str, Any]) -> dict[str, Any]:
+        questions.append(question["subject"])
+        return real(sandbox, question)
+
+    real = Sandbox.ask
+    monkeypatch.setattr(Sandbox, "ask", ask)
+    assert prompt(QWEN3, user("Hi")).opening == "<|im_start|>assistant\n"
+    assert questions == ["opened"]
 
 
 def test_without_generation_prompt_the_last_message_is_continued_as_it_stands() -> None:

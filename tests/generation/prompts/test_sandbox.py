@@ -32,6 +32,15 @@ def test_templates_write_what_they_write_in_transformers_own_environment(source:
     assert expected.items() <= answer.items()
 
 
+def test_each_time_that_a_template_writes_has_its_own_processor_time() -> None:
+    calls: list[str] = []
+    answer = jinja.render_opened("a{{ 'b' if add_generation_prompt }}", {}, between=lambda: calls.append("timer"))
+    assert answer == {"text": "ab", "opening": "b"}
+    assert calls == ["timer"]
+    assert "error" in jinja.render_opened("{{ raise_exception('no') }}", {}, between=lambda: calls.append("again"))
+    assert calls == ["timer"]
+
+
 def test_what_a_template_must_not_do_it_does_not() -> None:
     for source in ("{{ ''.__class__.__mro__ }}{{ ''.__class__.x }}", "{% set ns = namespace() %}{% set ns._x = 1 %}"):
         assert "text" not in jinja.render(source, {}) or "class" not in jinja.render(source, {})["text"]

@@ -176,10 +176,9 @@ class _Conversation:
     def _opened(self, turns: Sequence[Turn], tools: Tools, variables: dict[str, Any]) -> tuple[str, str]:
         """The conversation with the assistant's turn begun, and its beginning."""
         shape = self._traits.shape
-        text = self._template.render(shape.messages(turns), tools, **variables)
-        closed = self._template.attempt(shape.messages(turns), tools, add_generation_prompt=False, **variables)
-        if closed and text.startswith(closed) and text != closed:
-            return text, text[len(closed) :]
+        text, opening = self._template.open_turn(shape.messages(turns), tools, **variables)
+        if opening:
+            return text, opening
         # It opens the turn in any case, or ends the conversation otherwise: look behind the last message.
         _, mark, opening = self._template.attempt(shape.messages(_marked(turns)), tools, **variables).rpartition(_END)
         return text, opening if mark and text.endswith(opening) else ""

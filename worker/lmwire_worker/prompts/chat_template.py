@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from transformers import PreTrainedTokenizerBase
@@ -11,12 +11,14 @@ from transformers import PreTrainedTokenizerBase
 from lmwire_protocol import RequestError
 
 from ..sandbox import Exhausted, Sandbox
+from ..sandbox.jinja import find_opening
 
 RESERVED: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Variables that have fields of their own."""
 SANDBOXES: Final = {given: Sandbox() for given in (False, True)}
 """One for models' templates and one for requests' own: a request that keeps the latter busy holds up only its like."""
 
+T = TypeVar("T")
 Messages = Sequence[dict[str, Any]]
 Tools = Sequence[dict[str, Any]] | None
 """In OpenAI's shape, as templates take them."""
@@ -47,6 +49,8 @@ class ChatTemplate:
     """Those that it reads; None when only calling it can tell."""
     given: bool = False
     """It came with the request."""
+    write_opened: Callable[..., tuple[str, str]] | None = None
+    """Does what `open_turn` returns at once; None where `write` is called twice."""
 
     def render(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
@@ -56,15 +60,19 @@ class ChatTemplate:
         Raises:
             RequestError: invalid_request, with the template's own words, or with the limit that it came to.
         """
-        try:
-            return self._write(messages, tools, add_generation_prompt, variables)
-        except RequestError:
-            raise
-        except Exception as error:  # templates are programs, and raise what they like
-            # What a template refuses on purpose is the messages' fault; what else fails in it is its writer's.
-            refused = isinstance(error, TemplateFault) and error.refused
-            words = f"fails on these messages: {error or type(error).__name__}"
-            raise self._problem("chat_template" if self.given and not refused else "messages", words) from None
+        values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
+        return self._run(self.write, values)
+
+    def open_turn(self, messages: Messages, tools: Tools = None, **variables: Any) -> tuple[str, str]:
+        """Return what it writes with `add_generation_prompt`, and what that adds at its end, if anything.
+
+        Raises:
+            RequestError: As `render` does.
+        """
+        if self.write_opened is not None:
+            return self._run(self.write_opened, {"messages": messages, "tools": tools, **variables})
+        opened = self.render(messages, tools, **variables)
+        return opened, find_opening(opened, self.attempt(messages, tools, add_generation_prompt=False, **variables))
 
     def attempt(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
@@ -74,10 +82,11 @@ class ChatTemplate:
         Raises:
             RequestError: invalid_request: it came to a limit.
         """
+        values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
         try:
-            return self._write(messages, tools, add_generation_prompt, variables)
-        except RequestError:
-            raise
+            return self.write(**values)
+        except Exhausted as limit:
+            raise self._exhausted(limit) from None
         except Exception:
             return ""
 
@@ -97,11 +106,19 @@ class ChatTemplate:
                 problem = f"{field}: the chat template has no such variable; it has: {known}"
                 raise RequestError("invalid_request", problem, field=field)
 
-    def _write(self, messages: Messages, tools: Tools, opens: bool, variables: dict[str, Any]) -> str:
+    def _run(self, write: Callable[..., T], values: dict[str, Any]) -> T:
         try:
-            return self.write(messages=messages, tools=tools, add_generation_prompt=opens, **variables)
+            return write(**values)
         except Exhausted as limit:
-            raise self._problem("chat_template" if self.given else "messages", str(limit)) from None
+            raise self._exhausted(limit) from None
+        except Exception as error:  # templates are programs, and raise what they like
+            # What a template refuses on purpose is the messages' fault; what else fails in it is its writer's.
+            refused = isinstance(error, TemplateFault) and error.refused
+            words = f"fails on these messages: {error or type(error).__name__}"
+            raise self._problem("chat_template" if self.given and not refused else "messages", words) from None
+
+    def _exhausted(self, limit: Exhausted) -> RequestError:
+        return self._problem("chat_template" if self.given else "messages", str(limit))
 
     def _problem(self, field: str, words: str) -> RequestError:
         whose = "the given" if self.given else "this model's"
@@ -144,15 +161,22 @@ def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> Cha
             raise RequestError("invalid_request", f"chat_template: {problem}", field="chat_template")
         raise RequestError("unsupported", f"this model's chat template {problem}; give a chat_template")
 
-    def write(**values: Any) -> str:
-        answer = sandbox.ask({"subject": "render", "source": source, "values": {**dict(tokens), **values}})
+    def ask(subject: str, values: dict[str, Any]) -> dict[str, Any]:
+        answer = sandbox.ask({"subject": subject, "source": source, "values": {**dict(tokens), **values}})
         if "exhausted" in answer:
             raise Exhausted(answer["exhausted"])
         if "error" in answer:
             raise TemplateFault(answer["error"], refused=answer["refused"])
-        return answer["text"]
+        return answer
 
-    return ChatTemplate(write, source, frozenset(found["variables"]), given)
+    def write(**values: Any) -> str:
+        return ask("render", values)["text"]
+
+    def write_opened(**values: Any) -> tuple[str, str]:
+        answer = ask("opened", values)
+        return answer["text"], answer["opening"]
+
+    return ChatTemplate(write, source, frozenset(found["variables"]), given, write_opened)
 
 
 def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:

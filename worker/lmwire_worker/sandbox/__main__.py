@@ -10,6 +10,8 @@ import resource
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -24,13 +26,14 @@ def main() -> None:
     _limit(resource.RLIMIT_AS, memory)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
+    start_timer = partial(signal.setitimer, signal.ITIMER_PROF, seconds)
     questions: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_read, args=(questions,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         while True:
             question = questions.get()
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            answer = frames.encode(_answer(question))
+            start_timer()
+            answer = frames.encode(_answer(question, start_timer))
             signal.setitimer(signal.ITIMER_PROF, 0)
             sys.stdout.buffer.write(answer)
             sys.stdout.buffer.flush()
@@ -44,8 +47,13 @@ def _read(questions: "SimpleQueue[dict[str, Any]]") -> None:
     os._exit(0)
 
 
-def _answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of whoever knows the question's subject."""
+def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict[str, Any]:
+    """Return the answer of whoever knows the question's subject.
+
+    Args:
+        question: The subject, and what it is asked.
+        start_timer: Gives the rest of the answer its own processor time.
+    """
     subject = question.pop("subject")
     if subject == "vocabulary":
         from . import grammars
@@ -57,7 +65,9 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
         return grammars.try_out(**question)
     from . import jinja
 
-    return jinja.inspect(**question) if subject == "template" else jinja.render(**question)
+    if subject == "template":
+        return jinja.inspect(**question)
+    return jinja.render_opened(**question, between=start_timer) if subject == "opened" else jinja.render(**question)
 
 
 def _limit(what: int, most: int) -> None:

@@ -1,6 +1,7 @@
 """Chat templates in Jinja, in the environment that transformers gives them and models' templates are written for."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -38,6 +39,32 @@ def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
         return {"exhausted": "needs more memory than there is for it"}
     except Exception as error:  # templates are programs, and raise what they like
         return {"error": _words(error), "refused": type(error) is jinja2.TemplateError}
+
+
+def render_opened(source: str, values: dict[str, Any], between: Callable[[], object]) -> dict[str, Any]:
+    """Return what a template writes with `add_generation_prompt`, and as `opening` what that adds at its end.
+
+    Args:
+        source: The template.
+        values: Its variables, without that one.
+        between: Called before the template writes again, without `add_generation_prompt`.
+
+    Returns:
+        As `render` does. The opening is empty where the template adds nothing or fails the second time.
+    """
+    opened = render(source, {**values, "add_generation_prompt": True})
+    if "text" not in opened:
+        return opened
+    between()
+    closed = render(source, {**values, "add_generation_prompt": False})
+    if "exhausted" in closed:
+        return closed
+    return {**opened, "opening": find_opening(opened["text"], closed.get("text", ""))}
+
+
+def find_opening(opened: str, closed: str) -> str:
+    """Return what an opened conversation has after the closed one; nothing where it does not begin with that."""
+    return opened[len(closed) :] if closed and opened.startswith(closed) else ""
 
 
 def _write(template: jinja2.Template, values: dict[str, Any]) -> str:
