@@ -1,6 +1,7 @@
 """What embedding models make of texts: mlx-vlm's own vectors, whatever else is asked for at the same time."""
 
 import contextlib
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from lmwire_worker.embeddings.network import Input
 from lmwire_worker.embeddings.runner import STEP_TOKENS, EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Failed
 from random_embeddings import FAMILIES, write_embedding_model
+from worker_process import SECONDS
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
 
@@ -138,3 +140,51 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pyte
     with contextlib.suppress(KeyError):
         bert.remove(2)
     assert len(bert._requests) == 0
+
+
+def test_a_large_input_is_tokenized_beside_the_engine(lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of the requests beside it go on while its tokenizer is held up."""
+    large = "the sea " * 5000
+    goes_on, prepared = threading.Event(), threading.Event()
+    real = lane._inputs.tokens
+
+    def tokens(text: str) -> list[int]:
+        assert text != large or goes_on.wait(SECONDS)
+        return real(text)
+
+    monkeypatch.setattr(lane._inputs, "least", lambda text: 0)  # so that it is not refused before
+    monkeypatch.setattr(lane._inputs, "tokens", tokens)
+    asked = [Embed(input=["a", large]), Tokenize(prompt=large)]
+    held_up = [lane.prepare(request, prepared.set) for request in asked]
+    assert len(embed(lane, Embed(input=["the sea"]))[0]) == 1
+    assert not any(preparation is None or preparation.done for preparation in held_up)
+    goes_on.set()
+    assert prepared.wait(SECONDS)
+    with pytest.raises(RequestError, match=r"input\[1\]: comes to \d+ tokens") as refused:
+        lane.add(7, asked[0], 0, prepared=held_up[0])
+    assert refused.value.code == "context_overflow"
+
+
+def test_small_inputs_wait_for_no_thread(lane: EmbeddingRunner) -> None:
+    assert lane.prepare(Embed(input=[*TEXTS]), lambda: None) is None
+    assert lane.prepare(Tokenize(prompt=TEXTS[0]), lambda: None) is None
+
+
+def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(
+    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "the sea " * 10_000
+    monkeypatch.setattr(lane._inputs, "tokens", None)
+    with pytest.raises(RequestError, match=r"input\[0\]: comes to \d+ tokens at least") as refused:
+        lane.add(7, Embed(input=[text]), 0)
+    assert (refused.value.code, refused.value.field) == ("context_overflow", "input[0]")
+
+
+def test_a_text_that_there_is_no_memory_to_tokenize_is_refused(
+    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "_budget", 2**20)
+    monkeypatch.setattr(lane._inputs, "tokens", None)
+    with pytest.raises(RequestError, match=r"prompt: to tokenize it takes 1\.5 MiB, and there are") as refused:
+        lane.tokenize(Tokenize(prompt="x" * 10_000))
+    assert (refused.value.code, refused.value.field) == ("out_of_memory", "prompt")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from random_embeddings import write_embedding_model
 from waits import wait_gone, watch
 from worker_process import Event, WorkerProcess
 
@@ -113,6 +114,16 @@ def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(prompt: str, trun
         assert Beside(worker).ask(**asked)["usage"]["prompt_tokens"] == 2048 - 5
         again = worker.call({"id": "again", **asked})["usage"]
         assert again["cached_tokens"] == again["prompt_tokens"] - 1
+
+
+def test_vectors_of_small_texts_do_not_wait_for_a_large_one(tmp_path: Path) -> None:
+    with WorkerProcess() as worker:
+        worker.load(write_embedding_model(tmp_path / "model"))
+        worker.send({"id": "large", "cmd": "embed", "input": ["hello the world " * 500_000]})
+        assert worker.call({"id": "small", "cmd": "embed", "input": ["hello"]})["event"] == "done"
+        refused = worker.terminal("large")
+        assert (refused["code"], refused["field"]) == ("context_overflow", "input[0]")
+        assert worker.events.index(worker.terminal("small")) < worker.events.index(refused)
 
 
 LARGE = {

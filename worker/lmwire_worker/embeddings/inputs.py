@@ -1,12 +1,15 @@
 """From a text that a request gives to the tokens that a network takes."""
 
+from functools import cached_property
+
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
+from ..prompts.tokenization import Least
 from .recipe import Recipe
 
 
 class TextInputs:
-    """The inputs of a model that makes vectors of texts.
+    """The inputs of a model that makes vectors of texts. May be used from any thread.
 
     Args:
         tokenizer: The model's own.
@@ -18,6 +21,9 @@ class TextInputs:
         self._tokenizer = tokenizer
         self._recipe = recipe
         self._vocab_size = vocab_size
+        tokenizer.encode(
+            ""
+        )  # the first call turns off truncation and padding, which must not happen beside another call
 
     def render(self, text: str) -> str:
         """A text with what belongs to it."""
@@ -30,6 +36,14 @@ class TextInputs:
             ValueError: it cannot be an input; says why.
         """
         return self._known(self._tokenizer.encode(self.render(text)))
+
+    def least(self, text: str) -> int:
+        """Return a number of tokens that a text certainly has, without tokenizing it."""
+        return self._least.tokens(self.render(text))
+
+    @cached_property
+    def _least(self) -> Least:
+        return Least(self._tokenizer)
 
     def _known(self, tokens: list[int]) -> list[int]:
         """Return tokens that are all in the network's table: it reads beyond its memory for others."""

@@ -5,7 +5,8 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
 from lmwire_protocol.events import CacheStats
@@ -20,8 +21,10 @@ from ..engine.interface import (
     Preparation,
     RunnerEvent,
 )
-from ..media import Gathered, Image, Reader, items_of
+from ..engine.preparation import Prepared, Preparer
+from ..media import Image, Reader, items_of
 from ..models.memory_budget import freed_by, in_words, ran_out, usage
+from ..prompts.tokenization import BYTES_EACH
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
 from .qwen3_vl import SeenInputs
@@ -30,6 +33,10 @@ STEP_TOKENS: Final = 2048
 """Of a step, padding included; a longer input has a step to itself."""
 STEP_ROWS: Final = 32
 ROWS: Final = 64
+SMALL_CHARACTERS: Final = 2**13
+"""Characters that are tokenized in less time than a thread takes to start with them."""
+LARGE_CHARACTERS: Final = 2**18
+"""Characters of texts that have a thread of their own: smaller ones do not wait for them."""
 IMAGE_TOKEN_BYTES: Final = 2**18
 """What a token of an image takes for a moment, roughly: its patches, twice, and the encoder's layer at work."""
 
@@ -77,6 +84,7 @@ class EmbeddingRunner:
         self._width = width
         self._budget = budget
         self._reader = reader
+        self._preparer = Preparer({"plain": 1, "large": 1})
         self._rows_together = STEP_ROWS if network.batches else 1
         self._requests: deque[_Held] = deque()
         """In the order in which their turns come."""
@@ -84,8 +92,15 @@ class EmbeddingRunner:
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
+        if not isinstance(request, Embed | Tokenize):
+            return None
         items = items_of(request) if isinstance(request, Embed) and self._seen else []
-        return self._reader.read(items, ready) if items else None
+        characters = sum(map(len, _texts(request)))
+        if not items and characters < SMALL_CHARACTERS:
+            return None
+        kind = "large" if characters > LARGE_CHARACTERS else "plain"
+        work = partial(self._inputs_of if isinstance(request, Embed) else self._prompt_of, request)
+        return self._preparer.start(kind, work, ready, lambda done: self._reader.read(items, done) if items else None)
 
     def add(
         self,
@@ -101,10 +116,7 @@ class EmbeddingRunner:
         if dimensions > self._width:
             problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
             raise RequestError("invalid_request", problem, field="dimensions")
-        media = iter(prepared.results() if isinstance(prepared, Gathered) else ())
-        images = (medium for medium in media if isinstance(medium, Image))
-        inputs = [(index, self._read(part, f"input[{index}]", images)) for index, part in enumerate(request.input)]
-        inputs.sort(key=lambda item: -len(item[1].tokens))
+        inputs = prepared.result() if isinstance(prepared, Prepared) else self._inputs_of(request)
         self._requests.append(_Held(key, request.normalize, dimensions, deque(inputs)))
         return AdmittedRequest(prompt_tokens=0)  # counted as their vectors come
 
@@ -120,10 +132,7 @@ class EmbeddingRunner:
         return []
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
-        if request.prompt is None:
-            problem = "messages: a model that makes vectors has no chat template; give `prompt`"
-            raise RequestError("unsupported", problem, field="messages")
-        return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
+        return prepared.result() if isinstance(prepared, Prepared) else self._prompt_of(request)
 
     def memory(self) -> MemoryUsage:
         return usage()
@@ -139,16 +148,38 @@ class EmbeddingRunner:
 
     def _let_go(self) -> None:
         self._reader.close()
+        self._preparer.close()
         self._network = None
 
-    # Inputs.
+    # Inputs. These methods may be called from any thread.
+
+    def _inputs_of(self, request: Embed, media: Sequence[Any] = ()) -> list[tuple[int, Input]]:
+        """Return a request's inputs with their indices, the longest first.
+
+        Raises:
+            RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
+        """
+        images = (medium for medium in media if isinstance(medium, Image))
+        inputs = [(index, self._read(part, f"input[{index}]", images)) for index, part in enumerate(request.input)]
+        inputs.sort(key=lambda item: -len(item[1].tokens))
+        return inputs
+
+    def _prompt_of(self, request: Tokenize, media: Sequence[Any] = ()) -> tuple[list[int], str]:
+        if request.prompt is None:
+            problem = "messages: a model that makes vectors has no chat template; give `prompt`"
+            raise RequestError("unsupported", problem, field="messages")
+        return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
 
     def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> Input:
         """What a part becomes; `images` has its image, if it is one. Raises RequestError."""
         if isinstance(part, ImagePart):
             read = self._image(field, images)
         else:
-            read = Input(self._text_tokens(part.text if isinstance(part, TextPart) else part, field))
+            text = part.text if isinstance(part, TextPart) else part
+            if len(text) > SMALL_CHARACTERS and (least := self._inputs.least(text)) > self.model.context_len:
+                problem = f"{field}: comes to {least} tokens at least, and the model takes {self.model.context_len}"
+                raise RequestError("context_overflow", problem, field=field)
+            read = Input(self._text_tokens(text, field))
         count = len(read.tokens)
         if not count:
             raise RequestError("invalid_request", f"{field}: comes to no tokens", field=field)
@@ -174,6 +205,10 @@ class EmbeddingRunner:
             raise RequestError("invalid_request", problem, field=f"{field}.media") from None
 
     def _text_tokens(self, text: str, field: str) -> list[int]:
+        need = BYTES_EACH * len(text.encode())
+        if need > self._budget:
+            problem = f"{field}: to tokenize it takes {in_words(need)}, and there are {in_words(self._budget)}"
+            raise RequestError("out_of_memory", problem, field=field)
         try:
             return self._inputs.tokens(text)
         except ValueError as error:
@@ -217,6 +252,14 @@ class EmbeddingRunner:
             failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
         self.remove(rows[0].held.key)
         return [Failed(rows[0].held.key, failure)]
+
+
+def _texts(request: Embed | Tokenize) -> list[str]:
+    if isinstance(request, Tokenize):
+        return [request.prompt or ""]
+    return [
+        part.text if isinstance(part, TextPart) else part for part in request.input if not isinstance(part, ImagePart)
+    ]
 
 
 def step_bytes(model: ModelInfo, tokens: int) -> int:
