@@ -1,10 +1,16 @@
-"""PROTOCOL.md as data: its tables by heading, its transcripts, its rules."""
+"""The two parts of the protocol's text as data: tables by heading, transcripts, rules, links.
+
+A heading that both parts have, such as `chat`, has the tables of both.
+"""
 
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-DOCUMENT = Path(__file__).parents[1] / "PROTOCOL.md"
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "PROTOCOL.md"
+MODELS = ROOT / "protocol" / "MODELS.md"
+DOCUMENTS = (CORE, MODELS)
 
 _HEADING = re.compile(r"#+ (.*)")
 _CELL = re.compile(r"(?<!\\)\|")
@@ -26,70 +32,79 @@ class Table:
 class Transcript:
     """A conversation: pairs of `→` or `←` and a line."""
 
+    document: str
     heading: str
     number: int
     lines: list[tuple[str, str]]
 
 
 def tables() -> dict[str, list[Table]]:
-    """Every table of the document, by the heading above it."""
+    """Return every table of both parts, by the heading above it."""
     found: dict[str, list[Table]] = {}
-    heading, table = "", None
-    for line in _lines():
-        if match := _HEADING.match(line):
-            heading = match[1]
-        if not line.startswith("|"):
-            table = None
-            continue
-        cells = [cell.strip() for cell in _CELL.split(line)[1:-1]]
-        if table is None:
-            table = Table(cells)
-            found.setdefault(heading, []).append(table)
-        elif set(line) - set("|- "):
-            table.rows.append(dict(zip(table.columns, cells, strict=True)))
+    for document in DOCUMENTS:
+        heading, table = "", None
+        for line in _lines(document):
+            if match := _HEADING.match(line):
+                heading = match[1]
+            if not line.startswith("|"):
+                table = None
+                continue
+            cells = [cell.strip() for cell in _CELL.split(line)[1:-1]]
+            if table is None:
+                table = Table(cells)
+                found.setdefault(heading, []).append(table)
+            elif set(line) - set("|- "):
+                table.rows.append(dict(zip(table.columns, cells, strict=True)))
     return found
 
 
 def transcripts(kind: str) -> list[Transcript]:
-    """Every fenced conversation of a kind: `transcript` or `bridge`."""
+    """Return every fenced conversation of a kind: `transcript` or `bridge`."""
     found: list[Transcript] = []
-    heading, inside = "", False
-    for number, line in enumerate(_lines(), 1):
-        if line.startswith("```"):
-            inside = line == f"```{kind}"
-            if inside:
-                found.append(Transcript(heading, number, []))
-        elif inside:
-            arrow, text = line.split(" ", 1)
-            found[-1].lines.append((arrow, text))
-        elif match := _HEADING.match(line):
-            heading = match[1]
+    for document in DOCUMENTS:
+        heading, inside = "", False
+        for number, line in enumerate(_lines(document), 1):
+            if line.startswith("```"):
+                inside = line == f"```{kind}"
+                if inside:
+                    found.append(Transcript(document.name, heading, number, []))
+            elif inside:
+                arrow, text = line.split(" ", 1)
+                found[-1].lines.append((arrow, text))
+            elif match := _HEADING.match(line):
+                heading = match[1]
     return found
 
 
-def rules() -> list[str]:
-    """The names of the rules, in the order of their definitions."""
-    return re.findall(r"\*\*\[([A-Z]-\d+)\]\*\*", _text())
+def rules(*documents: Path) -> list[str]:
+    """Return the names of the rules that some parts define, or all of them, in their order."""
+    found = [re.findall(r"\*\*\[([A-Z]-\d+)\]\*\*", _text(document)) for document in documents or DOCUMENTS]
+    return [rule for part in found for rule in part]
 
 
 def cited_rules() -> set[str]:
-    """The names of the rules that any sentence refers to."""
-    return set(re.findall(r"\[([A-Z]-\d+)\]", _text()))
+    """Return the names of the rules that any sentence refers to."""
+    return {rule for document in DOCUMENTS for rule in re.findall(r"\[([A-Z]-\d+)\]", _text(document))}
 
 
-def headings() -> list[str]:
-    """Every heading."""
-    return [match[1] for line in _lines() if (match := _HEADING.match(line))]
+def anchors(document: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    return {anchor(match[1]) for line in _lines(document) if (match := _HEADING.match(line))}
 
 
-def links() -> set[str]:
-    """The anchors that links within the document lead to."""
-    return set(re.findall(r"\]\(#([\w-]+)\)", _text()))
+def anchor(heading: str) -> str:
+    """Return a heading's anchor."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def _text() -> str:
-    return DOCUMENT.read_text(encoding="utf-8")
+def links(document: Path) -> list[str]:
+    """Return the targets of a page's links that lead to files or headings of the repository."""
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", _text(document)) if "://" not in link]
 
 
-def _lines() -> list[str]:
-    return _text().split("\n")
+def _text(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+def _lines(document: Path) -> list[str]:
+    return _text(document).split("\n")

@@ -1,4 +1,4 @@
-"""Which rule of PROTOCOL.md is proved where: TRACEABILITY.md, beside the transcripts.
+"""Which rule of the protocol's two parts is proved where: TRACEABILITY.md, beside the transcripts.
 
 Run as a program it writes the file anew: transcripts, line checks and host cases say themselves what they prove, and
 the tests are kept as they stand in the file, where people enter them.
@@ -21,7 +21,8 @@ EVERY_LINE = "every line"
 _HEAD = """\
 # Traceability: which rule is proved where
 
-`#cancel` stands for the sentences under that heading of PROTOCOL.md that have no rule's name. *Transcripts* are the
+The rules are those of PROTOCOL.md and MODELS.md. `#cancel` stands for the sentences under that heading of either page
+that have no rule's name. *Transcripts* are the
 files of this folder; `every line` means that each line of each run is held to the rule. *Host cases* are those of
 `lmwire conformance host`. *Tests* are this repository's own, as far as they prove what no kit can.
 
@@ -50,17 +51,17 @@ class Row:
 
 @cache
 def statements() -> dict[str, str]:
-    """The text of PROTOCOL.md by the rule that it belongs to, or by the heading as `#anchor`; in single spaces."""
+    """Return the protocol's text by the rule that it belongs to, or by the heading as `#anchor`; in single spaces."""
     texts: dict[str, list[str]] = {}
     heading = name = "#"
     fenced = False
-    for line in prose.DOCUMENT.read_text(encoding="utf-8").split("\n"):
+    for line in "\n".join(document.read_text(encoding="utf-8") for document in prose.DOCUMENTS).split("\n"):
         if line.startswith("```"):
             fenced = not fenced
         elif fenced:
             continue
         elif match := _HEADING.match(line):
-            heading = name = "#" + re.sub(r"[^\w -]", "", match[1].lower()).replace(" ", "-")
+            heading = name = f"#{prose.anchor(match[1])}"
         elif match := _RULE.match(line):
             name = match[1]
             texts.setdefault(name, []).append(match[2])

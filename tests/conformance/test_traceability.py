@@ -1,4 +1,4 @@
-"""Every rule and every MUST of PROTOCOL.md is proved somewhere, and TRACEABILITY.md says where."""
+"""Every rule and every MUST of the protocol is proved somewhere, and TRACEABILITY.md says where."""
 
 import re
 
@@ -40,7 +40,8 @@ def test_every_test_that_is_named_exists(rule: str) -> None:
 
 
 def test_a_statement_is_found_under_its_rule_and_others_under_their_heading() -> None:
-    assert statements()["F-2"].startswith("One carriage return before the newline is dropped. Lines of nothing")
-    assert "Exactly one of the two fields MUST be given." in statements()["#cancel"]
+    assert statements()["F-2"].startswith("The worker drops one carriage return before the newline. It ignores lines")
+    assert "A host MUST give exactly one of the two fields." in statements()["#cancel"]
+    assert "fails with `not_loaded` without a model" in statements()["#cache"], "of the second part"
     assert not must("#the-lmwire-protocol-version-1")
     assert must("F-1") and must("#commands") and not must("F-2")

@@ -47,7 +47,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",
         "a sound": f"{policy.max_samples:,} samples",
         "a sound in a message": f"{audio_input.SHORTEST_S:g} s to {audio_input.LONGEST_S // 60} minutes",
-        "all that an address takes, redirects included": f"{policy.fetch_seconds:g} s",
+        "a download, redirects included": f"{policy.fetch_seconds:g} s",
     }
 
 

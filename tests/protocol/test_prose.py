@@ -1,8 +1,8 @@
-"""The transcripts of PROTOCOL.md are conversations that a worker could have, and its rules can be cited."""
+"""The transcripts of the protocol's text are conversations that a worker could have, and its rules can be cited."""
 
 import json
-import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +14,13 @@ from reading import event_kind, read_command, read_event, schema_accepts
 from vectors import without_nulls
 
 TRANSCRIPTS = prose.transcripts("transcript")
+PAGES = [
+    *prose.DOCUMENTS,
+    *sorted(prose.ROOT.glob("docs/*.md")),
+    *(prose.ROOT / name for name in ("README.md", "SECURITY.md", "worker/MOCK.md", "worker/builtin/README.md")),
+    *(prose.ROOT / "protocol" / name for name in ("lmwire_conformance/HOSTS.md", "vectors/README.md")),
+]
+"""What people read of the repository, as far as it has links."""
 
 
 class Conversation:
@@ -88,7 +95,9 @@ class Conversation:
         return list(self.in_flight.values())
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda item: f"{item.heading}, line {item.number}")
+@pytest.mark.parametrize(
+    "transcript", TRANSCRIPTS, ids=lambda item: f"{item.document}, {item.heading}, line {item.number}"
+)
 def test_a_transcript_keeps_the_rules(transcript: Transcript) -> None:
     conversation = Conversation()
     for arrow, line in transcript.lines:
@@ -117,17 +126,31 @@ def test_the_bridge_transcript_is_json_without_ids() -> None:
 
 
 def test_no_two_rules_share_a_name_and_they_count_up() -> None:
-    counts: Counter[str] = Counter()
+    parts = [prose.rules(document) for document in prose.DOCUMENTS]
+    numbers: dict[str, list[int]] = {}
     for rule in prose.rules():
         letter, number = rule.split("-")
-        counts[letter] += 1
-        assert int(number) == counts[letter], rule
+        numbers.setdefault(letter, []).append(int(number))
+    for letter, found in numbers.items():
+        assert sorted(found) == list(range(1, len(found) + 1)), letter
+    for part in parts:
+        for letter in numbers:
+            order = [int(rule.partition("-")[2]) for rule in part if rule.startswith(f"{letter}-")]
+            assert order == sorted(order), letter
 
 
 def test_every_cited_rule_exists() -> None:
     assert prose.cited_rules() <= set(prose.rules())
 
 
-def test_every_link_leads_to_a_heading() -> None:
-    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in prose.headings()}
-    assert prose.links() <= anchors
+@pytest.mark.parametrize("document", PAGES, ids=lambda page: str(page.relative_to(prose.ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
+    for link in prose.links(document):
+        path, _, fragment = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), link
+        assert not fragment or fragment in prose.anchors(target), link
+
+
+def test_the_core_is_short() -> None:
+    assert len(prose.CORE.read_bytes()) < 40 * 1024

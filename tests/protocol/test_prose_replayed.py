@@ -1,4 +1,4 @@
-"""The conversations of PROTOCOL.md, had with a real worker: it answers with the same events, members and errors.
+"""The conversations of PROTOCOL.md and MODELS.md, had with a real worker: the same events, members and errors come.
 
 Texts, numbers and seeds are a model's own; all else of a line must be as the document shows it.
 """
@@ -47,7 +47,7 @@ class Setting:
 
 # The built-in model would rather talk than call, and its answers are long.
 SETTINGS: dict[tuple[str, str], Setting] = {
-    ("In short", "1"): Setting(None, changes={"2": {"path": TINY}}),
+    ("A conversation", "1"): Setting(None, changes={"2": {"path": TINY}}),
     ("hello", "1"): Setting(None, changes={"1": {"host_pid": os.getpid()}}),
     ("load", "7"): Setting(None),
     ("Images and sounds", "93"): Setting("vision"),
@@ -58,7 +58,8 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("stats", "15"): Setting(before=RUNNING),
     ("cancel", "12"): Setting(changes={"12": LONG}),
     ("Errors", "20"): Setting(None),
-    ("Loading and unloading", "30"): Setting(None),
+    ("More transcripts", "23"): Setting(None),
+    ("More transcripts", "30"): Setting(None),
     ("More transcripts", "60"): Setting(changes={"60": LONG}),  # it must be in flight when the third line is read
 }
 TRANSCRIPTS = prose.transcripts("transcript")
@@ -88,7 +89,9 @@ def hub(folder: Path, tmp_path: Path) -> Iterator[Hub]:
         yield hub
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda item: f"{item.heading}, line {item.number}")
+@pytest.mark.parametrize(
+    "transcript", TRANSCRIPTS, ids=lambda item: f"{item.document}, {item.heading}, line {item.number}"
+)
 def test_a_real_worker_has_the_conversation(
     transcript: Transcript, models: dict[str, Callable[[], str]], hub: Hub, folder: Path, tmp_path: Path
 ) -> None:

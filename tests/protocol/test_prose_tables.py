@@ -1,4 +1,4 @@
-"""The tables of PROTOCOL.md say what the Structs say."""
+"""The tables of PROTOCOL.md and MODELS.md say what the Structs say."""
 
 import json
 import re
@@ -21,9 +21,12 @@ WITHIN = {"messages[].": "The messages", "tools[].": "The tools", "format.": "Th
 
 
 def field_table(heading: str, column: str) -> dict[str, dict[str, str]]:
-    """The rows of a heading's table that has `column`; none when the section has no such table."""
-    (table,) = [table for table in TABLES.get(heading, []) if column in table.columns] or [prose.Table([])]
-    return table.by("field")
+    """Return the rows of a heading's tables that have `column`, of both parts; no field has two."""
+    tables = [table for table in TABLES.get(heading, []) if column in table.columns]
+    rows = [row for table in tables for row in table.rows]
+    found = prose.Table([], rows).by("field")
+    assert len(found) == len(rows), heading
+    return found
 
 
 def parts(kind: Any) -> list[Any]:
@@ -204,7 +207,7 @@ def test_what_is_within_a_shared_field_is_the_same_for_all_commands() -> None:
 
 
 def test_the_features_agree() -> None:
-    (table,) = TABLES["Versions and features"]
+    (table,) = TABLES["Newer than 1.0"]
     listed = {
         f"{command}.{name}".removeprefix("the protocol.")
         for row in table.rows
@@ -223,7 +226,7 @@ def test_every_row_for_people_has_a_meaning() -> None:
 
 def test_the_overview_agrees_with_the_commands() -> None:
     (overview,) = [table for table in TABLES["Commands"] if "out of band" in table.columns]
-    rows = overview.by("command")
+    rows = {re.sub(r"\W*(\w+)\W.*", r"\1", command): row for command, row in overview.by("command").items()}
     assert list(rows) == list(COMMANDS)
     for name, command in COMMANDS.items():
         row = rows[name]
