@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from . import commands, events, formats, limits, messages
+from . import commands, events, formats, limits, messages, since
 from .commands import COMMANDS, Command
 from .conditions import CONDITIONS, Json
 from .errors import CLIENT_CODES, CODES, EXIT_CODES
@@ -62,11 +62,16 @@ def meta() -> Json:
     """What both ends know about protocol 1 besides the shapes of lines."""
     return {
         "protocol": limits.PROTOCOL_VERSION,
+        "revisions": [since.FIRST, since.CURRENT],
         "max_int": limits.MAX_INT,
         "limits": _limits(),
         "commands": {name: _command_facts(command) for name, command in COMMANDS.items()},
-        "events": {tag: {"description": _description(event)} for tag, event in events.EVENTS.items()},
-        "errors": {code: {"retryable": retry, "meaning": meaning} for code, (retry, meaning) in CODES.items()},
+        "events": {tag: _event_facts(event, tag) for tag, event in events.EVENTS.items()},
+        "done": {form.__name__: _event_facts(form, form.__name__) for form in _DONE_FORMS},
+        "errors": {
+            code: {"retryable": retry, "meaning": meaning, "since": since.FIRST}
+            for code, (retry, meaning) in CODES.items()
+        },
         "client_errors": {code: {"meaning": meaning} for code, meaning in CLIENT_CODES.items()},
         "exit_codes": {str(status): meaning for status, meaning in EXIT_CODES.items()},
     }
@@ -125,7 +130,12 @@ def _command_facts(command: type[Command]) -> Json:
         "barrier": command.barrier,
         "events": [event.__struct_config__.tag for event in command.streams],
         "done": command.done.__name__,
+        **since.of_command(command),
     }
+
+
+def _event_facts(event: type[events.Event], name: str) -> Json:
+    return {"description": _description(event), **since.of_event(event, name)}
 
 
 def _limits() -> Json:

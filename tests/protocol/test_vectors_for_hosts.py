@@ -1,0 +1,48 @@
+"""The invalid events say what a host does with each, and the Python client does it."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+import pytest
+
+import vectors
+from lmwire.session import Arrival, Session
+from lmwire_protocol import Hello, decode_command
+from vectors import Vector
+
+INVALID_EVENTS: Final = vectors.read("events.invalid")
+COMMANDS: Final = {vector.entry["cmd"]: vector.object for vector in vectors.read("commands.valid")}
+"""A valid line of each command."""
+LIMITS: Final = {"line_in_bytes": 1, "line_out_bytes": 1, "requests": 1, "queued_bytes": 1}
+FACTS: Final = {"protocol": 1, "worker": "w", "pid": 1, "engines": [], "features": [], "limits": LIMITS}
+
+SHOWN_BY: Final[dict[str, Callable[[Session, Sequence[Arrival]], bool]]] = {
+    "end": lambda session, arrivals: bool(session.violation) and not arrivals,
+    "ignore": lambda session, arrivals: not session.violation and not arrivals,
+    "accept": lambda session, arrivals: not session.violation and bool(arrivals),
+    "either": lambda session, arrivals: True,
+}
+"""What shows that a session does what an entry's `host` says."""
+
+
+def waiting_for(command: str) -> Session:
+    """Return a session whose `hello` was answered, and whose request "1" is in flight."""
+    session = Session()
+    fields = {name: value for name, value in COMMANDS[command].items() if name != "id"}
+    session.send(decode_command(fields))
+    id, _ = session.send(Hello())
+    session.receive(msgspec.json.encode({"event": "done", "id": id, **FACTS}) + b"\n")
+    assert session.violation is None
+    return session
+
+
+@pytest.mark.parametrize("vector", INVALID_EVENTS, ids=[vector.name for vector in INVALID_EVENTS])
+def test_the_python_client_does_what_a_host_does(vector: Vector) -> None:
+    session = waiting_for(vector.entry.get("command", "generate"))
+    arrivals = session.receive(vector.line + b"\n")
+    assert SHOWN_BY[vector.entry["host"]](session, arrivals)
+
+
+def test_every_answer_occurs() -> None:
+    assert {vector.entry["host"] for vector in INVALID_EVENTS} == set(SHOWN_BY)
