@@ -1,10 +1,10 @@
-"""Ask about many images, a few at a time: python_images.py MODEL QUESTION IMAGE..."""
+"""Ask about many images, a group at a time: python_images.py MODEL QUESTION IMAGE..."""
 
 import sys
 
 from lmwire import Worker, image_part
 
-AT_ONCE = 4  # as many as the model, or the memory, takes together
+AT_ONCE = 4  # the number of images that the model and the memory can take together
 
 model, question, *images = sys.argv[1:]
 with Worker() as worker:

@@ -1,4 +1,4 @@
-"""The README's examples, run as they stand."""
+"""The examples of README.md and docs, run as they stand."""
 
 import ast
 import json
@@ -9,14 +9,16 @@ import sys
 from pathlib import Path
 
 from http_server import served
-from lmwire_command import REPOSITORY
+from lmwire_command import REPOSITORY, lmwire
 from worker_process import SECONDS
 
-README = (REPOSITORY / "README.md").read_text()
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str) -> list[str]:
+    """Return a page's fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def run(example: str, *arguments: str, **environment: str) -> str:
@@ -33,9 +35,13 @@ def run(example: str, *arguments: str, **environment: str) -> str:
 
 
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
-    named = re.findall(r"^<!-- (examples/\w+\.py) -->$", README, flags=re.MULTILINE)
-    assert set(named) == {f"examples/{file.name}" for file in (REPOSITORY / "examples").glob("*.py")}
-    assert blocks("python") == [(REPOSITORY / name).read_text() for name in named]
+    shown: list[str] = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r"^<!-- (examples/\w+\.py) -->$", text, flags=re.MULTILINE)
+        assert blocks("python", text) == [(REPOSITORY / name).read_text(encoding="utf-8") for name in named], page.name
+        shown += named
+    assert sorted(shown) == sorted(f"examples/{file.name}" for file in (REPOSITORY / "examples").glob("*.py"))
 
 
 def test_the_chat_example_answers() -> None:
@@ -70,17 +76,34 @@ def test_the_http_example_prints_what_a_server_answers() -> None:
 
 
 def test_the_shell_example_answers_as_shown() -> None:
-    command = ["sh", "-c", blocks("sh")[0]]
+    (example,) = [block for block in blocks("sh", README) if block.startswith("printf")]
+    command = ["sh", "-c", example]
     lines = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, timeout=SECONDS, check=True
     ).stdout.splitlines()
     answered = [event for event in map(json.loads, lines) if event["event"] != "progress"]
-    shown = [json.loads(line) for line in blocks("json")[0].splitlines()]
+    shown = [json.loads(line) for line in blocks("json", README)[0].splitlines()]
     assert [(event["event"], event["id"], set(event)) for event in answered] == [
         (event["event"], event["id"], set(event)) for event in shown
     ]
 
 
-def test_what_it_links_to_is_there() -> None:
-    for target in re.findall(r"\]\(([^:)]+)\)", README):
-        assert (REPOSITORY / target).exists(), target
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    for page in PAGES[1:]:
+        assert f"](docs/{page.name})" in README
+
+
+def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]
+    typed += [code for text in texts for code in re.findall(r"`([^`\n]+)`", text)]
+    commands = {command for code in typed for command in re.findall(r"\blmwire (\w+)", code)}
+    helps = {command: lmwire(command, "--help") for command in commands}
+    assert {command for command, shown in helps.items() if shown.returncode != 0} == set()
+    known = {option for shown in helps.values() for option in re.findall(r"--[a-z][a-z-]+", shown.stdout)}
+    named = {option for code in typed for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", code)}
+    assert named <= known
