@@ -36,12 +36,12 @@ FAULTS: Final[dict[str, Fault]] = {
     "newer-version": Fault("speaks version 2 alone: refuses a hello for version 1, and exits 76"),
     "wrong-version": Fault("answers hello with version 2, whatever the host speaks"),
     # Loading
-    "slow-load": Fault("loads for so long, with progress", {"seconds": 10}),
+    "slow-load": Fault("takes this long to load, with progress", {"seconds": 10}),
     "failed-load": Fault("refuses every load", {"code": "bad_model"}),
     # Dying
     "crash-mid-line": Fault("dies halfway through the line of a token event", {"after": 3, **_DEATH}),
     "crash-mid-stream": Fault(
-        "dies after so many token events, or before an answer's terminal", {"after": 3, **_DEATH}
+        "dies after this many token events, or before an answer's terminal", {"after": 3, **_DEATH}
     ),
     "crash-after-terminal": Fault("dies after the terminal of an answer", _DEATH),
     # Polluting the stream
@@ -49,24 +49,24 @@ FAULTS: Final[dict[str, Fault]] = {
     "garbage-half-line": Fault("prints text without a newline before the first token event of an answer"),
     "long-line": Fault("makes the first token event of an answer a line of this length", {"bytes": 1024 * 1024 + 1}),
     # Flow
-    "burst": Fault("answers with so many tokens, unless max_tokens is lower, as fast as it can", {"tokens": 100_000}),
-    "stall": Fault("its engine hangs after so many tokens: ping works, cancel changes nothing", {"after": 3}),
+    "burst": Fault("answers with this many tokens, or max_tokens if lower, as fast as it can", {"tokens": 100_000}),
+    "stall": Fault("its engine hangs after this many tokens: ping works, cancel changes nothing", {"after": 3}),
     "stderr-flood": Fault(
         "writes this much to stderr before every terminal, and waits for it to be read", {"bytes": 1 << 20}
     ),
     # Not ending
-    "ignore-quit": Fault("takes no notice of quit; ends when stdin ends"),
+    "ignore-quit": Fault("ignores quit; ends when stdin ends"),
     "ignore-eof": Fault("ignores quit and the end of stdin; ends on SIGTERM"),
     "ignore-sigterm": Fault("ignores quit, the end of stdin, SIGTERM and SIGHUP; only SIGKILL ends it"),
-    "grandchild": Fault("starts a process of its group that holds its pipes open for so long", {"seconds": 60}),
+    "grandchild": Fault("starts a process of its group that holds its pipes open for this long", {"seconds": 60}),
     # Against the order, and beyond this version
     "duplicate-terminal": Fault("writes the terminal of an answer twice"),
     "event-after-terminal": Fault("writes a token event after the terminal of an answer"),
-    "unknown-id": Fault("writes a token event and a terminal with an id that nobody sent, amid an answer"),
+    "unknown-id": Fault("writes a token event and a terminal with an unknown id, amid an answer"),
     "unknown-event": Fault("writes an event of an unknown kind, amid an answer"),
     "unknown-fields": Fault("adds unknown fields to every event, and to the objects in it"),
     "unknown-values": Fault(
-        "writes finish_reasons, channels, error codes, stages, units and states that are in no list"
+        "writes unknown finish_reasons, channels, error codes, stages, units and states"
     ),
 }
 """Every fault by its name."""
