@@ -65,9 +65,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "unknown-id": Fault("writes a token event and a terminal with an unknown id, amid an answer"),
     "unknown-event": Fault("writes an event of an unknown kind, amid an answer"),
     "unknown-fields": Fault("adds unknown fields to every event, and to the objects in it"),
-    "unknown-values": Fault(
-        "writes unknown finish_reasons, channels, error codes, stages, units and states"
-    ),
+    "unknown-values": Fault("writes unknown finish_reasons, channels, error codes, stages, units and states"),
 }
 """Every fault by its name."""
 
