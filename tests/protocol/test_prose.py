@@ -17,7 +17,7 @@ TRANSCRIPTS = prose.transcripts("transcript")
 PAGES = [
     *prose.DOCUMENTS,
     *sorted(prose.ROOT.glob("docs/*.md")),
-    *(prose.ROOT / name for name in ("README.md", "SECURITY.md", "worker/MOCK.md", "worker/builtin/README.md")),
+    *(prose.ROOT / name for name in ("README.md", "SECURITY.md", "worker/MOCK.md", "tools/tiny_model/README.md")),
     *(prose.ROOT / "protocol" / name for name in ("lmwire_conformance/HOSTS.md", "vectors/README.md")),
 ]
 """What people read of the repository, as far as it has links."""
