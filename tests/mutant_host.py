@@ -4,11 +4,11 @@ import runpy
 import sys
 from pathlib import Path
 
-from host_mutants import choosing, ending, losing, reading, writing
+from host_mutants import answers, events, shutdown, startup_and_commands, worker_loss
 from mutation import mutants
 
 DRIVER = Path(__file__).parents[1] / "clients" / "python" / "conformance_driver.py"
-MUTANTS = mutants(losing, reading, choosing, writing, ending)
+MUTANTS = mutants(worker_loss, events, answers, startup_and_commands, shutdown)
 
 
 def command(name: str) -> list[str]:

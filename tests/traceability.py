@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import prose
-from lmwire_conformance import lines, pings, results, session, transcript, uses
 from lmwire_conformance.host.cases import CASES
+from lmwire_conformance.worker import line_checks, pending_lines, ping_checks, result_checks, session, transcript
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "protocol" / "transcripts" / "TRACEABILITY.md"
@@ -82,7 +82,13 @@ def rows() -> list[Row]:
     """A row for every named rule, and for every heading that says MUST or that something proves."""
     tests = entered()
     proving = [(item.name, item.rules) for item in transcript.read_all()]
-    checked = {*lines.RULES, *session.RULES, *uses.RULES, *results.RULES, *pings.RULES}
+    checked = {
+        *line_checks.RULES,
+        *session.RULES,
+        *pending_lines.RULES,
+        *result_checks.RULES,
+        *ping_checks.RULES,
+    }
     cases = {case.name.partition(":")[0]: case.rules for case in CASES}
     claimed = (
         {rule for _, rules in proving for rule in rules} | checked | {rule for case in CASES for rule in case.rules}

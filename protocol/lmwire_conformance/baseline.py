@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .report import Case
+from .report import CaseResult
 
 Baseline = dict[str, str]
 """The reason for each case that is known to fail."""
@@ -28,7 +28,7 @@ def read(path: Path) -> Baseline:
     return entries
 
 
-def apply(baseline: Baseline, cases: Sequence[Case], names: Collection[str]) -> list[Case]:
+def apply(baseline: Baseline, cases: Sequence[CaseResult], names: Collection[str]) -> list[CaseResult]:
     """The cases as the baseline judges them: known failures do not count, stale entries do.
 
     Args:
@@ -39,12 +39,12 @@ def apply(baseline: Baseline, cases: Sequence[Case], names: Collection[str]) -> 
     judged = [_judge(case, baseline.get(case.name)) for case in cases]
     unknown = [name for name in baseline if name not in names]
     return judged + [
-        Case(name, (), "stale", "a case of this name", "the baseline names a case that does not exist")
+        CaseResult(name, (), "stale", "a case of this name", "the baseline names a case that does not exist")
         for name in unknown
     ]
 
 
-def _judge(case: Case, reason: str | None) -> Case:
+def _judge(case: CaseResult, reason: str | None) -> CaseResult:
     if reason is None:
         return case
     if case.outcome == "skip":

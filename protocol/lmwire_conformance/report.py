@@ -17,7 +17,7 @@ USAGE: Final = 64
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseResult:
     """One thing that was tried.
 
     Args:
@@ -37,18 +37,18 @@ class Case:
     seconds: float = 0.0
 
     @property
-    def bad(self) -> bool:
+    def is_failure(self) -> bool:
         """Whether the whole report fails for it."""
         return self.outcome in ("fail", "stale")
 
 
-def exit_code(cases: Sequence[Case]) -> int:
+def exit_code(cases: Sequence[CaseResult]) -> int:
     """0 when all is well, 1 when something failed, or when nothing was tried."""
     tried = [case for case in cases if case.outcome != "skip"]
-    return FAILED if not tried or any(case.bad for case in cases) else PASSED
+    return FAILED if not tried or any(case.is_failure for case in cases) else PASSED
 
 
-def line(case: Case) -> str:
+def format_result(case: CaseResult) -> str:
     """One case as a line for a person, and as four when there is more to say."""
     head = f"{case.outcome:5}  {case.name}  [{' '.join(case.rules)}]  {case.seconds:.2f} s"
     if case.outcome == "pass":
@@ -56,7 +56,7 @@ def line(case: Case) -> str:
     return f"{head}\n       expected: {case.expected}\n       seen:     {case.seen}"
 
 
-def summary(cases: Sequence[Case]) -> str:
+def summary(cases: Sequence[CaseResult]) -> str:
     """How many of each outcome, in one line."""
     counts = Counter(case.outcome for case in cases)
     words = {
@@ -70,20 +70,20 @@ def summary(cases: Sequence[Case]) -> str:
     return f"{', '.join(said)} in {sum(case.seconds for case in cases):.1f} s"
 
 
-def as_json(cases: Sequence[Case]) -> str:
+def as_json(cases: Sequence[CaseResult]) -> str:
     """`{"passed": …, "cases": […]}`, each case with the members of `Case`."""
     report = {"passed": exit_code(cases) == PASSED, "cases": [asdict(case) for case in cases]}
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_junit(cases: Sequence[Case], suite: str) -> str:
+def as_junit(cases: Sequence[CaseResult], suite: str) -> str:
     """JUnit XML of one suite. A known failure counts as skipped, too."""
     counts = Counter(case.outcome for case in cases)
     root = ElementTree.Element(
         "testsuite",
         name=suite,
         tests=str(len(cases)),
-        failures=str(sum(case.bad for case in cases)),
+        failures=str(sum(case.is_failure for case in cases)),
         skipped=str(counts["known"] + counts["skip"]),
         errors="0",
         time=f"{sum(case.seconds for case in cases):.3f}",
@@ -93,7 +93,7 @@ def as_junit(cases: Sequence[Case], suite: str) -> str:
             root, "testcase", classname=suite, name=_printable(case.name), time=f"{case.seconds:.3f}"
         )
         if case.outcome != "pass":
-            kind = "failure" if case.bad else "skipped"
+            kind = "failure" if case.is_failure else "skipped"
             child = ElementTree.SubElement(element, kind, message=f"{case.outcome}: {' '.join(case.rules)}")
             child.text = _printable(f"expected: {case.expected}\nseen:     {case.seen}")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"

@@ -18,12 +18,12 @@ class Violation(Exception):
 
     def __init__(self, rules: tuple[str, ...], expected: str, seen: str | bytes) -> None:
         self.rules = rules
-        self.expected = shown(expected)
-        self.seen = shown(seen)
+        self.expected = printable(expected)
+        self.seen = printable(seen)
         super().__init__(f"{' '.join(rules)}: expected {self.expected}, seen {self.seen}")
 
 
-def shown(text: str | bytes) -> str:
+def printable(text: str | bytes) -> str:
     """Return a line for a report: no longer than a person reads, and without what a terminal or XML takes amiss.
 
     Characters that show nothing are named, as `<U+2028>`: written as JSON escapes them, they would look right.
@@ -34,7 +34,7 @@ def shown(text: str | bytes) -> str:
     return start if len(text) <= _SHOWN else f"{start}… ({len(text)} characters)"
 
 
-def of_the_kit(error: Exception) -> "Violation":
+def kit_defect(error: Exception) -> "Violation":
     """The failure of a case that meets a defect of the kit: whatever a worker writes, the other cases are played."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     why = f"{type(error).__name__}: {error}, at {where.name} in {Path(where.filename).name}:{where.lineno}"

@@ -5,14 +5,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from lmwire_conformance.report import Case
+from lmwire_conformance.report import CaseResult
 from lmwire_conformance.worker import check_worker
 from mutant_worker import CALLING, CALLS, MUTANTS, command
 
 SECONDS = 12.0
 """What a busy machine may need; those that are caught by what they do not do take as long."""
 
-Played = dict[str, Future[Case]]
+Played = dict[str, Future[CaseResult]]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def played(pool: ThreadPoolExecutor) -> Played:
     return {name: pool.submit(play, command(name), MUTANTS[name].caught_by) for name in MUTANTS}
 
 
-def play(command: list[str], transcript: str) -> Case:
+def play(command: list[str], transcript: str) -> CaseResult:
     (case,) = check_worker(command, only=[transcript], seconds=SECONDS)
     return case
 

@@ -7,15 +7,15 @@ from xml.etree import ElementTree
 import pytest
 
 from lmwire_conformance import baseline, report
-from lmwire_conformance.report import Case
+from lmwire_conformance.report import CaseResult
 
-PASSED = Case("a", ("F-1",), "pass", seconds=0.5)
-FAILED = Case("b", ("T-1", "F-2"), "fail", '{"id":"x"}', "nothing \x07", 1.0)
+PASSED = CaseResult("a", ("F-1",), "pass", seconds=0.5)
+FAILED = CaseResult("b", ("T-1", "F-2"), "fail", '{"id":"x"}', "nothing \x07", 1.0)
 
 
 def test_a_failure_shows_what_was_expected_and_what_was_seen() -> None:
-    assert report.line(PASSED) == "pass   a  [F-1]  0.50 s"
-    head, expected, seen = report.line(FAILED).split("\n")
+    assert report.format_result(PASSED) == "pass   a  [F-1]  0.50 s"
+    head, expected, seen = report.format_result(FAILED).split("\n")
     assert head == "fail   b  [T-1 F-2]  1.00 s"
     assert expected.split() == ["expected:", '{"id":"x"}']
     assert seen.split()[:2] == ["seen:", "nothing"]
@@ -23,16 +23,16 @@ def test_a_failure_shows_what_was_expected_and_what_was_seen() -> None:
 
 
 def test_a_report_fails_with_a_failure_a_stale_entry_or_nothing_at_all() -> None:
-    known = Case("b", (), "known")
+    known = CaseResult("b", (), "known")
     assert report.exit_code([PASSED, known]) == 0
     assert report.exit_code([PASSED, FAILED]) == 1
-    assert report.exit_code([PASSED, Case("c", (), "stale")]) == 1
+    assert report.exit_code([PASSED, CaseResult("c", (), "stale")]) == 1
     assert report.exit_code([]) == 1
 
 
 def test_what_is_skipped_is_told_and_does_not_count() -> None:
-    skipped = Case("c", (), "skip", "the features chat.foo", "the worker does not list chat.foo")
-    assert report.line(skipped).split("\n")[0] == "skip   c  []  0.00 s"
+    skipped = CaseResult("c", (), "skip", "the features chat.foo", "the worker does not list chat.foo")
+    assert report.format_result(skipped).split("\n")[0] == "skip   c  []  0.00 s"
     assert report.summary([PASSED, skipped]) == "1 passed, 1 skipped in 0.5 s"
     assert report.exit_code([PASSED, skipped]) == 0
     assert report.exit_code([skipped]) == 1
@@ -41,7 +41,7 @@ def test_what_is_skipped_is_told_and_does_not_count() -> None:
 
 
 def test_junit_xml_can_be_read_whatever_was_seen() -> None:
-    suite = ElementTree.fromstring(report.as_junit([PASSED, FAILED, Case("c", (), "known")], "the kit"))
+    suite = ElementTree.fromstring(report.as_junit([PASSED, FAILED, CaseResult("c", (), "known")], "the kit"))
     assert suite.attrib | {"name": "the kit", "tests": "3", "failures": "1", "skipped": "1"} == suite.attrib
     assert [case.get("name") for case in suite] == ["a", "b", "c"]
     failure = suite.find("testcase/failure")

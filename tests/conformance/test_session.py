@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from lmwire_conformance.session import Session
 from lmwire_conformance.violation import Violation
+from lmwire_conformance.worker.session import CheckedSession
 
 TIMINGS = {"queued_ms": 0.1, "total_ms": 2.0}
 
 
-def send(session: Session, *commands: dict[str, Any]) -> None:
+def send(session: CheckedSession, *commands: dict[str, Any]) -> None:
     for command in commands:
-        session.sent(json.dumps(command).encode() + b"\n")
+        session.note_written(json.dumps(command).encode() + b"\n")
 
 
-def see(session: Session, *events: dict[str, Any]) -> None:
+def see(session: CheckedSession, *events: dict[str, Any]) -> None:
     for event in events:
-        session.seen(json.dumps(event).encode())
+        session.check_line(json.dumps(event).encode())
 
 
 def ping(id: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def error(code: str, id: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"event": "error", "id": id, "error": "A sentence.", "code": code, "retryable": False, **fields}
 
 
-def cancelled(session: Session) -> None:
+def cancelled(session: CheckedSession) -> None:
     send(session, generate("g"), {"id": "c", "cmd": "cancel", "all": True})
 
 
@@ -67,7 +67,7 @@ END = {"finish_reason": "length", "completion_tokens": 0}
 
 
 def test_answers_of_all_kinds_break_no_rule() -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, chat("g", n=2, tools=TOOLS, logprobs=True, top_logprobs=1, stop=["!"], include_stop=True))
     send(session, {"id": "t", "cmd": "tokenize", "prompt": "a b"}, generate("k", timeout_ms=1))
     thought = token("g", "Hm.", 1, channel="reasoning", logprobs=[{**P, "top": [P]}])
@@ -86,12 +86,12 @@ def test_answers_of_all_kinds_break_no_rule() -> None:
         {"call_id": "d", "name": "look", "arguments": "{", "complete": False},
     ]
     assert [choice["text"] for choice in answer["@choices"]] == ["<call>{", "Hi!"]
-    session.closed()
-    session.ended(0)
+    session.note_stdin_closed()
+    session.check_end(0)
 
 
 def test_a_whole_conversation_breaks_no_rule() -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, {"id": "h", "cmd": "hello", "protocol": [1, 2]}, ping("p"), generate("g", stop=["x"]), ping("g"))
     limits = {"line_in_bytes": 1, "line_out_bytes": 1, "requests": 1, "queued_bytes": 1}
     hello = {"protocol": 1, "worker": "w", "pid": 1, "engines": [], "features": [], "limits": limits}
@@ -102,7 +102,7 @@ def test_a_whole_conversation_breaks_no_rule() -> None:
     send(session, generate("g"), {"id": "c", "cmd": "cancel", "target": "g"}, {"no": "id"}, {"id": "q", "cmd": "quit"})
     see(session, {"event": "done", "id": "c", "matched": 1}, result("g", 0, "cancelled"), error("invalid_request"))
     see(session, {"event": "done", "id": "q"})
-    session.ended(0)
+    session.check_end(0)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_whole_conversation_breaks_no_rule() -> None:
     ],
 )
 def test_a_worker_with_a_request_may_do_anything_that_fits(fields: dict[str, Any]) -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, generate("g"), ping("p"))
     see(session, pong("p", **fields))
 
@@ -332,7 +332,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_rule_is_named(name: str) -> None:
     sent, seen, rule = BROKEN[name]
-    session = Session()
+    session = CheckedSession()
     send(session, *sent)
     see(session, *seen[:-1])
     with pytest.raises(Violation) as raised:
@@ -354,48 +354,48 @@ def test_a_broken_rule_is_named(name: str) -> None:
     ],
 )
 def test_a_broken_line_is_named_before_anything_else(line: bytes, rule: str) -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, ping("p"))
     with pytest.raises(Violation) as raised:
-        session.seen(line)
+        session.check_line(line)
     assert rule in raised.value.rules
 
 
 def test_what_is_owed_at_the_end_is_named() -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, ping("p"), generate("g"))
     see(session, pong("p"))
     with pytest.raises(Violation, match=r"T-1.*'g' \(generate\)"):
-        session.ended(0)
+        session.check_end(0)
 
 
 def test_a_line_without_a_usable_id_is_owed_an_error() -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, ping("p"), ping("p"), {"id": 5, "cmd": "ping"})
     see(session, error("duplicate_id", bad_id="p"), pong("p"))
     with pytest.raises(Violation, match="I-4"):
-        session.ended(0)
+        session.check_end(0)
 
 
 @pytest.mark.parametrize("last", [{"id": "q", "cmd": "quit"}, {"id": "q", "cmd": "hello", "protocol": [2, 2]}])
 def test_what_is_sent_behind_a_quit_or_a_wrong_hello_is_not_owed(last: dict[str, Any]) -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, last, ping("late"), {"id": "", "cmd": "ping"})
     if last["cmd"] == "quit":
         see(session, {"event": "done", "id": "q"})
     else:
         see(session, error("unsupported_protocol", "q", protocols=[1]))
-    session.ended(0)
+    session.check_end(0)
 
 
 def test_an_exit_code_of_no_meaning_is_named() -> None:
     with pytest.raises(Violation, match="exit code 1"):
-        Session().ended(1)
+        CheckedSession().check_end(1)
 
 
 def test_a_bridge_session_has_lines_and_nothing_else_to_keep() -> None:
-    session = Session()
+    session = CheckedSession()
     send(session, {"cmd": "info"})
     see(session, {"error": "no model"}, {"done": True})
     with pytest.raises(Violation, match="F-18"):
-        session.seen(b"oops")
+        session.check_line(b"oops")

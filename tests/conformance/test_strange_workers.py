@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from lmwire_conformance import report
-from lmwire_conformance.matching import matches
-from lmwire_conformance.replay import replay
-from lmwire_conformance.session import Session
-from lmwire_conformance.transcript import Transcript, filled, read_all
 from lmwire_conformance.violation import Violation
-from lmwire_conformance.worker import features
+from lmwire_conformance.worker.matching import matches
+from lmwire_conformance.worker.replay import replay
+from lmwire_conformance.worker.runner import listed_features
+from lmwire_conformance.worker.session import CheckedSession
+from lmwire_conformance.worker.transcript import Transcript, read_all, substitute_n
 from strange_lines import Stranger
 
 SESSIONS = int(os.environ.get("LMWIRE_FUZZ_SESSIONS", "3000"))
@@ -32,7 +32,7 @@ TRANSCRIPTS = {item.name: item for item in read_all()}
 
 def commands_of(transcript: Transcript) -> list[dict[str, Any]]:
     sent = [step.what for step in transcript.steps if step.kind == "send"]
-    return [filled(one, 1) for what in sent for one in (what if isinstance(what, list) else [what])]
+    return [substitute_n(one, 1) for what in sent for one in (what if isinstance(what, list) else [what])]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -40,14 +40,14 @@ def test_a_session_with_a_stranger_ends_in_a_violation_or_goes_on(seed: int) -> 
     stranger, chance = Stranger(seed), random.Random(seed)
     conversations = [commands_of(item) for item in TRANSCRIPTS.values()]
     for _ in range(SESSIONS // 4):
-        session = Session()
+        session = CheckedSession()
         for command in chance.choice(conversations)[:6]:
-            session.sent(json.dumps(command).encode() + b"\n")
+            session.note_written(json.dumps(command).encode() + b"\n")
             stranger.note(command)
         try:
             for _ in range(LINES_OF_EACH):
-                session.seen(stranger.line())
-            session.ended(chance.choice([0, 1, 70, -9]))
+                session.check_line(stranger.line())
+            session.check_end(chance.choice([0, 1, 70, -9]))
         except Violation as violation:
             assert violation.rules
 
@@ -59,7 +59,7 @@ def test_any_answer_matches_a_pattern_or_does_not(name: str) -> None:
         if step.kind in ("answer", "event", "line"):
             for _ in range(20):
                 said = dict.fromkeys(_ids(TRANSCRIPTS[name]), stranger.value())
-                matches(filled(step.what, 1), stranger.value(like=step.what), said)
+                matches(substitute_n(step.what, 1), stranger.value(like=step.what), said)
 
 
 def _ids(transcript: Transcript) -> list[str]:
@@ -74,13 +74,13 @@ def test_a_strange_worker_fails_by_a_rule(name: str) -> None:
         assert case.rules
         assert "the kit" not in case.expected, (case.expected, case.seen)
         ElementTree.fromstring(report.as_junit([case], "strangers"))
-        assert report.line(case).replace("\n", "").isprintable()
+        assert report.format_result(case).replace("\n", "").isprintable()
 
 
 def test_features_that_are_none_are_no_crash() -> None:
     answer = {"event": "error", "id": "features", "error": "x", "code": "bad_model", "retryable": False, "features": 7}
     worker = f"import sys; sys.stdin.readline(); print({json.dumps(json.dumps(answer))})"
-    assert features([sys.executable, "-c", worker], SECONDS) == frozenset()
+    assert listed_features([sys.executable, "-c", worker], SECONDS) == frozenset()
 
 
 def test_a_line_without_an_end_is_reported_while_it_grows() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_conformance import matching, replay, transcript
-from lmwire_conformance.transcript import Transcript
+from lmwire_conformance.worker import matching, replay, transcript
+from lmwire_conformance.worker.transcript import Transcript
 from lmwire_protocol import FEATURES
 from traceability import statements
 
@@ -36,7 +36,7 @@ def test_what_a_transcript_needs_is_a_feature_of_the_protocol(item: Transcript) 
 def test_every_step_and_matcher_is_described_and_played() -> None:
     for kind, options in transcript.STEPS.items():
         assert f'{{"{kind}": ' in README
-        assert hasattr(replay._Player, f"_step_{kind}")
+        assert hasattr(replay._Replay, f"_step_{kind}")
         assert all(f'"{option}"' in README or f"`{option}`" in README for option in options)
     for matcher in matching.MATCHERS:
         assert f'{{"{matcher}": ' in README
@@ -72,5 +72,5 @@ def test_a_file_without_a_head_is_refused(tmp_path: Path, head: str) -> None:
 
 
 def test_bytes_are_pieces_joined() -> None:
-    assert transcript.expand(["a", {"hex": "ff00"}, {"repeat": "é", "times": 2}]) == b"a\xff\x00\xc3\xa9\xc3\xa9"
-    assert transcript.expand("é\n") == b"\xc3\xa9\n"
+    assert transcript.to_bytes(["a", {"hex": "ff00"}, {"repeat": "é", "times": 2}]) == b"a\xff\x00\xc3\xa9\xc3\xa9"
+    assert transcript.to_bytes("é\n") == b"\xc3\xa9\n"

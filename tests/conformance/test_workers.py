@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from lmwire_conformance import report
-from lmwire_conformance.replay import replay
-from lmwire_conformance.transcript import read_all
-from lmwire_conformance.worker import features, missing
+from lmwire_conformance.worker.replay import replay
+from lmwire_conformance.worker.runner import listed_features, skipped_result
+from lmwire_conformance.worker.transcript import read_all
 from random_embeddings import write_embedding_model
 from random_model import write_model
 from random_speech import write_whisper
@@ -73,11 +73,11 @@ def _failures(command: list[str], model: str, *, skipped: set[str], only: Collec
         skipped: the transcripts about features that it has not got.
         only: those to play, when not all.
     """
-    served = features(command, SECONDS)
+    served = listed_features(command, SECONDS)
     transcripts = read_all()
-    assert {item.name for item in transcripts if missing(item, served)} == skipped
+    assert {item.name for item in transcripts if skipped_result(item, served)} == skipped
     assert only is None or set(only) <= {item.name for item in transcripts}
     with ThreadPoolExecutor(2) as pool:
         played = [item for item in transcripts if item.name not in skipped and (only is None or item.name in only)]
         cases = list(pool.map(lambda item: replay(item, command, model, SECONDS), played))
-    return [report.line(case) for case in cases if case.outcome != "pass"]
+    return [report.format_result(case) for case in cases if case.outcome != "pass"]

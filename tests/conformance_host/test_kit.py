@@ -12,16 +12,16 @@ import lmwire_conformance
 import prose
 from lmwire_command import lmwire
 from lmwire_conformance.host import CASES, check_host
-from lmwire_conformance.host.driver import KINDS
-from lmwire_conformance.report import Case
+from lmwire_conformance.host.driver import REPORT_KINDS
+from lmwire_conformance.report import CaseResult
 from mutant_host import DRIVER, command
 from worker_process import SECONDS
 
-HELLO = "starting.hello-is-the-first-line"
+HELLO = "startup.hello-is-the-first-line"
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
 
 
-def check(code: str) -> Case:
+def check(code: str) -> CaseResult:
     """One case, played against a driver of a few lines."""
     (tried,) = check_host([sys.executable, "-c", code], only=[HELLO], seconds=SECONDS)
     return tried
@@ -72,20 +72,20 @@ sys.exit(driver.wait())
 
 
 def test_a_host_that_gives_up_before_its_worker_is_up_is_asked_for_more_patience() -> None:
-    name = "starting.a-worker-that-never-answers-hello-is-given-up"
+    name = "startup.a-worker-that-never-answers-hello-is-given-up"
     (case,) = check_host([sys.executable, "-c", IMPATIENT], only=[name], seconds=SECONDS)
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
 def test_a_host_that_starts_no_worker_however_long_it_may_wait_is_told() -> None:
-    name = "starting.a-worker-that-never-answers-hello-is-given-up"
+    name = "startup.a-worker-that-never-answers-hello-is-given-up"
     never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
     (case,) = check_host([sys.executable, "-c", never], only=[name], seconds=10.0)
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
 def test_a_failure_shows_what_went_before() -> None:
-    case = check_host(command("writes_the_id_last"), only=["writing.ids-stand-first"])[0]
+    case = check_host(command("writes_the_id_last"), only=["commands.ids-stand-first"])[0]
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
     assert 'do  {"do": "request", "name": "a"' in case.seen
     assert '← {"event":"done","id":"1","protocol":1' in case.seen
@@ -94,14 +94,14 @@ def test_a_failure_shows_what_went_before() -> None:
 @pytest.mark.parametrize(
     ("only", "some"),
     [
-        ("H-4", "starting.a-banner-is-skipped"),
-        ("starting", "starting.a-banner-is-skipped"),
-        ("starting.a-banner-is-skipped", "starting.a-banner-is-skipped"),
-        ("losing.a-line-over-1-mib-ends-the-worker", "losing.a-line-over-1-mib-ends-the-worker:whole"),
+        ("H-4", "startup.a-banner-is-skipped"),
+        ("startup", "startup.a-banner-is-skipped"),
+        ("startup.a-banner-is-skipped", "startup.a-banner-is-skipped"),
+        ("worker-loss.a-line-over-1-mib-ends-the-worker", "worker-loss.a-line-over-1-mib-ends-the-worker:whole"),
     ],
 )
 def test_cases_are_chosen_by_rule_group_and_name(only: str, some: str) -> None:
-    assert some in [case.name for case in CASES if only in case.called]
+    assert some in [case.name for case in CASES if only in case.selectors]
 
 
 def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
 
 
 def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "known").write_text("writing.ids-stand-first: the library sorts members\n")
+    (tmp_path / "known").write_text("commands.ids-stand-first: the library sorts members\n")
     excused = ("conformance", "host", "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
     assert lmwire(*excused, *command("writes_the_id_last")).returncode == 0
     stale = lmwire(*excused, sys.executable, str(DRIVER))
@@ -151,4 +151,4 @@ def test_every_case_has_a_name_of_its_own_and_rules_that_exist() -> None:
 
 def test_hosts_md_describes_what_the_kit_says_and_takes() -> None:
     assert set(re.findall(r'"do": ?"(\w+)"', HOSTS)) == {"start", "request", "cancel", "close"}
-    assert set(re.findall(r'"saw": ?"(\w+)"', HOSTS)) == set(KINDS)
+    assert set(re.findall(r'"saw": ?"(\w+)"', HOSTS)) == set(REPORT_KINDS)

@@ -5,13 +5,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from lmwire_conformance.host import check_host
-from lmwire_conformance.report import Case
+from lmwire_conformance.report import CaseResult
 from mutant_host import MUTANTS, command
 
 SECONDS = 10.0
 """What a busy machine may need; those that are caught by what they do not do take as long."""
 
-Played = dict[str, Future[Case]]
+Played = dict[str, Future[CaseResult]]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def played(pool: ThreadPoolExecutor) -> Played:
     return {name: pool.submit(play, name) for name in MUTANTS}
 
 
-def play(name: str) -> Case:
+def play(name: str) -> CaseResult:
     (case,) = check_host(command(name), only=[MUTANTS[name].caught_by], seconds=SECONDS)
     return case
 

@@ -6,13 +6,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from lmwire_conformance.host import CASES, check_host
-from lmwire_conformance.report import Case
+from lmwire_conformance.report import CaseResult
 from mutant_host import DRIVER
 
 FACES = {"threads": [], "asyncio": ["--asyncio"]}
 SECONDS = 20.0
 
-Played = dict[tuple[str, str], Future[Case]]
+Played = dict[tuple[str, str], Future[CaseResult]]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def played(pool: ThreadPoolExecutor) -> Played:
     return {(face, case.name): pool.submit(play, face, case.name) for face in FACES for case in CASES}
 
 
-def play(face: str, name: str) -> Case:
+def play(face: str, name: str) -> CaseResult:
     (case,) = check_host([sys.executable, str(DRIVER), *FACES[face]], only=[name], seconds=SECONDS)
     return case
 

@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from .account import CONTENT, Account, Seen, Stream, tidy
-from .failure import Failure, quote
+from .case_failure import CaseFailure, quote
+from .reported_request import CONTENT, ReportedRequest, Seen, Stream, without_empty_members
 
-KINDS: Final = ("started", "start_failed", "text", "tool_call", "done", "failed", "closed")
+REPORT_KINDS: Final = ("started", "start_failed", "text", "tool_call", "done", "failed", "closed")
 """What a driver may have seen."""
 _STDERR_BYTES: Final = 2000
 
 
 @dataclass
-class Accounts:
+class DriverState:
     """What the driver has said in all."""
 
     start: str = ""
     """`started` or `start_failed`."""
     closed: bool = False
-    requests: dict[str, Account] = field(default_factory=dict)
+    requests: dict[str, ReportedRequest] = field(default_factory=dict)
 
 
 class Driver:
@@ -50,7 +50,7 @@ class Driver:
     ) -> None:
         self._log = log
         self._timeout = timeout
-        self._accounts = Accounts()
+        self._accounts = DriverState()
         self._output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by kill)
         self._process = subprocess.Popen(
@@ -64,12 +64,12 @@ class Driver:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def do(self, **instruction: Any) -> None:
+    def instruct(self, **instruction: Any) -> None:
         """Gives an instruction; does not wait for what comes of it."""
         text = json.dumps(instruction)
         self._log(f"  do  {quote(text)}")
         if instruction["do"] == "request":
-            self._accounts.requests[instruction["name"]] = Account()
+            self._accounts.requests[instruction["name"]] = ReportedRequest()
         assert self._process.stdin
         with suppress(BrokenPipeError):  # the missing answer will tell
             self._process.stdin.write(text.encode() + b"\n")
@@ -79,9 +79,9 @@ class Driver:
         """Waits for `started` or `start_failed`."""
         self._wait(f'{{"saw":"{wanted}"}}', lambda: self._accounts.start)
         if self._accounts.start != wanted:
-            raise Failure(f'{{"saw":"{wanted}"}}', f'{{"saw":"{self._accounts.start}"}}')
+            raise CaseFailure(f'{{"saw":"{wanted}"}}', f'{{"saw":"{self._accounts.start}"}}')
 
-    def listen(self, seconds: float) -> str:
+    def start_outcome(self, seconds: float) -> str:
         """Takes in what the driver says of its start, for some seconds: `started`, `start_failed` or nothing."""
         self._comes_within(seconds, lambda: self._accounts.start)
         return self._accounts.start
@@ -129,7 +129,7 @@ class Driver:
             self._compare(
                 f"the log-probabilities of {name!r}",
                 account.logprobs,
-                {choice: tidy(items) for choice, items in logprobs.items()},
+                {choice: without_empty_members(items) for choice, items in logprobs.items()},
             )
 
     def expect_failed(self, name: str, code: str | None, *, text: str = "", retryable: bool | None = None) -> None:
@@ -168,14 +168,14 @@ class Driver:
         try:
             code = self._process.wait(self._timeout)
         except subprocess.TimeoutExpired:
-            raise Failure("a driver that exits when its stdin ends", f"it runs after {self._timeout:g} s") from None
+            raise CaseFailure("a driver that exits when its stdin ends", f"it runs after {self._timeout:g} s") from None
         while line := self._output.get(timeout=self._timeout):
             self._enter(line)
         if code != 0:
-            raise Failure("a driver that exits with code 0", f"code {code}{self.last_words}")
+            raise CaseFailure("a driver that exits with code 0", f"code {code}{self.stderr_tail}")
 
     @property
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of the driver's stderr, to be put behind a sentence."""
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_BYTES))
@@ -188,7 +188,7 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def discard(self) -> None:
+    def close_pipes(self) -> None:
         """Closes the pipes of a driver that is gone, when its workers, which may hold them too, are gone."""
         self._reader.join(self._timeout)
         for file in (self._process.stdin, self._process.stdout, self._stderr):
@@ -202,12 +202,12 @@ class Driver:
         wanted: Seen,
         texts: Mapping[Stream, str],
         calls: Mapping[int, list[Seen]] = MappingProxyType({}),
-    ) -> Account:
+    ) -> ReportedRequest:
         account = self._accounts.requests[name]
         self._wait(json.dumps(wanted), lambda: account.end)
         assert account.end
         if any(account.end.get(key) != value for key, value in wanted.items()):
-            raise Failure(json.dumps(wanted), json.dumps(account.end))
+            raise CaseFailure(json.dumps(wanted), json.dumps(account.end))
         for stream in {**texts, **account.texts}:
             choice, channel = stream
             where = f"the text of {name!r}" + ("" if stream == CONTENT else f", choice {choice}, {channel}")
@@ -217,11 +217,11 @@ class Driver:
 
     def _compare(self, what: str, seen: object, wanted: object) -> None:
         if seen != wanted:
-            raise Failure(f"{what}: {quote(_shown(wanted))}", quote(_shown(seen)))
+            raise CaseFailure(f"{what}: {quote(_shown(wanted))}", quote(_shown(seen)))
 
     def _wait(self, wanted: str, has_come: Callable[[], object]) -> None:
         if not self._comes_within(self._timeout, has_come):
-            raise Failure(wanted, f"nothing of the kind within {self._timeout:g} s{self.last_words}")
+            raise CaseFailure(wanted, f"nothing of the kind within {self._timeout:g} s{self.stderr_tail}")
 
     def _comes_within(self, seconds: float, has_come: Callable[[], object]) -> bool:
         """Takes in what the driver says until it has come, or the time has passed."""
@@ -233,7 +233,7 @@ class Driver:
             with suppress(queue.Empty):
                 line = self._output.get(timeout=left)
                 if not line:
-                    raise Failure("a driver that runs until its stdin ends", f"it has ended{self.last_words}")
+                    raise CaseFailure("a driver that runs until its stdin ends", f"it has ended{self.stderr_tail}")
                 self._log(f"  saw {quote(line)}")
                 self._enter(line)
         return True
@@ -243,9 +243,9 @@ class Driver:
             seen = json.loads(line)
             kind = seen["saw"]
         except (ValueError, TypeError, KeyError):
-            raise Failure("JSON objects with a member `saw` from the driver", quote(line)) from None
-        if kind not in KINDS:
-            raise Failure(f"one of {', '.join(KINDS)} from the driver", quote(line))
+            raise CaseFailure("JSON objects with a member `saw` from the driver", quote(line)) from None
+        if kind not in REPORT_KINDS:
+            raise CaseFailure(f"one of {', '.join(REPORT_KINDS)} from the driver", quote(line))
         if kind == "closed":
             self._accounts.closed = True
         elif kind in ("started", "start_failed"):
@@ -256,8 +256,8 @@ class Driver:
     def _enter_of_request(self, seen: Seen, line: bytes) -> None:
         account = self._accounts.requests.get(seen.get("name", ""))
         if account is None:
-            raise Failure("the names of requests that the driver was given", quote(line))
-        account.enter(seen, line)
+            raise CaseFailure("the names of requests that the driver was given", quote(line))
+        account.add(seen, line)
 
     def _read(self) -> None:
         assert self._process.stdout

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from .. import baseline
-from ..report import Case
+from ..report import CaseResult
+from .case_failure import CaseFailure, Inconclusive
 from .cases import CASES, HostCase
-from .failure import Failure, TooSoon
-from .play import Play
+from .context import CaseContext
 
 _INDENT = "\n         "
 _SLOWER = 4.0
@@ -20,8 +20,8 @@ def check_host(
     only: Sequence[str] = (),
     known: baseline.Baseline | None = None,
     seconds: float = 10.0,
-    tell: Callable[[Case], None] = lambda case: None,
-) -> list[Case]:
+    on_result: Callable[[CaseResult], None] = lambda case: None,
+) -> list[CaseResult]:
     """Plays the cases against a host, a process of its driver for each.
 
     Args:
@@ -29,27 +29,27 @@ def check_host(
         only: names of rules, of cases, or of their groups, instead of all.
         known: failures that are known.
         seconds: how long any wait may take.
-        tell: hears of each case as it ends, before the baseline judges it.
+        on_result: called with the result of each case as it ends, before the baseline applies.
 
     Raises:
         ValueError: `only` names something that does not exist.
         OSError: the command cannot be started.
     """
-    tried: list[Case] = []
+    tried: list[CaseResult] = []
     for case in _chosen(only):
         tried.append(_play(case, command, seconds))
-        tell(tried[-1])
+        on_result(tried[-1])
     return baseline.apply(known or {}, tried, {case.name for case in CASES})
 
 
 def _chosen(only: Sequence[str]) -> list[HostCase]:
     for name in only:
-        if not any(name in case.called for case in CASES):
+        if not any(name in case.selectors for case in CASES):
             raise ValueError(f"no case is named {name!r} or proves such a rule")
-    return [case for case in CASES if not only or any(name in case.called for name in only)]
+    return [case for case in CASES if not only or any(name in case.selectors for name in only)]
 
 
-def _play(case: HostCase, command: Sequence[str], seconds: float) -> Case:
+def _play(case: HostCase, command: Sequence[str], seconds: float) -> CaseResult:
     """Plays a case; again, with more patience, when the machine was too slow for it to prove anything."""
     pace = 1.0
     while True:
@@ -59,18 +59,18 @@ def _play(case: HostCase, command: Sequence[str], seconds: float) -> Case:
         pace *= _SLOWER
 
 
-def _play_once(case: HostCase, command: Sequence[str], seconds: float, pace: float) -> tuple[Case, bool]:
+def _play_once(case: HostCase, command: Sequence[str], seconds: float, pace: float) -> tuple[CaseResult, bool]:
     started = monotonic()
-    failure: Failure | None = None
-    with Play(command, seconds, pace) as play:
+    failure: CaseFailure | None = None
+    with CaseContext(command, seconds, pace) as context:
         try:
-            case.act(play)
-            play.finish()
-        except Failure as failed:
+            case.run(context)
+            context.finish()
+        except CaseFailure as failed:
             failure = failed
     spent = monotonic() - started
     if failure is None:
-        return Case(case.name, case.rules, "pass", seconds=spent), True
-    seen = _INDENT.join([failure.seen, "after", *play.trail])
-    failed = Case(case.name, failure.rules or case.rules, "fail", failure.expected, seen, spent)
-    return failed, not isinstance(failure, TooSoon)
+        return CaseResult(case.name, case.rules, "pass", seconds=spent), True
+    seen = _INDENT.join([failure.seen, "after", *context.trail])
+    failed = CaseResult(case.name, failure.rules or case.rules, "fail", failure.expected, seen, spent)
+    return failed, not isinstance(failure, Inconclusive)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmwire_conformance import baseline, report
-from lmwire_conformance.report import Case
+from lmwire_conformance.report import CaseResult
 
 from .failures import USAGE, Failure
 
@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> int:
         raise Failure(f"conformance: {error}", USAGE) from None
 
 
-def _worker(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
+def _worker(arguments: Namespace, known: baseline.Baseline) -> list[CaseResult]:
     from lmwire_conformance.worker import check_worker
 
     return check_worker(
@@ -29,14 +29,16 @@ def _worker(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
         only=arguments.only,
         known=known,
         seconds=arguments.timeout,
-        tell=_Progress(),
+        on_result=_Progress(),
     )
 
 
-def _host(arguments: Namespace, known: baseline.Baseline) -> list[Case]:
+def _host(arguments: Namespace, known: baseline.Baseline) -> list[CaseResult]:
     from lmwire_conformance.host import check_host
 
-    return check_host(arguments.command, only=arguments.only, known=known, seconds=arguments.timeout, tell=_Progress())
+    return check_host(
+        arguments.command, only=arguments.only, known=known, seconds=arguments.timeout, on_result=_Progress()
+    )
 
 
 class _Progress:
@@ -45,18 +47,18 @@ class _Progress:
     def __init__(self) -> None:
         self._count = 0
 
-    def __call__(self, case: Case) -> None:
+    def __call__(self, case: CaseResult) -> None:
         self._count += 1
         if sys.stderr.isatty():
             print(f"\r\x1b[K{self._count} {case.name}", end="", file=sys.stderr, flush=True)
 
 
-def _finish(arguments: Namespace, cases: Sequence[Case]) -> int:
+def _finish(arguments: Namespace, cases: Sequence[CaseResult]) -> int:
     """Prints the report, writes the files, and returns the exit code."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     for case in cases:
-        print(report.line(case))
+        print(report.format_result(case))
     print(report.summary(cases))
     _write(arguments.junit, report.as_junit(cases, f"lmwire conformance {arguments.side}"))
     _write(arguments.json, report.as_json(cases))

@@ -1,12 +1,12 @@
-"""Where cases are gathered: functions that play, each with a name and the rules that it proves."""
+"""Where cases are gathered: functions that context, each with a name and the rules that it proves."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ..play import Play
+from ..context import CaseContext
 
-Act = Callable[[Play], None]
+CaseFunction = Callable[[CaseContext], None]
 
 
 class HostCase(NamedTuple):
@@ -20,7 +20,7 @@ class HostCase(NamedTuple):
 
     name: str
     rules: tuple[str, ...]
-    act: Act
+    run: CaseFunction
 
     @property
     def group(self) -> str:
@@ -28,7 +28,7 @@ class HostCase(NamedTuple):
         return self.name.partition(".")[0]
 
     @property
-    def called(self) -> tuple[str, ...]:
+    def selectors(self) -> tuple[str, ...]:
         """What it can be chosen by: its name, with and without the variant, its group, its rules."""
         return self.name, self.name.partition(":")[0], self.group, *self.rules
 
@@ -37,10 +37,10 @@ CASES: Final[list[HostCase]] = []
 """Every case, in the order in which they are played."""
 
 
-def case(*rules: str) -> Callable[[Act], Act]:
+def case(*rules: str) -> Callable[[CaseFunction], CaseFunction]:
     """Registers a case under its module's and its function's name."""
 
-    def register(act: Act) -> Act:
+    def register(act: CaseFunction) -> CaseFunction:
         CASES.append(HostCase(_name(act), rules, act))
         return act
 
@@ -58,8 +58,8 @@ def variants(values: Mapping[str, Any], *rules: str) -> Callable[[Callable[..., 
     return register
 
 
-def _act(act: Callable[..., None], value: Any, play: Play) -> None:
-    act(play, value)
+def _act(act: Callable[..., None], value: Any, context: CaseContext) -> None:
+    act(context, value)
 
 
 def _name(act: Callable[..., None]) -> str:

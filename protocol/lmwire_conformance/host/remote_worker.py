@@ -1,6 +1,6 @@
 """The worker that the kit plays: a process without a will of its own, between a host's pipes and the kit.
 
-`python puppet.py SOCKET` connects to the kit and carries out its orders, one at a time, each with an answer. It reads a
+`python remote_worker.py SOCKET` connects to the kit and carries out its orders, one at a time, each with an answer. It reads a
 line from the host only when it is told to, so the kit decides whether a pipe fills up. When the kit is gone it ends.
 """
 
@@ -14,7 +14,7 @@ _READ_BYTES = 64 * 1024
 _STANDARD = (0, 1, 2)
 
 
-class Puppet:
+class RemoteWorker:
     """One process under orders; every public method is an order.
 
     Args:
@@ -25,7 +25,7 @@ class Puppet:
         self._address = address
         self._unread = b""
 
-    def obey(self) -> None:
+    def run(self) -> None:
         """Tells the kit who is there and carries out orders until the kit hangs up."""
         self._kit = Client(self._address)
         with suppress(EOFError, OSError):
@@ -55,11 +55,11 @@ class Puppet:
         """Closes a pipe."""
         os.close(descriptor)
 
-    def hold(self, number: int) -> None:
+    def block_signal(self, number: int) -> None:
         """Takes note of a signal from now on instead of dying of it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, [number])
 
-    def held(self) -> list[int]:
+    def pending_signals(self) -> list[int]:
         """The signals that came and were held."""
         return [int(number) for number in signal.sigpending()]
 
@@ -75,9 +75,9 @@ class Puppet:
             self._kit.close()
             if daemon:
                 os.setsid()
-            self.obey()
+            self.run()
             os._exit(0)
 
 
 if __name__ == "__main__":
-    Puppet(sys.argv[1]).obey()
+    RemoteWorker(sys.argv[1]).run()

@@ -9,8 +9,8 @@ import msgspec
 from lmwire_protocol import Chat, Generation, Tokenize, limits
 from lmwire_protocol.events import Logprob, Token, ToolCall
 
-from .lines import json_bytes
-from .violation import Violation
+from ..violation import Violation
+from .line_checks import json_bytes
 
 RULES: Final = ("F-14", "K-5", "K-7", "N-3", "P-2", "Q-1", "#generate", "#token", "#tool_call", "#tokenize")
 """The rules that are checked here, on every event of every answer."""
@@ -20,7 +20,7 @@ _NO_JSON: Final = (msgspec.DecodeError, RecursionError)
 
 
 @dataclass
-class Call:
+class ReceivedCall:
     """A tool call, as far as its events tell of it."""
 
     call_id: str
@@ -28,7 +28,7 @@ class Call:
     arguments: str = ""
     complete: bool | None = None
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The call for patterns: its arguments are JSON, or the text that they are where they are none."""
         told = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments, "complete": self.complete}
         with contextlib.suppress(*_NO_JSON):
@@ -37,27 +37,27 @@ class Call:
 
 
 @dataclass
-class Answer:
+class ReceivedAnswer:
     """One of a request's answers."""
 
     texts: dict[str, str] = field(default_factory=dict)
     """By channel."""
     token_ids: list[int] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ReceivedCall] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The answer for patterns."""
         return {
             "text": self.texts.get("content", ""),
             "reasoning": self.texts.get("reasoning", ""),
             "token_ids": self.token_ids,
-            "tool_calls": [call.told() for call in self.calls],
+            "tool_calls": [call.to_dict() for call in self.calls],
             "logprobs": [msgspec.to_builtins(logprob) for logprob in self.logprobs],
         }
 
 
-class Answers:
+class ReceivedAnswers:
     """Those of one request.
 
     Args:
@@ -66,7 +66,7 @@ class Answers:
 
     def __init__(self, command: Generation | Tokenize | None) -> None:
         self._command = command
-        self.all = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
+        self.all = [ReceivedAnswer() for _ in range(command.n if isinstance(command, Generation) else 1)]
 
     def add_token(self, event: Token, line: bytes) -> None:
         """Takes a token event.
@@ -108,19 +108,19 @@ class Answers:
         if event.complete and not _is_object(calls[-1].arguments):
             raise Violation(("Q-1",), f"arguments that are a JSON object, not {calls[-1].arguments!r}", line)
 
-    def _answer(self, choice: int, line: bytes) -> Answer:
+    def _answer(self, choice: int, line: bytes) -> ReceivedAnswer:
         if choice >= len(self.all):
             raise Violation(("N-3",), f"a choice below {len(self.all)}", line)
         return self.all[choice]
 
-    def _begin(self, calls: list[Call], event: ToolCall, line: bytes) -> None:
+    def _begin(self, calls: list[ReceivedCall], event: ToolCall, line: bytes) -> None:
         if event.call_id is None or event.name is None:
             raise Violation(("#tool_call",), "`call_id` and `name` in the call's first event", line)
         if calls and calls[-1].complete is None:
             raise Violation(("Q-1",), f"the last event of call {len(calls) - 1} first", line)
         if any(call.call_id == event.call_id for call in calls):
             raise Violation(("#tool_call",), "a `call_id` that no other call of the answer has", line)
-        calls.append(Call(event.call_id, event.name))
+        calls.append(ReceivedCall(event.call_id, event.name))
 
     def _check_logprobs(self, event: Token, line: bytes) -> None:
         wanted = isinstance(self._command, Generation) and self._command.logprobs

@@ -17,7 +17,7 @@ _RESULT = (
 )
 
 
-@mutant("T-3", "losing.a-death-loses-the-request:at-once-exit-0")
+@mutant("T-3", "worker-loss.a-death-loses-the-request:at-once-exit-0")
 def takes_an_exit_with_0_for_success() -> None:
     def end(original: Any, self: Any, returncode: int) -> None:
         if returncode == 0:
@@ -29,7 +29,7 @@ def takes_an_exit_with_0_for_success() -> None:
     wrap(Connection, "_end", end)
 
 
-@mutant("H-6", "losing.a-death-loses-the-request:mid-terminal-exit-0")
+@mutant("H-6", "worker-loss.a-death-loses-the-request:mid-terminal-exit-0")
 def believes_half_a_line() -> None:
     def end(original: Any, self: Any, returncode: int) -> None:
         self._receive(b"\n")
@@ -38,7 +38,7 @@ def believes_half_a_line() -> None:
     wrap(Connection, "_end", end)
 
 
-@mutant("H-5", "losing.a-line-that-is-no-object-ends-the-worker:text")
+@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:text")
 def drops_the_text_of_what_is_lost() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         arrivals = original(self, data)
@@ -47,21 +47,21 @@ def drops_the_text_of_what_is_lost() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("H-5", "losing.a-line-that-is-no-object-ends-the-worker:half-an-object")
+@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:half-an-object")
 def goes_on_after_garbage() -> None:
     wrap(Session, "_violate", lambda original, self, what, line: None)
 
 
-@mutant("H-5", "losing.a-line-that-is-no-object-ends-the-worker:list")
+@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:list")
 def lets_the_worker_live() -> None:
     wrap(Process, "signal", lambda original, self, signal: None)
 
 
-@mutant("H-5", "losing.a-line-over-1-mib-ends-the-worker:without-an-end")
+@mutant("H-5", "worker-loss.a-line-over-1-mib-ends-the-worker:without-an-end")
 def knows_no_longest_line() -> None:
     lmwire.session.CLIENT_LINE_BYTES = 1 << 30
 
 
-@mutant("H-10", "losing.a-worker-that-always-dies-is-not-started-for-ever")
+@mutant("H-10", "worker-loss.a-worker-that-always-dies-is-not-started-for-ever")
 def starts_again_without_a_pause() -> None:
     wrap(CrashLoop, "check", lambda original, self: None)

@@ -29,16 +29,16 @@ from lmwire_protocol import (
 )
 from lmwire_protocol.events import EVENTS, Done, Error, Event, Progress, Token, ToolCall
 
-from . import lines, pings, results
-from .answers import Answers
-from .uses import Use, failed, succeeded
-from .violation import Violation
+from ..violation import Violation
+from . import line_checks, ping_checks, result_checks
+from .answers import ReceivedAnswers
+from .pending_lines import PendingLine, line_ended_by_done, line_ended_by_error
 
 RULES: Final = ("C-3", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress", "#tokenize")
 """The rules that are checked here, on every event of every run."""
 
 
-class Session:
+class CheckedSession:
     """What both sides have said.
 
     `terminals` has the terminals of each id in order, `strays` the errors without id, `objects` every line. A terminal
@@ -48,10 +48,10 @@ class Session:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.terminals: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.strays: list[dict[str, Any]] = []
+        self.errors_without_id: list[dict[str, Any]] = []
         self._bridge: bool | None = None
         self._splitter = LineSplitter(limits.LINE_IN_BYTES)
-        self._uses: dict[str, list[Use]] = defaultdict(list)  # those unanswered
+        self._uses: dict[str, list[PendingLine]] = defaultdict(list)  # those unanswered
         self._used: Counter[str] = Counter()  # all
         self._cancels: dict[str, str | None] = {}  # those answered: by id, their targets; None for all
         self._sent_lines = 0
@@ -63,29 +63,29 @@ class Session:
 
     # What the host does.
 
-    def sent(self, data: bytes) -> None:
+    def note_written(self, data: bytes) -> None:
         """The host is about to write this."""
         for line in self._splitter.feed(data):
             self._send(line)
 
-    def closed(self) -> None:
+    def note_stdin_closed(self) -> None:
         """The host is about to close stdin."""
         for line in self._splitter.finish():
             self._send(line)
 
-    def ends(self) -> None:
+    def note_end_requested(self) -> None:
         """The host asks the worker to end at once: what is sent from now on may find nobody."""
         self._ending = True
 
     # What the worker does.
 
-    def seen(self, line: bytes) -> None:
+    def check_line(self, line: bytes) -> None:
         """The worker has written this line, given without its newline.
 
         Raises:
             Violation: it may not.
         """
-        value = lines.read_line(line)
+        value = line_checks.read_line(line)
         self.objects.append(value)
         if self._sent_lines == 0:
             raise Violation(("F-19",), "nothing before a line was sent", line)
@@ -109,7 +109,7 @@ class Session:
         elif event is not None:
             self._stream(self._uses[id], event, line)
 
-    def ended(self, code: int) -> None:
+    def check_end(self, code: int) -> None:
         """The worker's output has ended, and it exited with this code.
 
         Raises:
@@ -118,8 +118,10 @@ class Session:
         if code not in EXIT_CODES:
             codes = ", ".join(map(str, EXIT_CODES))
             raise Violation(("#how-a-worker-ends",), f"one of the exit codes {codes}", f"exit code {code}")
-        for use in (use for uses in self._uses.values() for use in uses if use.owed):
-            raise Violation(("T-1",), f"a terminal with the id {use.id!r} ({use.asks})", "the output ended without it")
+        for use in (use for uses in self._uses.values() for use in uses if use.must_be_answered):
+            raise Violation(
+                ("T-1",), f"a terminal with the id {use.id!r} ({use.expected})", "the output ended without it"
+            )
         if not self._bridge and self._stray_answers < self._owed_strays:
             owed = f"{self._owed_strays} errors for lines without a usable id"
             raise Violation(("F-10", "I-4"), owed, f"{self._stray_answers}")
@@ -136,8 +138,8 @@ class Session:
             self._owed_strays += not self._ending
             return
         self._used[id] += 1
-        self._uses[id].append(Use(id, command, not self._ending, time.monotonic(), self._in_flight))
-        self._in_flight += self._uses[id][-1].occupies
+        self._uses[id].append(PendingLine(id, command, not self._ending, time.monotonic(), self._in_flight))
+        self._in_flight += self._uses[id][-1].uses_engine
         if isinstance(command, Hello):
             if self._sent_lines == 1:
                 self._answers_hello = id
@@ -166,7 +168,7 @@ class Session:
     def _stray(self, value: dict[str, Any], event: Event, line: bytes) -> None:
         if not isinstance(event, Error):
             raise Violation(("#events",), "an `id`, which only an error may lack", line)
-        self.strays.append(value)
+        self.errors_without_id.append(value)
         if event.bad_id is None:
             self._stray_answers += 1
             if self._stray_answers > self._stray_lines:
@@ -175,15 +177,15 @@ class Session:
         uses = self._uses[event.bad_id]
         if not uses or self._used[event.bad_id] < 2:
             raise Violation(("I-3", "I-5"), "a `bad_id` that two lines have used, one of them unanswered", line)
-        refused = [use for use in uses if event.code in (use.asks, "duplicate_id")]
+        refused = [use for use in uses if event.code in (use.expected, "duplicate_id")]
         if not refused:
-            raise Violation(("I-5",), f"the code of the later line, {uses[-1].asks}", line)
+            raise Violation(("I-5",), f"the code of the later line, {uses[-1].expected}", line)
         self._close(uses, refused[-1])
 
-    def _stream(self, uses: list[Use], event: Event, line: bytes) -> None:
+    def _stream(self, uses: list[PendingLine], event: Event, line: bytes) -> None:
         able = [use for use in uses if isinstance(use.command, Command) and type(event) in use.command.streams]
         if not able:
-            raise Violation(("#commands",), f"no such event for {uses[0].asks}", line)
+            raise Violation(("#commands",), f"no such event for {uses[0].expected}", line)
         use = able[0]
         if isinstance(event, Token):
             use.answers.add_token(event, line)
@@ -194,25 +196,29 @@ class Session:
             if use.progress > 10 * (time.monotonic() - use.sent_at) + 1:
                 raise Violation(("#progress",), "at most ten progress events a second for one request", line)
 
-    def _end(self, uses: list[Use], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
-        use = failed(uses, event, line) if isinstance(event, Error) else succeeded(uses, value, line)
+    def _end(self, uses: list[PendingLine], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
+        use = (
+            line_ended_by_error(uses, event, line)
+            if isinstance(event, Error)
+            else line_ended_by_done(uses, value, line)
+        )
         if _is_cancelled(event, value) and not self._may_be_cancelled(use.id):
             raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {use.id!r} before it", line)
         if isinstance(use.command, Generation) and isinstance(event, Done):
-            results.check(use.command, value, use.answers, line)
+            result_checks.check(use.command, value, use.answers, line)
         if isinstance(use.command, Tokenize) and isinstance(event, Done):
             _check_count(use.command, value["count"], use.answers.all[0].token_ids, line)
         if isinstance(use.command, Cancel) and isinstance(event, Done):
             self._cancels[use.id] = use.command.target
         if isinstance(use.command, Ping) and isinstance(event, Done):
-            pings.check(value, use.in_flight, line, ending=self._ending)
+            ping_checks.check(value, use.in_flight, line, ending=self._ending)
         self._quitting |= isinstance(use.command, Quit) and isinstance(event, Done)
         self._close(uses, use)
         self.terminals[use.id].append({**value, **_joined(use.answers)})
 
-    def _close(self, uses: list[Use], use: Use) -> None:
+    def _close(self, uses: list[PendingLine], use: PendingLine) -> None:
         uses.remove(use)
-        self._in_flight -= use.occupies
+        self._in_flight -= use.uses_engine
 
     def _may_be_cancelled(self, id: str) -> bool:
         return self._ending or any(target in (None, id) for target in self._cancels.values())
@@ -232,9 +238,9 @@ def _event(value: dict[str, Any], line: bytes) -> Event | None:
         raise Violation((rule,), f"a valid {name} event: {error}", line) from None
 
 
-def _joined(answers: Answers) -> dict[str, Any]:
+def _joined(answers: ReceivedAnswers) -> dict[str, Any]:
     """What an answer's pattern can ask for on top of its terminal: the first choice, and all of them."""
-    first, *_ = told = [answer.told() for answer in answers.all]
+    first, *_ = told = [answer.to_dict() for answer in answers.all]
     return {
         **{f"@{name}": value for name, value in first.items()},
         "@tokens": sum(len(answer.token_ids) for answer in answers.all),

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from . import baseline
-from .peer import Peer
+from .. import baseline
+from ..report import CaseResult
+from ..violation import Violation
+from .process import WorkerProcess
 from .replay import replay
-from .report import Case
 from .transcript import Transcript, read_all
-from .violation import Violation
 
 _HELLO = b'{"id":"features","cmd":"hello"}\n'
 
@@ -19,8 +19,8 @@ def check_worker(
     only: Sequence[str] = (),
     known: baseline.Baseline | None = None,
     seconds: float = 60.0,
-    tell: Callable[[Case], None] = lambda case: None,
-) -> list[Case]:
+    on_result: Callable[[CaseResult], None] = lambda case: None,
+) -> list[CaseResult]:
     """Plays the transcripts against a worker, one process or more for each.
 
     Args:
@@ -29,7 +29,7 @@ def check_worker(
         only: names of rules or of transcripts, instead of all.
         known: failures that are known.
         seconds: how long any wait may take.
-        tell: hears of each case as it ends, before the baseline judges it.
+        on_result: called with the result of each case as it ends, before the baseline applies.
 
     Raises:
         ValueError: `only` names something that does not exist.
@@ -37,37 +37,39 @@ def check_worker(
     """
     transcripts = read_all()
     chosen = _chosen(transcripts, only)
-    served = features(command, seconds) if any(transcript.needs for transcript in chosen) else frozenset()
-    cases: list[Case] = []
+    served = listed_features(command, seconds) if any(transcript.needs for transcript in chosen) else frozenset()
+    cases: list[CaseResult] = []
     for transcript in chosen:
-        cases.append(missing(transcript, served) or replay(transcript, command, model, seconds))
-        tell(cases[-1])
+        cases.append(skipped_result(transcript, served) or replay(transcript, command, model, seconds))
+        on_result(cases[-1])
     return baseline.apply(known or {}, cases, {transcript.name for transcript in transcripts})
 
 
-def features(command: Sequence[str], seconds: float) -> frozenset[str]:
+def listed_features(command: Sequence[str], seconds: float) -> frozenset[str]:
     """What a worker lists in its reply to `hello`; nothing when it has no reply, of which other transcripts tell.
 
     Raises:
         OSError: the command cannot be started.
     """
-    peer = Peer(command, seconds)
+    process = WorkerProcess(command, seconds)
     try:
-        peer.write(_HELLO)
-        answers = peer.wait(lambda: peer.session.terminals["features"] or None, ("#hello",), "the reply to hello")
+        process.write(_HELLO)
+        answers = process.wait(lambda: process.session.terminals["features"] or None, ("#hello",), "the reply to hello")
         return frozenset(answers[0]["features"] if answers[0]["event"] == "done" else ())
     except Violation:
         return frozenset()
     finally:
-        peer.kill()
+        process.kill()
 
 
-def missing(transcript: Transcript, served: frozenset[str]) -> Case | None:
+def skipped_result(transcript: Transcript, served: frozenset[str]) -> CaseResult | None:
     """The skipped case of a transcript that needs features which are not served; None when it can be played."""
     if not (lacking := transcript.needs - served):
         return None
     needs, lacks = ", ".join(sorted(transcript.needs)), ", ".join(sorted(lacking))
-    return Case(transcript.name, transcript.rules, "skip", f"the features {needs}", f"the worker does not list {lacks}")
+    return CaseResult(
+        transcript.name, transcript.rules, "skip", f"the features {needs}", f"the worker does not list {lacks}"
+    )
 
 
 def _chosen(transcripts: list[Transcript], only: Sequence[str]) -> list[Transcript]:

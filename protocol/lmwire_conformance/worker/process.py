@@ -13,20 +13,20 @@ from typing import TypeVar
 
 from lmwire_protocol import limits
 
-from .session import Session
-from .violation import Violation, of_the_kit
+from ..violation import Violation, kit_defect
+from .session import CheckedSession
 
 Found = TypeVar("Found")
 
 _READ_BYTES = 1 << 16
-_KEPT_BYTES = 1 << 12
+_KEPT_START_BYTES = 1 << 12
 _STDERR_LINES = 20
 _SEEN_LINES = 3
 _JOIN_SECONDS = 1.0
 """How long the pipes of a killed worker are waited for; something else may hold them open."""
 
 
-class Peer:
+class WorkerProcess:
     """One run of a worker.
 
     Args:
@@ -47,7 +47,7 @@ class Peer:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
         os.set_blocking(self._stdin.fileno(), False)
-        self.session = Session()
+        self.session = CheckedSession()
         self._news = threading.Condition()
         self._violation: Violation | None = None
         self._lines: deque[bytes] = deque(maxlen=_SEEN_LINES)
@@ -67,7 +67,7 @@ class Peer:
             Violation: the worker does not take them.
         """
         with self._news:
-            self.session.sent(data)
+            self.session.note_written(data)
         view, deadline = memoryview(data), time.monotonic() + self._seconds
         with contextlib.suppress(BrokenPipeError):
             while view:
@@ -81,13 +81,13 @@ class Peer:
     def close_stdin(self) -> None:
         """Ends its input."""
         with self._news:
-            self.session.closed()
+            self.session.note_stdin_closed()
         self._stdin.close()
 
     def close_stdout(self) -> None:
         """Lets nobody read its output any more."""
         with self._news:
-            self.session.ends()
+            self.session.note_end_requested()
             self._closing = True
         self.stop_reading()
         self._threads[0].join()
@@ -110,7 +110,7 @@ class Peer:
         """Sends a signal to its process group."""
         with self._news:
             if number != signal.SIGINT:
-                self.session.ends()
+                self.session.note_end_requested()
         _signal_group(self._process.pid, number)
 
     def wait(self, find: Callable[[], Found | None], rules: tuple[str, ...], expected: str) -> Found:
@@ -126,9 +126,9 @@ class Peer:
                 if (found := find()) is not None:
                     return found
                 if self._ended:
-                    raise Violation(rules, expected, f"the output ended; {self.last_words()}")
+                    raise Violation(rules, expected, f"the output ended; {self.last_output()}")
                 if not self._news.wait(max(0.0, deadline - time.monotonic())):
-                    raise Violation(rules, expected, f"nothing of it within {self._seconds} s; {self.last_words()}")
+                    raise Violation(rules, expected, f"nothing of it within {self._seconds} s; {self.last_output()}")
 
     def wait_exit(self, seconds: float | None) -> int:
         """Waits for its end, for `seconds` instead of the usual time, and holds the whole run to what it owes.
@@ -142,7 +142,7 @@ class Peer:
         except subprocess.TimeoutExpired:
             with self._news:
                 self._check()
-                raise Violation((), f"it exits within {seconds} s", f"it runs; {self.last_words()}") from None
+                raise Violation((), f"it exits within {seconds} s", f"it runs; {self.last_output()}") from None
         if self._reading:
             for thread in self._threads:
                 thread.join(self._seconds)
@@ -150,7 +150,7 @@ class Peer:
                 self._check()
                 if not self._ended:
                     raise Violation((), "its output ends with it", "something else holds its output open")
-                self.session.ended(code)
+                self.session.check_end(code)
         return code
 
     def kill(self) -> None:
@@ -170,7 +170,7 @@ class Peer:
         if self._violation:
             raise self._violation
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         lines = b" ".join(self._lines).decode("utf-8", "backslashreplace") or "none"
         said = b" ".join(self._said).decode("utf-8", "backslashreplace") or "nothing"
         return f"last lines: {lines}; on stderr: {said}"
@@ -184,7 +184,7 @@ class Peer:
                     self._take(line)
                 if len(rest) >= limits.LINE_OUT_BYTES:
                     self._fail(Violation(("F-12",), f"a line shorter than {limits.LINE_OUT_BYTES} bytes", rest))
-                    rest = rest[:_KEPT_BYTES]  # the worker may never end it
+                    rest = rest[:_KEPT_START_BYTES]  # the worker may never end it
                 self._news.notify_all()
         with self._news:
             if rest:
@@ -208,11 +208,11 @@ class Peer:
         self._lines.append(line)
         if self._violation is None:
             try:
-                self.session.seen(line)
+                self.session.check_line(line)
             except Violation as violation:
                 self._fail(violation)
             except Exception as error:
-                self._fail(of_the_kit(error))
+                self._fail(kit_defect(error))
 
     def _fail(self, violation: Violation) -> None:
         self._violation = self._violation or violation

@@ -8,9 +8,9 @@ import msgspec
 from lmwire_protocol import CLIENT_CODES, CODES, Command, Generation, Load, RequestError, Tokenize, limits
 from lmwire_protocol.events import Error
 
-from .answers import Answers
-from .lines import json_bytes
-from .violation import Violation
+from ..violation import Violation
+from .answers import ReceivedAnswers
+from .line_checks import json_bytes
 
 RULES: Final = ("B-4", "F-10", "I-5", "#errors")
 """The rules that are checked here, on every terminal of every run."""
@@ -24,41 +24,41 @@ _TURNED_AWAY: Final = {"invalid_request", "busy", "draining", "unsupported_proto
 
 
 @dataclass
-class Use:
+class PendingLine:
     """A line with a usable id, until its terminal."""
 
     id: str
     command: Command | RequestError
     """What it asks for, or how it must be refused."""
-    owed: bool
+    must_be_answered: bool
     """Whether the worker must have answered it by its end."""
     sent_at: float
     in_flight: int
     """Requests that the worker may still have worked on when it was sent."""
     progress: int = 0
-    answers: Answers = field(init=False)
+    answers: ReceivedAnswers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.answers = Answers(self.command if isinstance(self.command, Generation | Tokenize) else None)
+        self.answers = ReceivedAnswers(self.command if isinstance(self.command, Generation | Tokenize) else None)
 
     @property
-    def occupies(self) -> bool:
+    def uses_engine(self) -> bool:
         """Whether the engine has it, if all is right, until its terminal."""
         return isinstance(self.command, Command) and not self.command.oob
 
     @property
-    def asks(self) -> str:
+    def expected(self) -> str:
         """The command's name, or the code of the refusal."""
         return self.command.code if isinstance(self.command, RequestError) else self.command.name
 
 
-def succeeded(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:
+def line_ended_by_done(uses: list[PendingLine], value: dict[str, Any], line: bytes) -> PendingLine:
     """The use that a `done` ends.
 
     Raises:
         Violation: none of them can end so.
     """
-    why = f"an error {uses[0].asks}, for that line is refused"
+    why = f"an error {uses[0].expected}, for that line is refused"
     rule = "F-10"
     for use in uses:
         if isinstance(use.command, RequestError):
@@ -66,13 +66,13 @@ def succeeded(uses: list[Use], value: dict[str, Any], line: bytes) -> Use:
         try:
             msgspec.convert(value, use.command.done)
         except msgspec.ValidationError as error:
-            why, rule = f"a valid done of {use.asks}: {error}", f"#{use.asks}"
+            why, rule = f"a valid done of {use.expected}: {error}", f"#{use.expected}"
         else:
             return use
     raise Violation((rule,), why, line)
 
 
-def failed(uses: list[Use], error: Error, line: bytes) -> Use:
+def line_ended_by_error(uses: list[PendingLine], error: Error, line: bytes) -> PendingLine:
     """The use that an `error` ends.
 
     Raises:
@@ -85,7 +85,7 @@ def failed(uses: list[Use], error: Error, line: bytes) -> Use:
     if json_bytes(error.error) > limits.ERROR_BYTES:
         raise Violation(("F-14",), f"a sentence of at most {limits.ERROR_BYTES} bytes", line)
     for use in uses:
-        if use.asks == error.code:
+        if use.expected == error.code:
             return use
     for use in uses:
         if isinstance(use.command, Command) and error.code not in _REFUSED:
@@ -96,5 +96,5 @@ def failed(uses: list[Use], error: Error, line: bytes) -> Use:
                 raise Violation(("B-4",), "a failed load that names the `field` of what does not load", line)
             return use
     asked = uses[0]
-    expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.asks
+    expected = "an answer, for that line has no fault" if isinstance(asked.command, Command) else asked.expected
     raise Violation(("F-10", "I-5"), expected, line)

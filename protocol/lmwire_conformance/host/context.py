@@ -13,17 +13,17 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
-from . import lines
+from . import wire
+from .case_failure import CaseFailure, Inconclusive, WorkerEnded
 from .driver import Driver
-from .failure import Failure, TooSoon, WorkerEnded
-from .worker import Request, Worker
+from .played_worker import HostRequest, PlayedWorker
 
-_PUPPET: Final = Path(__file__).with_name("puppet.py")
+_REMOTE_WORKER: Final = Path(__file__).with_name("remote_worker.py")
 _TRAIL: Final = 12
 _LOOK_S: Final = 0.02
 
 
-class Play:
+class CaseContext:
     """What a case acts with.
 
     Args:
@@ -36,7 +36,7 @@ class Play:
         worker: the worker that it started last.
     """
 
-    worker: Worker
+    worker: PlayedWorker
 
     def __init__(self, command: Sequence[str], timeout: float, pace: float = 1.0) -> None:
         self.pace = pace
@@ -48,11 +48,11 @@ class Play:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(address)
         self._listener.listen()
-        self._workers: list[Worker] = []
+        self._workers: list[PlayedWorker] = []
         # Isolated and without site-packages: it needs neither, and starts in a third of the time.
-        puppet = [sys.executable, "-I", "-S", str(_PUPPET), address]
+        worker_command = [sys.executable, "-I", "-S", str(_REMOTE_WORKER), address]
         try:
-            self.driver = Driver(command, puppet, self.trail.append, timeout)
+            self.driver = Driver(command, worker_command, self.trail.append, timeout)
         except OSError:
             self._remove()
             raise
@@ -63,17 +63,17 @@ class Play:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.driver.kill()
         for worker in self._workers:
-            worker.hang_up()
+            worker.disconnect()
         self._remove()
-        self.driver.discard()
+        self.driver.close_pipes()
 
-    def spawn(self, **start: Any) -> Worker:
+    def spawn(self, **start: Any) -> PlayedWorker:
         """Has the host start a worker, and returns that."""
-        self.driver.do(do="start", **start)
+        self.driver.instruct(do="start", **start)
         deadline = monotonic() + self.timeout
         while (worker := self.next_worker(_LOOK_S)) is None:
-            if self.driver.listen(_LOOK_S) or monotonic() > deadline:
-                raise Failure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not{self.driver.last_words}")
+            if self.driver.start_outcome(_LOOK_S) or monotonic() > deadline:
+                raise CaseFailure("the host spawns $LMWIRE_WORKER_COMMAND", f"it did not{self.driver.stderr_tail}")
         self.worker = worker
         return worker
 
@@ -86,12 +86,12 @@ class Play:
         """
         try:
             yield
-        except Failure as failure:
-            if self.driver.listen(self.timeout if isinstance(failure, WorkerEnded) else 0) != "start_failed":
+        except CaseFailure as failure:
+            if self.driver.start_outcome(self.timeout if isinstance(failure, WorkerEnded) else 0) != "start_failed":
                 raise
-            raise TooSoon(failure.expected, failure.seen) from None
+            raise Inconclusive(failure.expected, failure.seen) from None
 
-    def next_worker(self, seconds: float) -> Worker | None:
+    def next_worker(self, seconds: float) -> PlayedWorker | None:
         """The next process that the host, or a worker, starts; None when none comes."""
         self._listener.settimeout(seconds)
         try:
@@ -99,23 +99,23 @@ class Play:
         except TimeoutError:
             return None
         accepted.setblocking(True)
-        worker = Worker(Connection(accepted.detach()), self.trail.append, self.timeout)
+        worker = PlayedWorker(Connection(accepted.detach()), self.trail.append, self.timeout)
         self._workers.append(worker)
         return worker
 
-    def start(self) -> Worker:
+    def start(self) -> PlayedWorker:
         """Has the host start a worker that comes up as it should."""
         worker = self.spawn()
-        worker.say(lines.greeting(worker.expect("hello").id))
+        worker.write(wire.hello_done(worker.expect("hello").id))
         self.driver.expect_start("started")
         return worker
 
-    def request(self, name: str, cmd: str = "generate", *, timeout: float | None = None, **fields: Any) -> Request:
+    def request(self, name: str, cmd: str = "generate", *, timeout: float | None = None, **fields: Any) -> HostRequest:
         """Has the host make a request, and waits until it has reached the worker."""
         self.ask(name, cmd, timeout=timeout, **fields)
         return self.worker.expect(cmd)
 
-    def request_chat(self, name: str, **fields: Any) -> Request:
+    def request_chat(self, name: str, **fields: Any) -> HostRequest:
         """The same, of a conversation."""
         return self.request(name, "chat", messages=[{"role": "user", "content": f"the question of {name}"}], **fields)
 
@@ -124,13 +124,13 @@ class Play:
         if cmd == "generate":
             fields.setdefault("prompt", f"the prompt of {name}")
         patience = {} if timeout is None else {"timeout": timeout}
-        self.driver.do(do="request", name=name, command={"cmd": cmd, **fields}, **patience)
+        self.driver.instruct(do="request", name=name, command={"cmd": cmd, **fields}, **patience)
 
     def close(self) -> None:
         """Has the host end its worker, which does what it should if it is there, and looks that nothing is left."""
-        self.driver.do(do="close")
+        self.driver.instruct(do="close")
         with suppress(WorkerEnded):
-            self.worker.say(lines.bare(self.worker.expect("quit").id))
+            self.worker.write(wire.quit_done(self.worker.expect("quit").id))
             self.worker.end(0)
         self.expect_closed()
 
@@ -138,7 +138,7 @@ class Play:
         """Waits for the host to tell that its worker is gone, which must be true."""
         self.driver.expect_closed()
         if not self.worker.ended:
-            raise Failure("`closed` after the worker's end", "the worker is still there")
+            raise CaseFailure("`closed` after the worker's end", "the worker is still there")
 
     def finish(self) -> None:
         """Ends the case in the proper way, as far as it has not ended."""

@@ -25,22 +25,22 @@ def change_pieces(change: Callable[[Piece], None]) -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("N-3", "choosing.choices-are-told-apart")
+@mutant("N-3", "choices.choices-are-told-apart")
 def knows_no_choices() -> None:
     change_pieces(lambda piece: setattr(piece, "choice", 0))
 
 
-@mutant("K-5", "choosing.channels-are-told-apart")
+@mutant("K-5", "choices.channels-are-told-apart")
 def shows_thoughts() -> None:
     change_pieces(lambda piece: setattr(piece, "channel", "content"))
 
 
-@mutant("K-1", "choosing.channels-are-told-apart")
+@mutant("K-1", "choices.channels-are-told-apart")
 def drops_thoughts() -> None:
     replace(Piece, "reasoning", "")
 
 
-@mutant("V-4", "choosing.text-of-an-unknown-channel-is-not-the-answer")
+@mutant("V-4", "choices.text-of-an-unknown-channel-is-not-the-answer")
 def shows_what_it_does_not_know() -> None:
     def change(piece: Piece) -> None:
         if piece.channel != "reasoning":
@@ -49,7 +49,7 @@ def shows_what_it_does_not_know() -> None:
     change_pieces(change)
 
 
-@mutant("K-7", "choosing.log-probabilities-arrive")
+@mutant("K-7", "choices.log-probabilities-arrive")
 def loses_the_log_probabilities_of_text_that_is_held_back() -> None:
     def change(piece: Piece) -> None:
         if not piece.token:
@@ -58,22 +58,22 @@ def loses_the_log_probabilities_of_text_that_is_held_back() -> None:
     change_pieces(change)
 
 
-@mutant("V-4", "choosing.an-unknown-finish-reason-of-a-choice-reads-as-other")
+@mutant("V-4", "choices.an-unknown-finish-reason-of-a-choice-reads-as-other")
 def passes_an_unknown_end_of_a_choice_on() -> None:
     wrap(lmwire.dones, "_known", lambda original, finish_reason: finish_reason)
 
 
-@mutant("V-3", "choosing.what-is-not-listed-is-not-sent:field")
+@mutant("V-3", "choices.what-is-not-listed-is-not-sent:field")
 def sends_what_the_worker_does_not_know() -> None:
     wrap(BaseWorker, "_serving", lambda original, self, command: self._connection)
 
 
-@mutant("Q-1", "calling.a-call-is-its-pieces-joined:in-two")
+@mutant("Q-1", "tool-calls.a-call-is-its-pieces-joined:in-two")
 def takes_the_first_piece_for_the_call() -> None:
     wrap(lmwire.answer, "_call", lambda original, parts: original([parts[-1], *parts[:1]]))
 
 
-@mutant("Q-1", "calling.calls-are-told-apart")
+@mutant("Q-1", "tool-calls.calls-are-told-apart")
 def mixes_the_calls_of_choices() -> None:
     def answers(original: Any, pieces: list[Any], result: Any) -> Any:
         for piece in pieces:
@@ -84,7 +84,7 @@ def mixes_the_calls_of_choices() -> None:
     wrap(lmwire.base, "whole_answers", answers)
 
 
-@mutant("Q-2", "calling.a-call-that-is-none-leaves-the-others-alone")
+@mutant("Q-2", "tool-calls.a-call-that-is-none-leaves-the-others-alone")
 def runs_what_is_no_call() -> None:
     def change(original: Any, pieces: Any) -> Any:
         told = list(pieces)
@@ -95,7 +95,7 @@ def runs_what_is_no_call() -> None:
     wrap(lmwire.answer, "_calls", change)
 
 
-@mutant("Q-2", "calling.a-call-that-is-cut-off-is-text")
+@mutant("Q-2", "tool-calls.a-call-that-is-cut-off-is-text")
 def hides_the_text_of_what_is_no_call() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, data.replace(b'"token":"<tool_call>', b'"token":"'))

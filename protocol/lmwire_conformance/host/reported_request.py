@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .failure import Failure, quote
+from .case_failure import CaseFailure, quote
 
 Seen = dict[str, Any]
 """What the driver says it saw; HOSTS.md describes it."""
@@ -17,7 +17,7 @@ CONTENT: Final[Stream] = (0, "content")
 
 
 @dataclass
-class Account:
+class ReportedRequest:
     """One request as the driver has told it so far."""
 
     texts: dict[Stream, str] = field(default_factory=dict)
@@ -32,46 +32,46 @@ class Account:
         """The text of a choice and channel."""
         return self.texts.get(stream, "")
 
-    def enter(self, seen: Seen, line: bytes) -> None:
+    def add(self, seen: Seen, line: bytes) -> None:
         """Takes in what the driver said next.
 
         Raises:
             Failure: it may not say that.
         """
         if self.end:
-            raise Failure(f"nothing more of {seen['name']!r} after its end", quote(line))
+            raise CaseFailure(f"nothing more of {seen['name']!r} after its end", quote(line))
         match seen["saw"]:
             case "text":
-                self._enter_text(seen, line)
+                self._add_text(seen, line)
             case "tool_call":
-                self._enter_call(seen, line)
+                self._add_call(seen, line)
             case _:
                 self.end = seen
 
-    def _enter_text(self, seen: Seen, line: bytes) -> None:
+    def _add_text(self, seen: Seen, line: bytes) -> None:
         text, channel = seen.get("text"), seen.get("channel") or "content"
         if not isinstance(text, str):
-            raise Failure("a member `text`, which is a string", quote(line))
+            raise CaseFailure("a member `text`, which is a string", quote(line))
         stream = _choice(seen), channel
         if text and channel in CHANNELS:
             self.texts[stream] = self.text(stream) + text
         if logprobs := seen.get("logprobs"):
-            self.logprobs.setdefault(_choice(seen), []).extend(tidy(logprobs))
+            self.logprobs.setdefault(_choice(seen), []).extend(without_empty_members(logprobs))
 
-    def _enter_call(self, seen: Seen, line: bytes) -> None:
+    def _add_call(self, seen: Seen, line: bytes) -> None:
         try:
             call = {name: seen["call"][name] for name in ("id", "name", "arguments")}
             if isinstance(call["arguments"], str):
                 call["arguments"] = json.loads(call["arguments"])
         except (ValueError, TypeError, KeyError):
             what = "a member `call` with the call's `id`, `name` and `arguments`, an object or its JSON text"
-            raise Failure(what, quote(line)) from None
+            raise CaseFailure(what, quote(line)) from None
         self.calls.setdefault(_choice(seen), []).append(call)
 
 
-def tidy(logprobs: list[Seen]) -> list[Seen]:
+def without_empty_members(logprobs: list[Seen]) -> list[Seen]:
     """Log-probabilities without the members that say nothing."""
-    told = [{**logprob, "top": tidy(logprob.get("top") or [])} for logprob in logprobs]
+    told = [{**logprob, "top": without_empty_members(logprob.get("top") or [])} for logprob in logprobs]
     return [{name: value for name, value in logprob.items() if value not in (None, [])} for logprob in told]
 
 

@@ -9,7 +9,7 @@ from lmwire_protocol import FEATURES, escape_separators
 Event: TypeAlias = dict[str, Any]
 
 
-def line(event: Event) -> bytes:
+def encode(event: Event) -> bytes:
     """An event as a worker writes it."""
     return escape_separators(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) + b"\n"
 
@@ -36,7 +36,7 @@ def error(id: str | None, code: str, *, retryable: bool = False, **more: Any) ->
     return {**head, "error": f"the kit says {code}", "code": code, "retryable": retryable, **more}
 
 
-def result(id: str, *finish_reasons: str) -> Event:
+def result_done(id: str, *finish_reasons: str) -> Event:
     """The `done` of `generate` and `chat`: with one reason, or one for each of several choices."""
     first, *others = finish_reasons or ("stop",)
     usage = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
@@ -46,7 +46,7 @@ def result(id: str, *finish_reasons: str) -> Event:
     return {**done, "choices": choices} if others else done
 
 
-def greeting(id: str, features: Sequence[str] = FEATURES) -> Event:
+def hello_done(id: str, features: Sequence[str] = FEATURES) -> Event:
     """The `done` of `hello`."""
     return {
         "event": "done",
@@ -60,7 +60,7 @@ def greeting(id: str, features: Sequence[str] = FEATURES) -> Event:
     }
 
 
-def model(id: str) -> Event:
+def model_done(id: str) -> Event:
     """The `done` of `load` and `info`."""
     return {
         "event": "done",
@@ -76,17 +76,17 @@ def model(id: str) -> Event:
     }
 
 
-def cancelled(id: str, matched: int) -> Event:
+def cancel_done(id: str, matched: int) -> Event:
     """The `done` of `cancel`."""
     return {"event": "done", "id": id, "matched": matched}
 
 
-def pong(id: str, state: str = "idle") -> Event:
+def ping_done(id: str, state: str = "idle") -> Event:
     """The `done` of `ping`."""
     return {"event": "done", "id": id, "state": state, "active": 0, "queued": 0}
 
 
-def stats(id: str) -> Event:
+def stats_done(id: str) -> Event:
     """The `done` of `stats`."""
     return {
         "event": "done",
@@ -99,6 +99,6 @@ def stats(id: str) -> Event:
     }
 
 
-def bare(id: str) -> Event:
+def quit_done(id: str) -> Event:
     """The `done` of `quit`."""
     return {"event": "done", "id": id}

@@ -7,7 +7,7 @@ from ..violation import Violation
 _QUOTED: Final = 300
 
 
-class Failure(Violation):
+class CaseFailure(Violation):
     """The host did not do what it should.
 
     Args:
@@ -20,7 +20,7 @@ class Failure(Violation):
         super().__init__(rules, expected, seen)
 
 
-class WorkerEnded(Failure):
+class WorkerEnded(CaseFailure):
     """The host has ended the worker that the kit plays. Some cases wait for that.
 
     Args:
@@ -31,7 +31,7 @@ class WorkerEnded(Failure):
         super().__init__(expected, "the host ended the worker")
 
 
-class TooSoon(Failure):
+class Inconclusive(CaseFailure):
     """The host gave up, as it was asked to, before the worker was up: nothing is proved, for the machine is slow."""
 
 

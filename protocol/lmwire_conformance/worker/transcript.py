@@ -74,8 +74,8 @@ class Transcript:
 
 def folder() -> Path:
     """Where the transcripts are: within the installed package, or beside it in a checkout."""
-    installed = Path(__file__).parent / "transcripts"
-    return installed if installed.is_dir() else Path(__file__).parents[1] / "transcripts"
+    installed = Path(__file__).parents[1] / "transcripts"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "transcripts"
 
 
 def read_all(where: Path | None = None) -> list[Transcript]:
@@ -108,16 +108,16 @@ def read(path: Path) -> Transcript:
     return Transcript(path.stem, head["transcript"], head["says"], frozenset(head.get("needs", ())), steps)
 
 
-def filled(value: Any, n: int) -> Any:
+def substitute_n(value: Any, n: int) -> Any:
     """The value with `{n}` in its strings replaced by a number."""
     if isinstance(value, str):
         return value.replace("{n}", str(n))
     if isinstance(value, dict):
-        return {name: filled(item, n) for name, item in value.items()}
-    return [filled(item, n) for item in value] if isinstance(value, list) else value
+        return {name: substitute_n(item, n) for name, item in value.items()}
+    return [substitute_n(item, n) for item in value] if isinstance(value, list) else value
 
 
-def expand(pieces: str | list[Any]) -> bytes:
+def to_bytes(pieces: str | list[Any]) -> bytes:
     """The bytes that a string or a list of pieces stands for; pieces are those of protocol/vectors."""
     return b"".join(_piece(piece) for piece in ([pieces] if isinstance(pieces, str) else pieces))
 

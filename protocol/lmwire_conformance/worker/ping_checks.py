@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from .violation import Violation
+from ..violation import Violation
 
 RULES: Final = ("L-4", "L-5", "L-6")
 """The rules that are checked here, on every `done` of every ping."""

@@ -5,9 +5,9 @@ from typing import Any
 from lmwire_protocol import decode_command
 from lmwire_protocol.limits import MAX_INT
 
-from .. import lines
-from ..failure import Failure, quote
-from ..play import Play
+from .. import wire
+from ..case_failure import CaseFailure, quote
+from ..context import CaseContext
 from .registry import case, variants
 
 _CHAT = [
@@ -127,82 +127,90 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 @variants(_FIELDS, "F-1", "F-6", "F-7", "F-8", "I-1")
-def fields_arrive_as_they_were_given(play: Play, fields: dict[str, Any]) -> None:
+def fields_arrive_as_they_were_given(context: CaseContext, fields: dict[str, Any]) -> None:
     """Text, numbers and lists reach the worker unchanged."""
-    play.start()
-    request = play.request("a", **fields)
+    context.start()
+    request = context.request("a", **fields)
     if request.command != decode_command(fields):
-        raise Failure(quote(repr(decode_command(fields))), quote(request.line))
+        raise CaseFailure(quote(repr(decode_command(fields))), quote(request.line))
     done = {"event": "done", "id": request.id}
-    others = {"tokenize": {**done, "count": 3}, "cache": {**done, "freed_bytes": 0}, "load": lines.model(request.id)}
+    others = {
+        "tokenize": {**done, "count": 3},
+        "cache": {**done, "freed_bytes": 0},
+        "load": wire.model_done(request.id),
+    }
     if request.name in others:
-        play.worker.say(others[request.name])
-        play.driver.expect_done("a", finish_reason=None)
+        context.worker.write(others[request.name])
+        context.driver.expect_done("a", finish_reason=None)
     else:
-        play.worker.say(lines.result(request.id, *["stop"] * fields.get("n", 1)))
-        play.driver.expect_done("a")
+        context.worker.write(wire.result_done(request.id, *["stop"] * fields.get("n", 1)))
+        context.driver.expect_done("a")
 
 
 @case("F-9")
-def ids_stand_first(play: Play) -> None:
+def ids_stand_first(context: CaseContext) -> None:
     """`id` is the first member of every line, so that a worker can tell the id of a line that it cannot read."""
-    play.start()
-    for request in (play.request("a"), play.request("b", "load", path="/models/played"), play.request("c", "ping")):
+    context.start()
+    for request in (
+        context.request("a"),
+        context.request("b", "load", path="/models/played"),
+        context.request("c", "ping"),
+    ):
         if not request.line.lstrip(b" \t{").startswith(b'"id"'):
-            raise Failure("a line whose first member is `id`", quote(request.line))
+            raise CaseFailure("a line whose first member is `id`", quote(request.line))
 
 
 @case("I-1", "I-2")
-def each_command_has_its_own_reply(play: Play) -> None:
+def each_command_has_its_own_reply(context: CaseContext) -> None:
     """All commands share one space of ids, and each is ended by its own `done`."""
-    worker = play.start()
+    worker = context.start()
     requests = {
-        "a": play.request("a"),
-        "b": play.request("b", "load", path="/models/played"),
-        "c": play.request("c", "info"),
-        "d": play.request("d", "unload"),
-        "e": play.request("e", "stats"),
-        "f": play.request("f", "ping"),
+        "a": context.request("a"),
+        "b": context.request("b", "load", path="/models/played"),
+        "c": context.request("c", "info"),
+        "d": context.request("d", "unload"),
+        "e": context.request("e", "stats"),
+        "f": context.request("f", "ping"),
     }
-    worker.say(
-        lines.pong(requests["f"].id),
-        lines.stats(requests["e"].id),
+    worker.write(
+        wire.ping_done(requests["f"].id),
+        wire.stats_done(requests["e"].id),
         {"event": "done", "id": requests["d"].id, "freed_bytes": 0},
-        lines.model(requests["c"].id),
-        lines.progress(requests["b"].id, "read", "bytes"),
-        lines.model(requests["b"].id),
-        lines.result(requests["a"].id),
+        wire.model_done(requests["c"].id),
+        wire.progress(requests["b"].id, "read", "bytes"),
+        wire.model_done(requests["b"].id),
+        wire.result_done(requests["a"].id),
     )
-    play.driver.expect_done("a")
+    context.driver.expect_done("a")
     for name in "bcdef":
-        play.driver.expect_done(name, finish_reason=None)
+        context.driver.expect_done(name, finish_reason=None)
 
 
 @case("I-2")
-def ids_in_flight_are_not_used_again(play: Play) -> None:
+def ids_in_flight_are_not_used_again(context: CaseContext) -> None:
     """Many requests in flight have many ids; the check is that of every case."""
-    worker = play.start()
+    worker = context.start()
     names = [f"r{number}" for number in range(50)]
-    requests = {name: play.request(name) for name in names}
+    requests = {name: context.request(name) for name in names}
     for name in names[::2]:
-        worker.say(lines.token(requests[name].id, name), lines.result(requests[name].id))
-        play.driver.expect_done(name, text=name)
-    again = {f"again {name}": play.request(f"again {name}") for name in names[::2]}
+        worker.write(wire.token(requests[name].id, name), wire.result_done(requests[name].id))
+        context.driver.expect_done(name, text=name)
+    again = {f"again {name}": context.request(f"again {name}") for name in names[::2]}
     for name, request in {**again, **{name: requests[name] for name in names[1::2]}}.items():
-        worker.say(lines.token(request.id, name), lines.result(request.id))
-        play.driver.expect_done(name, text=name)
+        worker.write(wire.token(request.id, name), wire.result_done(request.id))
+        context.driver.expect_done(name, text=name)
 
 
 @case("H-3")
-def both_pipes_can_be_full(play: Play) -> None:
+def both_pipes_can_be_full(context: CaseContext) -> None:
     """The host reads while its own write is stuck in a full pipe."""
-    worker = play.start()
-    streaming = play.request("a")
-    play.ask("b", prompt="long " * 200_000)
+    worker = context.start()
+    streaming = context.request("a")
+    context.ask("b", prompt="long " * 200_000)
     text = "y" * 1000
-    worker.say(*[lines.token(streaming.id, text)] * 1000)
-    play.driver.expect_text("a", text * 1000)
+    worker.write(*[wire.token(streaming.id, text)] * 1000)
+    context.driver.expect_text("a", text * 1000)
     long = worker.expect("generate")
-    worker.say(lines.result(streaming.id), lines.result(long.id))
-    play.driver.expect_done("a", text=text * 1000)
-    play.driver.expect_done("b")
+    worker.write(wire.result_done(streaming.id), wire.result_done(long.id))
+    context.driver.expect_done("a", text=text * 1000)
+    context.driver.expect_done("b")

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from lmwire_protocol import Chat, Generation, NamedTool
 
-from .answers import Answer, Answers
-from .violation import Violation
+from ..violation import Violation
+from .answers import ReceivedAnswer, ReceivedAnswers
 
 RULES: Final = (
     "A-3",
@@ -28,7 +28,7 @@ _CUT: Final = ("cancelled", "timeout")
 """Ends that can come at any moment, even while the engine hangs."""
 
 
-def check(command: Generation, done: dict[str, Any], answers: Answers, line: bytes) -> None:
+def check(command: Generation, done: dict[str, Any], answers: ReceivedAnswers, line: bytes) -> None:
     """Holds the `done` of a generation against the request and against the events before it.
 
     Raises:
@@ -58,7 +58,7 @@ def _ends(command: Generation, done: dict[str, Any], line: bytes) -> list[dict[s
     return ends
 
 
-def _check_tokens(command: Generation, answer: Answer, end: dict[str, Any], line: bytes) -> None:
+def _check_tokens(command: Generation, answer: ReceivedAnswer, end: dict[str, Any], line: bytes) -> None:
     generated = end["completion_tokens"]
     hidden = generated - len(answer.token_ids)  # the end-of-turn token has no event
     if hidden not in ((0, 1) if _by_itself(end) else (0,)):
@@ -72,7 +72,7 @@ def _check_tokens(command: Generation, answer: Answer, end: dict[str, Any], line
         raise Violation(("#the-generation-fields",), "no end of the turn so soon", line)
 
 
-def _check_stop(command: Generation, answer: Answer, end: dict[str, Any], line: bytes) -> None:
+def _check_stop(command: Generation, answer: ReceivedAnswer, end: dict[str, Any], line: bytes) -> None:
     stop = end.get("stop")
     if stop is not None and (stop not in command.stop or end["finish_reason"] != "stop"):
         raise Violation(("#the-result",), "a `stop` that is one of the request's, with `finish_reason` `stop`", line)
@@ -87,7 +87,7 @@ def _check_stop(command: Generation, answer: Answer, end: dict[str, Any], line: 
                 raise Violation(("K-3",), f"no stop string in the text, but {string!r} is in {text!r}", line)
 
 
-def _check_calls(command: Generation, answer: Answer, end: dict[str, Any], line: bytes) -> None:
+def _check_calls(command: Generation, answer: ReceivedAnswer, end: dict[str, Any], line: bytes) -> None:
     whole = [call for call in answer.calls if call.complete]
     reason = end["finish_reason"]
     if reason == "tool_calls" and not whole:
@@ -106,14 +106,14 @@ def _check_calls(command: Generation, answer: Answer, end: dict[str, Any], line:
         raise Violation(("P-1",), f"calls of {command.tool_choice.name!r} alone", line)
 
 
-_CHECKS: Final[tuple[Callable[[Generation, Answer, dict[str, Any], bytes], None], ...]] = (
+_CHECKS: Final[tuple[Callable[[Generation, ReceivedAnswer, dict[str, Any], bytes], None], ...]] = (
     _check_tokens,
     _check_stop,
     _check_calls,
 )
 
 
-def _check_usage(answers: Answers, ends: list[dict[str, Any]], usage: dict[str, Any], line: bytes) -> None:
+def _check_usage(answers: ReceivedAnswers, ends: list[dict[str, Any]], usage: dict[str, Any], line: bytes) -> None:
     total = sum(end["completion_tokens"] for end in ends)
     if usage["completion_tokens"] != total:
         raise Violation(("#the-result",), f"the choices' completion tokens together, {total}", line)

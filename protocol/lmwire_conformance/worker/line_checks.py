@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire_protocol import Line, RequestError, decode_object, limits
 
-from .violation import Violation
+from ..violation import Violation
 
 RULES: Final = ("F-11", "F-12", "F-13", "F-15", "F-18")
 """The rules that are checked here, on every line of every run."""

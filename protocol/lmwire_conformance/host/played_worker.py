@@ -10,25 +10,25 @@ from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Command, Line, RequestError, decode_command, decode_object, limits, usable_id
 
-from . import lines
-from .failure import Failure, WorkerEnded, quote
-from .lines import Event
+from . import wire
+from .case_failure import CaseFailure, WorkerEnded, quote
+from .wire import Event
 
 _POLL_S: Final = 0.01
 
 _ANSWERS: Final[Mapping[str, Callable[[str], Event]]] = MappingProxyType(
     {
-        "hello": lines.greeting,
-        "info": lines.model,
-        "ping": lines.pong,
-        "stats": lines.stats,
-        "cancel": lambda id: lines.cancelled(id, 1),
+        "hello": wire.hello_done,
+        "info": wire.model_done,
+        "ping": wire.ping_done,
+        "stats": wire.stats_done,
+        "cancel": lambda id: wire.cancel_done(id, 1),
     }
 )
 """What a host may ask at any time for reasons of its own, and what it is answered."""
 
 
-class Request(NamedTuple):
+class HostRequest(NamedTuple):
     """A line that the host wrote."""
 
     id: str
@@ -38,7 +38,7 @@ class Request(NamedTuple):
     line: bytes
 
 
-class Worker:
+class PlayedWorker:
     """One worker process; its methods give it orders, and wait until they are carried out.
 
     Args:
@@ -60,43 +60,43 @@ class Worker:
         self.terminals: list[int] = facts["terminals"]
         """Those of its standard descriptors that are terminals."""
 
-    def read(self, wanted: str = "a line from the host") -> Request | None:
+    def read(self, wanted: str = "a line from the host") -> HostRequest | None:
         """The host's next line, which must be a legal command; None when it has closed the worker's stdin."""
         while (data := self._order(wanted, "read_line")) is not None and not data.strip():
             pass  # "Lines of nothing but spaces, tabs and carriage returns are ignored"
         self._log(f"→ {quote(data)}" if data is not None else "→ (end of stdin)")
         return None if data is None else self._checked(data)
 
-    def expect(self, name: str) -> Request:
+    def expect(self, name: str) -> HostRequest:
         """The host's next command of this name; what else a host may ask at any time is answered on the way."""
         wanted = f"a `{name}` from the host"
         while True:
             request = self.read(wanted)
             if request is None:
-                raise Failure(wanted, "the end of the worker's stdin")
+                raise CaseFailure(wanted, "the end of the worker's stdin")
             if request.name == name:
                 return request
-            self._answer_in_passing(request, wanted)
+            self._answer_unasked(request, wanted)
 
     def expect_end_of_input(self) -> None:
         """Waits until the host closes the worker's stdin; what else it may ask at any time is answered on the way."""
         wanted = "the end of the worker's stdin"
         while request := self.read(wanted):
-            self._answer_in_passing(request, wanted)
+            self._answer_unasked(request, wanted)
 
-    def say(self, *events: Event | bytes) -> None:
+    def write(self, *events: Event | bytes) -> None:
         """Writes events, and bytes as they are, in one write."""
         for event in events:
-            self._log(f"← {quote(event if isinstance(event, bytes) else lines.line(event))}")
+            self._log(f"← {quote(event if isinstance(event, bytes) else wire.encode(event))}")
             if isinstance(event, dict) and event.get("event") in ("done", "error"):
                 self.forget(event.get("id"))
-        data = b"".join(event if isinstance(event, bytes) else lines.line(event) for event in events)
+        data = b"".join(event if isinstance(event, bytes) else wire.encode(event) for event in events)
         self._order("a host that reads the worker's stdout", "write", 1, data)
 
-    def say_last(self, *events: Event | bytes) -> None:
+    def write_last(self, *events: Event | bytes) -> None:
         """The same, but the host may end the worker for it."""
         with suppress(WorkerEnded):
-            self.say(*events)
+            self.write(*events)
 
     def forget(self, id: object) -> None:
         """Frees an id whose terminal has been written as bytes."""
@@ -123,27 +123,27 @@ class Worker:
         self._log("  (the worker starts a process that holds its pipes open)")
         self._order("a child", "fork", daemon)
 
-    def hold_sigterm(self) -> None:
+    def block_sigterm(self) -> None:
         """Survives SIGTERM from now on."""
-        self._order("a held signal", "hold", int(signal.SIGTERM))
+        self._order("a held signal", "block_signal", int(signal.SIGTERM))
 
-    def sigterm_came(self) -> bool:
+    def sigterm_arrived(self) -> bool:
         """Whether SIGTERM came since it is held."""
-        return signal.SIGTERM in self._order("SIGTERM, of which the worker does not die", "held")
+        return signal.SIGTERM in self._order("SIGTERM, of which the worker does not die", "pending_signals")
 
     def expect_sigterm(self) -> None:
         """Waits for SIGTERM, which must come before the worker's end."""
         deadline = time.monotonic() + self._timeout
-        while not self.sigterm_came():
+        while not self.sigterm_arrived():
             if time.monotonic() > deadline:
-                raise Failure("SIGTERM", f"none within {self._timeout:g} s")
+                raise CaseFailure("SIGTERM", f"none within {self._timeout:g} s")
             time.sleep(_POLL_S)
         self._log("  (SIGTERM)")
 
     def expect_killed(self) -> None:
         """Waits until the host has killed the worker."""
         if not self._connection.poll(self._timeout) or not self.ended:
-            raise Failure("the host kills the worker", f"it still lives after {self._timeout:g} s")
+            raise CaseFailure("the host kills the worker", f"it still lives after {self._timeout:g} s")
 
     @property
     def ended(self) -> bool:
@@ -156,14 +156,14 @@ class Worker:
             return True
         return False
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Lets the process end if it still lives."""
         self._connection.close()
 
-    def _answer_in_passing(self, request: Request, wanted: str) -> None:
+    def _answer_unasked(self, request: HostRequest, wanted: str) -> None:
         if request.name not in _ANSWERS:
-            raise Failure(wanted, quote(request.line))
-        self.say(_ANSWERS[request.name](request.id))
+            raise CaseFailure(wanted, quote(request.line))
+        self.write(_ANSWERS[request.name](request.id))
 
     def _order(self, purpose: str, *order: Any) -> Any:
         try:
@@ -174,29 +174,29 @@ class Worker:
 
     def _answer(self, purpose: str) -> Any:
         if not self._connection.poll(self._timeout):
-            raise Failure(purpose, f"nothing within {self._timeout:g} s")
+            raise CaseFailure(purpose, f"nothing within {self._timeout:g} s")
         try:
             return self._connection.recv()
         except (EOFError, OSError):
             raise WorkerEnded(purpose) from None
 
-    def _checked(self, data: bytes) -> Request:
+    def _checked(self, data: bytes) -> HostRequest:
         """The line as a command, if the host may write it."""
         line = data.removesuffix(b"\n")
         if len(line) > limits.LINE_IN_BYTES:
-            raise Failure(f"lines up to {limits.LINE_IN_BYTES} bytes", f"one of {len(line)}", "F-3")
+            raise CaseFailure(f"lines up to {limits.LINE_IN_BYTES} bytes", f"one of {len(line)}", "F-3")
         try:
             fields = decode_object(Line(line))
         except RequestError as error:
-            raise Failure("one JSON object a line", f"{quote(line)} ({error})", "F-1", "F-8") from None
+            raise CaseFailure("one JSON object a line", f"{quote(line)} ({error})", "F-1", "F-8") from None
         id = fields.get("id")
         if not isinstance(id, str) or not usable_id(id):
-            raise Failure("an id of 1 to 128 bytes", quote(line), "I-1")
+            raise CaseFailure("an id of 1 to 128 bytes", quote(line), "I-1")
         if id in self._in_flight:
-            raise Failure("an id that is not in flight", quote(line), "I-2", "H-8")
+            raise CaseFailure("an id that is not in flight", quote(line), "I-2", "H-8")
         try:
             command = decode_command(fields)
         except RequestError as error:
-            raise Failure("a command of version 1.0", f"{quote(line)} ({error})", "#commands") from None
+            raise CaseFailure("a command of version 1.0", f"{quote(line)} ({error})", "#commands") from None
         self._in_flight.add(id)
-        return Request(id, command.name, command, line)
+        return HostRequest(id, command.name, command, line)

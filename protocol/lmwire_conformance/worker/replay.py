@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..report import CaseResult
+from ..violation import Violation, kit_defect, printable
 from .matching import matches
-from .peer import Peer
-from .report import Case
-from .transcript import Step, Transcript, expand, filled
-from .violation import Violation, of_the_kit, shown
+from .process import WorkerProcess
+from .transcript import Step, Transcript, substitute_n, to_bytes
 
 MODEL = "$MODEL"
 GRACE = 1 / 20
 """The part of a wait's longest time that a busy machine may add to the seconds that the protocol allows."""
 
 
-def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> Case:
+def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> CaseResult:
     """One transcript's outcome.
 
     Args:
@@ -31,17 +31,17 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
         OSError: the command cannot be started.
     """
     began = time.monotonic()
-    player = _Player(transcript, command, model, seconds)
+    player = _Replay(transcript, command, model, seconds)
     violation = player.play()
     spent = time.monotonic() - began
     if violation is None:
-        return Case(transcript.name, transcript.rules, "pass", seconds=spent)
+        return CaseResult(transcript.name, transcript.rules, "pass", seconds=spent)
     rules = tuple(dict.fromkeys((*violation.rules, *player.rules)))
     where = f"{violation.expected} ({transcript.name}.jsonl:{player.line})"
-    return Case(transcript.name, rules, "fail", where, violation.seen, spent)
+    return CaseResult(transcript.name, rules, "fail", where, violation.seen, spent)
 
 
-class _Player:
+class _Replay:
     def __init__(self, transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> None:
         self._transcript = transcript
         self._command = command
@@ -66,9 +66,9 @@ class _Player:
         except OSError:
             raise
         except Exception as error:
-            return of_the_kit(error)
+            return kit_defect(error)
         finally:
-            self._peer.kill()
+            self._process.kill()
         return None
 
     def _play(self) -> None:
@@ -79,11 +79,11 @@ class _Player:
             play(step)
         if not self._over:
             self.rules = ("E-2",)
-            self._peer.close_stdin()
+            self._process.close_stdin()
             self._exit(0)
 
     def _start(self) -> None:
-        self._peer = Peer(self._command, self._seconds)
+        self._process = WorkerProcess(self._command, self._seconds)
         self._over = False
         self._said: dict[str, Any] = {}
         self._taken: Counter[str | None] = Counter()
@@ -93,26 +93,26 @@ class _Player:
 
     def _step_send(self, step: Step) -> None:
         commands = step.what if isinstance(step.what, list) else [step.what]
-        lines = [self._encoded(filled(command, n)) for n in step.times for command in commands]
-        self._peer.write(b"".join(lines))
+        lines = [self._encoded(substitute_n(command, n)) for n in step.times for command in commands]
+        self._process.write(b"".join(lines))
 
     def _step_write(self, step: Step) -> None:
-        self._peer.write(expand(step.what))
+        self._process.write(to_bytes(step.what))
 
     def _step_close(self, step: Step) -> None:
-        {"stdin": self._peer.close_stdin, "stdout": self._peer.close_stdout}[step.what]()
+        {"stdin": self._process.close_stdin, "stdout": self._process.close_stdout}[step.what]()
 
     def _step_signal(self, step: Step) -> None:
-        self._peer.signal(signal.Signals[step.what])
+        self._process.signal(signal.Signals[step.what])
 
     def _step_read(self, step: Step) -> None:
-        (self._peer.start_reading if step.what else self._peer.stop_reading)()
+        (self._process.start_reading if step.what else self._process.stop_reading)()
 
     def _step_wait(self, step: Step) -> None:
         time.sleep(step.what)
 
     def _step_start(self, step: Step) -> None:
-        self._peer.kill()
+        self._process.kill()
         self._start()
 
     def _encoded(self, command: dict[str, Any]) -> bytes:
@@ -122,7 +122,7 @@ class _Player:
     # What the worker must do.
 
     def _step_answer(self, step: Step) -> None:
-        patterns = [filled(step.what, n) for n in step.times]
+        patterns = [substitute_n(step.what, n) for n in step.times]
         needed = step.options.get("at_least", len(patterns))
         answers = [self._answer(pattern) for pattern in patterns]
         good = [matches(pattern, answer, self._said) for pattern, answer in zip(patterns, answers, strict=True)]
@@ -139,13 +139,13 @@ class _Player:
         id = pattern.get("id")
         place = self._taken[id]
         self._taken[id] += 1
-        session = self._peer.session
+        session = self._process.session
 
         def find() -> dict[str, Any] | None:
-            answers = session.strays if id is None else session.terminals[id]
+            answers = session.errors_without_id if id is None else session.terminals[id]
             return answers[place] if place < len(answers) else None
 
-        return self._peer.wait(find, ("T-1",), _json(pattern))
+        return self._process.wait(find, ("T-1",), _json(pattern))
 
     def _step_event(self, step: Step) -> None:
         self._next(step.what, "event")
@@ -159,7 +159,7 @@ class _Player:
 
     def _next(self, pattern: dict[str, Any], kind: str) -> dict[str, Any]:
         """The next line that matches; those before it are passed over."""
-        objects = self._peer.session.objects
+        objects = self._process.session.objects
 
         def find() -> dict[str, Any] | None:
             while self._places[kind] < len(objects):
@@ -168,18 +168,18 @@ class _Player:
                     return objects[self._places[kind] - 1]
             return None
 
-        return self._peer.wait(find, (), _json(pattern))
+        return self._process.wait(find, (), _json(pattern))
 
     def _step_lines(self, step: Step) -> None:
-        count = len(self._peer.session.objects)
+        count = len(self._process.session.objects)
         if count != step.what:
-            last = [_json(line) for line in self._peer.session.objects[-3:]]
+            last = [_json(line) for line in self._process.session.objects[-3:]]
             raise Violation((), f"{step.what} lines in all", f"{count}, the last ones {' '.join(last)}")
 
     def _step_order(self, step: Step) -> None:
-        ends = [line.get("id") for line in self._peer.session.objects if line.get("event") in ("done", "error")]
+        ends = [line.get("id") for line in self._process.session.objects if line.get("event") in ("done", "error")]
         for n in step.times:
-            ids = filled(step.what, n)
+            ids = substitute_n(step.what, n)
             seen = [id for id in ends if id in ids]
             if seen != ids:
                 raise Violation((), f"the terminals in the order {_json(ids)}", _json(seen))
@@ -189,10 +189,10 @@ class _Player:
 
     def _exit(self, wanted: int, within: float | None = None) -> None:
         self._over = True
-        code = self._peer.wait_exit(None if within is None else within + self._seconds * GRACE)
+        code = self._process.wait_exit(None if within is None else within + self._seconds * GRACE)
         if code != wanted:
-            raise Violation((), f"exit code {wanted}", f"exit code {code}; {self._peer.last_words()}")
+            raise Violation((), f"exit code {wanted}", f"exit code {code}; {self._process.last_output()}")
 
 
 def _json(value: Any) -> str:
-    return shown(json.dumps(value, ensure_ascii=False))
+    return printable(json.dumps(value, ensure_ascii=False))
