@@ -25,7 +25,15 @@ from .commands import (
     Unload,
 )
 from .decoding import decode_command, decode_object, recover_id, usable_id
-from .encoding import clip, encode_calls, encode_command, encode_embedding, encode_event, encode_tokens, error_event
+from .encoding import (
+    encode_calls,
+    encode_command,
+    encode_embedding,
+    encode_event,
+    encode_tokens,
+    error_event,
+    truncate_text,
+)
 from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
 from .features import FEATURES
 from .formats import (
@@ -94,7 +102,6 @@ __all__ = [
     "Transcribe",
     "Unload",
     "__version__",
-    "clip",
     "decode_command",
     "decode_object",
     "encode_calls",
@@ -107,5 +114,6 @@ __all__ = [
     "events",
     "limits",
     "recover_id",
+    "truncate_text",
     "usable_id",
 ]

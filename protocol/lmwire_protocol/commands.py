@@ -1,7 +1,7 @@
 """Every command of protocol 1: one Struct each, holding the fields between the envelope's `id` and `cmd`.
 
-The envelope is apart from the fields so that a line always starts with its `id`, which lets a worker recover the id
-of a line that it cannot read. A JSON null counts as an absent field. Unknown fields are refused.
+The envelope is separate so that a line always starts with its `id`: a worker can then recover the id of a line that it
+cannot read. A JSON null counts as an absent field. Unknown fields are refused.
 """
 
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -31,33 +31,33 @@ Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
 class Command(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """What all commands share. A subclass's docstring is its description in the schema."""
+    """Base class of all commands. A subclass's docstring is its description in the schema."""
 
     name: ClassVar[str]
     """The value of `cmd`."""
     done: ClassVar[type[events.Done]]
     """The Struct of this command's `done` event."""
     streams: ClassVar[tuple[type[events.Event], ...]] = ()
-    """The events that may come before the terminal."""
-    oob: ClassVar[bool] = False
-    """Out of band: the worker's reader answers it at once, whatever the engine does; it cannot be cancelled."""
+    """Events that may come before the terminal."""
+    out_of_band: ClassVar[bool] = False
+    """True if the worker's reader answers the command at once, whatever the engine does. It cannot be cancelled."""
     barrier: ClassVar[bool] = False
-    """Waits for all earlier requests to end, and later ones wait for it."""
+    """True if the command waits for all earlier requests, and later requests wait for it."""
 
 
 class Hello(Command, frozen=True):
-    """Opens a session: agrees on a protocol version and tells what the worker is. Optional; answered at once."""
+    """Open a session: agree on a protocol version and describe the worker. Optional; answered at once."""
 
     name = "hello"
     done = events.HelloDone
-    oob = True
+    out_of_band = True
 
     protocol: tuple[Positive, Positive] = (PROTOCOL_VERSION, PROTOCOL_VERSION)
     """The lowest and the highest version that the host speaks."""
     client: Annotated[str, Meta(extra_json_schema={"maxLength": CLIENT_BYTES})] = ""
     """The host's name and version, for the worker's log; at most 128 bytes."""
     host_pid: Positive | None = None
-    """A process above the worker; when it ends, the worker ends. Refused when it is not an ancestor."""
+    """An ancestor process of the worker. When it ends, the worker ends. Refused if it is not an ancestor."""
 
     def __post_init__(self) -> None:
         if self.protocol[0] > self.protocol[1]:
@@ -67,7 +67,7 @@ class Hello(Command, frozen=True):
 
 
 class Load(Command, frozen=True):
-    """Loads a model in place of the present one."""
+    """Load a model in place of the present one."""
 
     name = "load"
     done = events.ModelDone
@@ -81,18 +81,20 @@ class Load(Command, frozen=True):
     adapter_path: Annotated[str, Meta(min_length=1)] | None = None
     """A folder with a LoRA adapter of the model. When the model is loaded already, only the adapter changes."""
     draft_path: Annotated[str, Meta(min_length=1)] | None = None
-    """A smaller model of the same tokens, named as `path` is, which proposes what the model then accepts or not. It
-    changes no answer, and answers come one at a time."""
+    """A smaller model with the same tokens, named like `path`. It proposes tokens that the model accepts or rejects. It
+    does not change the answers, and the worker computes one answer at a time."""
     context_len: Positive | None = None
-    """Tokens of prompt and answer together, at most; the model's own when absent, and not above it."""
+    """Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the
+    highest value."""
     kv_bits: Literal[4, 8] | None = None
-    """Keep keys and values in so many bits, which takes less memory and gives slightly other answers, one at a time."""
+    """Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the
+    worker computes one answer at a time."""
     force: bool = False
-    """Load even what does not seem to fit into memory."""
+    """Load the model even if it seems not to fit into memory."""
 
 
 class Unload(Command, frozen=True):
-    """Drops the model and gives its memory back."""
+    """Unload the model and free its memory."""
 
     name = "unload"
     done = events.UnloadDone
@@ -100,16 +102,16 @@ class Unload(Command, frozen=True):
 
 
 class Generation(Command, frozen=True, kw_only=True):
-    """How to generate: the fields that `generate` and `chat` share."""
+    """Options for generation: the fields that `generate` and `chat` share."""
 
     streams = (events.Progress, events.Token)
 
     max_tokens: NonNegative | None = None
-    """Tokens to generate at most; the rest of the context when absent. 0 only processes the prompt."""
+    """Maximum number of tokens to generate. Absent: the rest of the context. 0 only processes the prompt."""
     min_tokens: NonNegative = 0
-    """The model may not end its turn before so many tokens."""
+    """Minimum number of tokens before the model may end its turn."""
     ignore_eos: bool = False
-    """The model may not end its turn at all: it goes on to max_tokens or a stop string."""
+    """The model may not end its turn: it continues to max_tokens or a stop string."""
     temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
     """0 is greedy."""
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
@@ -119,47 +121,50 @@ class Generation(Command, frozen=True, kw_only=True):
     min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Drop tokens less probable than this share of the most probable one's; 0 is off."""
     xtc_probability: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """How often to exclude the top choices: all tokens above xtc_threshold but the least probable of them; 0 is off."""
+    """Probability of excluding the top choices: all tokens above xtc_threshold except the least probable one. 0 is
+    off."""
     xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] = 0.1
-    """The probability from which on a token is a top choice."""
+    """Probability above which a token is a top choice."""
     repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
     """Divide (multiply, when negative) the logits of tokens within the window by this; 1 is off."""
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
-    """Take this from the logits of tokens within the window, once; 0 is off."""
+    """Subtract this from the logits of tokens within the window, once; 0 is off."""
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
-    """Take this from the logits of tokens within the window, once for each time; 0 is off."""
+    """Subtract this from the logits of tokens within the window, once for each occurrence; 0 is off."""
     penalty_window: NonNegative = 64
-    """The newest tokens, prompt included, that the penalties look at; 0 is all."""
+    """Number of newest tokens, prompt included, to which the penalties apply; 0 is all."""
     logit_bias: Annotated[
         dict[NonNegative, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=LOGIT_BIASES)
     ] = {}
-    """Token ids, as strings, and what to add to their logits."""
+    """Values to add to the logits of tokens, by token id as a string."""
     seed: NonNegative | None = None
-    """The same seed, request and model give the same tokens, alone or among others, wherever the model computes the
-    same logits in a batch as alone. Random when absent; see `done`."""
+    """The same seed, request and model give the same tokens, alone or in a batch, if the model computes the same logits
+    in a batch as alone. Absent: random; `done` has the seed in use."""
     stop: Annotated[
         list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
         Meta(max_length=STOP_STRINGS),
     ] = []
-    """End before the first of these strings, in the content or in the reasoning; at most 1,024 bytes each, and with n
-    above 1 at most 3,072 bytes in their JSON form."""
+    """End before the first of these strings, in the content or in the reasoning. Each has at most 1,024 bytes, and with
+    n above 1 at most 3,072 bytes in its JSON form."""
     include_stop: bool = False
-    """Show the stop string that ended it."""
+    """Include the stop string that ended the answer in its text."""
     logprobs: bool = False
     """Send each token's log-probability."""
     top_logprobs: Annotated[int, Meta(ge=0, le=TOP_LOGPROBS)] = 0
-    """And those of this many most probable tokens at its place. Needs `logprobs`."""
+    """Number of most probable tokens to send for each place, with their log-probabilities. Needs `logprobs`."""
     n: Annotated[int, Meta(ge=1, le=16)] = 1
-    """Answers to the one prompt; answer i uses seed + i."""
+    """Number of answers to the prompt; answer i uses seed + i."""
     format: Format | None = None
-    """What the answer must be: enforced token by token, behind the reasoning if there is any."""
+    """Format of the answer, enforced token by token. It applies after any reasoning."""
     truncate: Literal["none", "left", "middle"] = "none"
-    """What to leave out of a prompt that is longer than the context: its beginning, its middle, or, with `none`,
-    nothing: it is refused."""
+    """Part to drop from a prompt that is longer than the context: its beginning or its middle. With `none` the request
+    is refused."""
     cache: Literal["on", "off", "pin"] = "on"
-    """Whether to begin with what is cached of the prompt, and to keep it. `pin`: keep it until the cache is cleared."""
+    """`on`: start from the cached part of the prompt, and cache the prompt. `off`: neither. `pin`: like `on`, and keep
+    the prompt in the cache until it is cleared."""
     timeout_ms: Positive | None = None
-    """End with what there is so long after the request was read, waiting included."""
+    """Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial
+    result."""
 
     def __post_init__(self) -> None:
         for index, text in enumerate(self.stop):
@@ -174,14 +179,14 @@ class Generation(Command, frozen=True, kw_only=True):
 
 
 class Generate(Generation, frozen=True):
-    """Continues a prompt as it stands."""
+    """Continue a prompt without a chat template."""
 
     name = "generate"
     done = events.ResultDone
 
     prompt: str | Annotated[list[NonNegative], Meta(min_length=1)]
-    """Text, which the model's tokenizer encodes (with a beginning-of-text token where the model has one), or token
-    ids, which are used as they are."""
+    """Text, which the model's tokenizer encodes (with a beginning-of-text token if the model has one), or token ids,
+    which are used unchanged."""
 
 
 Messages = Annotated[list[Message], Meta(min_length=1)]
@@ -189,7 +194,7 @@ Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
 
 
 class Chat(Generation, frozen=True):
-    """Answers a conversation, written into the model's chat template."""
+    """Answer a conversation, formatted with the model's chat template."""
 
     name = "chat"
     done = events.ResultDone
@@ -204,19 +209,19 @@ class Chat(Generation, frozen=True):
     template_args: dict[str, Any] = {}
     """Further variables for the template."""
     add_generation_prompt: bool = True
-    """Open the assistant's turn. Off, the last message is continued as it stands."""
+    """Open the assistant's turn. If false, the model continues the last message."""
     prefix: str = ""
-    """How the reply starts: put behind the prompt, and not part of the answer's events."""
+    """Start of the reply. It is appended to the prompt, and the answer's events do not repeat it."""
     tool_choice: Literal["auto", "none", "required"] | NamedTool = "auto"
     """`none`: no call; `required`: at least one; a name: that function. The latter two are enforced token by token."""
     parallel_tool_calls: bool = True
-    """Off, the answer ends behind the first call."""
+    """If false, the answer ends after the first call."""
     reasoning: Literal["auto", "on", "off"] = "auto"
-    """Whether the model thinks before it answers; `auto` is its template's default."""
+    """Turns the model's reasoning on or off; `auto` is the default of its chat template."""
     reasoning_budget: NonNegative | None = None
-    """Tokens of thought after which the thought is closed and the answer begins."""
+    """Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts."""
     strict_media: bool = False
-    """Refuse images and sounds that the model cannot take, which are otherwise told to it as a note."""
+    """Refuse images and sounds that the model cannot take. If false, a note in the prompt replaces them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,7 +233,7 @@ class Chat(Generation, frozen=True):
 
 
 class Tokenize(Command, frozen=True):
-    """Tells what a prompt comes to in tokens, without generating. Exactly one of `prompt` and `messages`."""
+    """Convert a prompt to tokens without generating. Exactly one of `prompt` and `messages` is given."""
 
     name = "tokenize"
     done = events.TokenizeDone
@@ -239,17 +244,17 @@ class Tokenize(Command, frozen=True):
     messages: Messages | None = None
     """A conversation, as `chat` takes it."""
     tools: Tools = []
-    """As in `chat`."""
+    """The same as in `chat`."""
     chat_template: str | None = None
-    """As in `chat`."""
+    """The same as in `chat`."""
     template_args: dict[str, Any] = {}
-    """As in `chat`."""
+    """The same as in `chat`."""
     add_generation_prompt: bool = True
-    """As in `chat`."""
+    """The same as in `chat`."""
     prefix: str = ""
-    """As in `chat`."""
+    """The same as in `chat`."""
     reasoning: Literal["auto", "on", "off"] = "auto"
-    """As in `chat`."""
+    """The same as in `chat`."""
     count_only: bool = False
     """Send no token events."""
 
@@ -264,24 +269,24 @@ class Tokenize(Command, frozen=True):
 
 
 class Embed(Command, frozen=True):
-    """Turns each input into a vector whose direction stands for its meaning."""
+    """Compute an embedding of each input: a vector whose direction stands for its meaning."""
 
     name = "embed"
     done = events.EmbedDone
     streams = (events.Embedding,)
 
     input: Annotated[list[str | TextPart | ImagePart], Meta(min_length=1, max_length=INPUTS)]
-    """Texts, and images where the model takes them; each gets a vector of its own."""
+    """Texts, and images if the model takes them. Each input gets its own vector."""
     normalize: bool = True
     """Scale each vector to length 1."""
     dimensions: Positive | None = None
-    """Keep only so many of the first numbers of each vector; all when absent, and not above those."""
+    """Number of leading values to keep of each vector. Absent: all, which is also the highest value."""
     encoding: Literal["base64", "float"] = "base64"
-    """How the numbers are written: as base64 of little-endian float32, or as JSON numbers."""
+    """Encoding of the vectors: base64 of little-endian float32, or JSON numbers."""
 
 
 class Transcribe(Command, frozen=True):
-    """Writes down what is said in a recording."""
+    """Transcribe the speech of a recording."""
 
     name = "transcribe"
     done = events.TranscribeDone
@@ -290,15 +295,16 @@ class Transcribe(Command, frozen=True):
     audio: Media
     """The recording."""
     language: Annotated[str, Meta(min_length=2, max_length=32)] | None = None
-    """What is spoken, as `en` or `english`; the model finds out when absent."""
+    """The spoken language, such as `en` or `english`. Absent: the model detects it."""
     prompt: Annotated[str, Meta(extra_json_schema={"maxLength": SPEECH_PROMPT_BYTES})] = ""
-    """What was said before, or names as they are to be spelt; at most 4,096 bytes."""
+    """Earlier speech, or the spelling of names; at most 4,096 bytes."""
     temperature: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """0 takes the most probable words."""
+    """Sampling temperature. 0 takes the most probable words."""
     words: bool = False
-    """Tell each word's time as well."""
+    """Send the times of each word as well."""
     timeout_ms: Positive | None = None
-    """End with what there is so long after the request was read, waiting included."""
+    """Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial
+    result."""
 
     def __post_init__(self) -> None:
         if len(self.prompt.encode()) > SPEECH_PROMPT_BYTES:
@@ -306,31 +312,31 @@ class Transcribe(Command, frozen=True):
 
 
 class Cache(Command, frozen=True):
-    """Changes what is kept of earlier prompts and answers."""
+    """Change the cache of earlier prompts and answers."""
 
     name = "cache"
     done = events.CacheDone
 
     action: Literal["clear"]
-    """`clear`: drop all of it, what is pinned too."""
+    """`clear`: drop all entries, pinned ones included."""
 
 
 class Info(Command, frozen=True):
-    """Tells what is loaded."""
+    """Describe the loaded model."""
 
     name = "info"
     done = events.ModelDone
 
 
 class Cancel(Command, frozen=True):
-    """Ends one request, or all. Exactly one of the two fields."""
+    """End one request, or all. Exactly one of the two fields is given."""
 
     name = "cancel"
     done = events.CancelDone
-    oob = True
+    out_of_band = True
 
     target: Annotated[str, Meta(min_length=1)] | None = None
-    """The id of the request to end. Not that of a hello, cancel, ping, stats or quit."""
+    """The id of the request to end. A hello, cancel, ping, stats or quit cannot be cancelled."""
     all: Literal[True] | None = None
     """End every request that can be cancelled."""
 
@@ -340,30 +346,30 @@ class Cancel(Command, frozen=True):
 
 
 class Ping(Command, frozen=True):
-    """Asks whether the worker lives and makes progress."""
+    """Ask whether the worker is alive and makes progress."""
 
     name = "ping"
     done = events.PingDone
-    oob = True
+    out_of_band = True
 
 
 class Stats(Command, frozen=True):
-    """Asks for the worker's counters."""
+    """Ask for the worker's counters."""
 
     name = "stats"
     done = events.StatsDone
-    oob = True
+    out_of_band = True
 
 
 class Quit(Command, frozen=True):
-    """Ends the worker. Its `done` is the last line."""
+    """End the worker. Its `done` is the last line."""
 
     name = "quit"
     done = events.QuitDone
-    oob = True
+    out_of_band = True
 
     drain: bool = False
-    """Let unfinished requests end by themselves instead of cancelling them."""
+    """Let unfinished requests finish instead of cancelling them."""
 
 
 COMMANDS: Final[dict[str, type[Command]]] = {

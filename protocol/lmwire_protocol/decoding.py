@@ -1,4 +1,4 @@
-"""Lines to commands: what is wrong with a line is named precisely, in the order a host can act on."""
+"""Decoding of lines to commands. An error names the field at fault."""
 
 import re
 from typing import Any
@@ -15,12 +15,12 @@ _LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){1,800}")')
 
 
 def usable_id(value: object) -> bool:
-    """Whether `value` can be a request's id: a string of 1 to 128 bytes."""
+    """Return whether `value` can be a request's id: a string of 1 to 128 bytes."""
     return isinstance(value, str) and 0 < len(value.encode()) <= ID_BYTES
 
 
 def recover_id(line: bytes) -> str | None:
-    """The id of a line that cannot be read as a whole, when the id stands first and is usable."""
+    """Return the id of a line that cannot be read as a whole, if the id is the first member and usable."""
     if not (match := _LEADING_ID.match(line)):
         return None
     try:
@@ -31,7 +31,7 @@ def recover_id(line: bytes) -> str | None:
 
 
 def decode_object(line: Line) -> dict[str, Any]:
-    """Reads a line as a JSON object, without the fields that are null.
+    """Return a line's JSON object without the fields that are null.
 
     Raises:
         RequestError: parse_error or line_too_long.
@@ -50,9 +50,9 @@ def decode_object(line: Line) -> dict[str, Any]:
 
 
 def _unreadable(line: bytes, error: UnicodeDecodeError | msgspec.DecodeError) -> RequestError:
-    from .surrogates import refusal  # late, as below
+    from .surrogates import surrogate_error  # imported here to keep the start of a process short
 
-    if lone := refusal(line):
+    if lone := surrogate_error(line):
         return lone
     if isinstance(error, UnicodeDecodeError):
         return RequestError("parse_error", f"the line is not UTF-8: {error.reason}")
@@ -61,7 +61,7 @@ def _unreadable(line: bytes, error: UnicodeDecodeError | msgspec.DecodeError) ->
 
 
 def decode_command(fields: dict[str, Any]) -> Command:
-    """Reads the command from an object; its `id` is not looked at.
+    """Return the command that an object holds. The `id` is ignored.
 
     Raises:
         RequestError: unknown_command or invalid_request, with the field's path.
@@ -73,19 +73,19 @@ def decode_command(fields: dict[str, Any]) -> Command:
     if not isinstance(name, str):
         raise RequestError("invalid_request", "`cmd` must be a string", field="cmd")
     if (command := COMMANDS.get(name)) is None:
-        from .refusals import nearest  # late, as below
+        from .validation_errors import nearest  # imported here to keep the start of a process short
 
         raise RequestError("unknown_command", f"unknown command {name!r}{nearest(name, COMMANDS)}", field="cmd")
     try:
         return msgspec.convert(fields, command, str_keys=True)
     except msgspec.ValidationError as error:
-        from .refusals import refusal  # late: a start does not pay for what only an error needs
+        from .validation_errors import validation_error  # imported here to keep the start of a process short
 
-        raise refusal(error, command, fields) from None
+        raise validation_error(error, command, fields) from None
 
 
 def without_nulls(value: Any) -> Any:
-    """A line's value without the members that are null, which count as absent."""
+    """Return a line's value without the members that are null, which count as absent."""
     if isinstance(value, dict):
         return {
             key: item if key in FREE_FORM and isinstance(item, dict) else without_nulls(item)

@@ -1,4 +1,4 @@
-"""Commands and events to lines. Every event line stays under `LINE_OUT_BYTES`, whatever it carries."""
+"""Encoding of commands and events to lines. Every event line is shorter than `LINE_OUT_BYTES`."""
 
 import base64
 import math
@@ -18,21 +18,25 @@ from .limits import EMBEDDING_VALUES, ERROR_BYTES, TOKEN_IDS
 _encode = msgspec.json.Encoder().encode
 
 # A character takes at most 6 bytes in JSON, a token id and its comma at most 8: text and ids of one event stay
-# under 24 and 32 KiB, and the line under 60. Where there are log-probabilities ids are few, and the line's room goes
-# to those; one entry by itself always fits, with no text beside it.
+# under 24 and 32 KiB, and the line under 60. An event with log-probabilities has few ids, so most of the line is for
+# its log-probabilities. A single entry always fits into a line without text.
 _TEXT_CHARACTERS = 4000
 _LOGPROBS_BYTES = 24 * 1024
 _FIELD_CHARACTERS = 256
 
 
 def encode_command(id: str, command: Command) -> bytes:
-    """One command as a line, `id` first, fields that have their default left out.
+    """Return a command as a line: `id` first, and without the fields that have their default.
+
+    Args:
+        id: The request's id.
+        command: The command.
 
     Raises:
-        ValueError: a number is not finite, which JSON cannot carry.
+        ValueError: A number is not finite, which JSON cannot represent.
     """
     fields = _encode(command)
-    if b"null" in fields:  # what the encoder makes of such a number, and a worker of an absent field
+    if b"null" in fields:  # the encoder writes numbers that are not finite as null
         _check_finite(msgspec.to_builtins(command), "")
     head = b'{"id":' + _encode(id) + b',"cmd":' + _encode(command.name)
     return head + (b"}\n" if fields == b"{}" else b"," + fields[1:] + b"\n")
@@ -40,7 +44,7 @@ def encode_command(id: str, command: Command) -> bytes:
 
 def _check_finite(value: Any, path: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{path}: {value} is no finite number")
+        raise ValueError(f"{path}: {value} is not a finite number")
     if isinstance(value, dict):
         for name, member in value.items():
             _check_finite(member, f"{path}.{name}" if path else str(name))
@@ -50,12 +54,12 @@ def _check_finite(value: Any, path: str) -> None:
 
 
 def encode_event(event: Event) -> bytes:
-    """One event as a line. Tokens go through `encode_tokens`, which keeps them to the limits."""
+    """Return an event as a line. Use `encode_tokens` for tokens: it splits them at the limits."""
     return escape_separators(_encode(event)) + b"\n"
 
 
 def encode_tokens(token: Token) -> bytes:
-    """A token event as lines: one, or as many as the limits make of it."""
+    """Return a token event as lines: one, or several if it exceeds the limits of one line."""
     text, ids = token.token, token.token_ids
     if token.logprobs is None and len(text) <= _TEXT_CHARACTERS and len(ids) <= TOKEN_IDS:
         return encode_event(token)
@@ -63,7 +67,7 @@ def encode_tokens(token: Token) -> bytes:
     at = first = 0
     while at < len(text) or first < len(ids) or not lines:
         logprobs = (token.logprobs or [])[first : first + TOKEN_IDS]
-        characters, count = _fit(logprobs) if logprobs else (_TEXT_CHARACTERS, TOKEN_IDS)
+        characters, count = _split_to_fit(logprobs) if logprobs else (_TEXT_CHARACTERS, TOKEN_IDS)
         piece = msgspec.structs.replace(
             token,
             token=text[at : at + characters],
@@ -76,7 +80,7 @@ def encode_tokens(token: Token) -> bytes:
 
 
 def encode_calls(call: ToolCall) -> bytes:
-    """Tool call events as lines: one, or as many as the limits make of its arguments."""
+    """Return a tool call event as lines: one, or several if its arguments exceed the limits of one line."""
     lines: list[bytes] = []
     while len(call.arguments) > _TEXT_CHARACTERS:
         piece, rest = call.arguments[:_TEXT_CHARACTERS], call.arguments[_TEXT_CHARACTERS:]
@@ -86,7 +90,14 @@ def encode_calls(call: ToolCall) -> bytes:
 
 
 def encode_embedding(id: str, index: int, vector: "array[float]", *, numbers: bool) -> bytes:
-    """Embedding events as lines: one, or as many as the limits make of the vector, which holds float32 ("f")."""
+    """Return an embedding as event lines: one, or several if the vector exceeds the limits of one line.
+
+    Args:
+        id: The request's id.
+        index: The index of the input.
+        vector: Values of type float32 (type code "f").
+        numbers: Write the values as JSON numbers, not as base64.
+    """
     lines: list[bytes] = []
     for offset in range(0, len(vector), EMBEDDING_VALUES):
         piece = vector[offset : offset + EMBEDDING_VALUES]
@@ -102,8 +113,8 @@ def _little_endian(values: "array[float]") -> bytes:
     return values.tobytes()
 
 
-def _fit(logprobs: Sequence[Logprob]) -> tuple[int, int]:
-    """How much text, and how many of the log-probabilities, one event takes."""
+def _split_to_fit(logprobs: Sequence[Logprob]) -> tuple[int, int]:
+    """Return the number of characters and of log-probabilities that fit into one event."""
     size = 0
     for count, logprob in enumerate(logprobs):
         size += len(escape_separators(_encode(logprob))) + 1
@@ -113,10 +124,16 @@ def _fit(logprobs: Sequence[Logprob]) -> tuple[int, int]:
 
 
 def error_event(error: RequestError, *, id: str | None = None, bad_id: str | None = None) -> Error:
-    """The event that tells a host of `error`, cut to the limits."""
+    """Return the event for an error, with its texts cut to the limits.
+
+    Args:
+        error: The error.
+        id: The request that it ends, if any.
+        bad_id: The id in flight that the refused line named, if any.
+    """
     return Error(
         id=id,
-        error=clip(error.message),
+        error=truncate_text(error.message),
         code=error.code,
         retryable=error.retryable,
         field=error.field and error.field[:_FIELD_CHARACTERS],
@@ -124,8 +141,8 @@ def error_event(error: RequestError, *, id: str | None = None, bad_id: str | Non
     )
 
 
-def clip(text: str, limit: int = ERROR_BYTES) -> str:
-    """`text`, cut so that its JSON form takes at most `limit` bytes; valid Unicode in any case."""
+def truncate_text(text: str, limit: int = ERROR_BYTES) -> str:
+    """Return `text` as valid Unicode, cut so that its JSON form takes at most `limit` bytes."""
     text = text[:limit].encode("utf-8", "replace").decode()
     while len(escape_separators(_encode(text))) > limit:
         text = text[: len(text) * 3 // 4] + "…"

@@ -1,4 +1,4 @@
-"""The error codes of protocol 1, and the exception that carries one to whoever answers the request."""
+"""The error codes of protocol 1, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODES: Final[dict[str, tuple[bool, str]]] = {
     "draining": (False, "quit was accepted; no further requests are served"),
     "cancelled": (False, "a command without a partial result was cancelled"),
     "not_loaded": (False, "no model is loaded"),
-    "model_not_found": (False, "the model is not on disk and was not fetched; retryable when the network failed"),
+    "model_not_found": (False, "the model is not on disk and was not fetched; retryable if the network failed"),
     "bad_model": (False, "the model's files are damaged or incomplete"),
     "unsupported": (False, "the model, or this installation, cannot serve this"),
     "context_overflow": (False, "the prompt is longer than the model's context"),
@@ -23,32 +23,32 @@ CODES: Final[dict[str, tuple[bool, str]]] = {
     "engine_error": (False, "the model library failed on this request"),
     "internal": (False, "a bug in the worker"),
 }
-"""Every code that a worker sends: whether the same request can succeed later, and what it means."""
+"""Every code that a worker sends: (retryable, meaning). Retryable: the same request can succeed later."""
 
 CLIENT_CODES: Final[dict[str, str]] = {
     "worker_lost": "the pipe ended, or the protocol was broken, before the request's terminal",
     "timeout": "the client gave up waiting",
 }
-"""Codes that clients make for their own users. They are never on the wire."""
+"""Codes that clients report to their own users. They are never on the wire."""
 
 EXIT_CODES: Final[dict[int, str]] = {
     0: "clean: after quit, end of input, SIGTERM or SIGHUP",
     64: "wrong use of the worker's command line",
     70: "a bug in the worker, or its engine died; every request was ended with `internal`",
     74: "the host is gone: its end of stdout was closed, or `host_pid` ended",
-    76: "the host speaks no protocol version of the worker's",
+    76: "the host and the worker have no protocol version in common",
 }
-"""The statuses that a worker exits with, and what they mean. A worker that a signal killed has none of them."""
+"""The exit codes of a worker and their meanings. A worker that a signal killed has none of them."""
 
 
 class RequestError(Exception):
     """A request that ends in an `error` event.
 
     Args:
-        code: one of `CODES`.
-        message: a sentence for a person: what was wrong, where, and what to do.
-        field: the path of the field at fault, as `messages[2].content[0]`.
-        retryable: overrides the code's own answer (`model_not_found` after a network failure).
+        code: One of `CODES`.
+        message: A sentence for a person: the problem, its place and the remedy.
+        field: Path of the field at fault, such as `messages[2].content[0]`.
+        retryable: Overrides the value of the code, for instance for `model_not_found` after a network failure.
     """
 
     def __init__(self, code: str, message: str, *, field: str | None = None, retryable: bool | None = None) -> None:

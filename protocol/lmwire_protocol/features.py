@@ -1,4 +1,7 @@
-"""What protocol 1 has gained since 1.0: what `hello` lists in `features`, so that a host knows before it sends it."""
+"""The commands, fields and values that are newer than protocol 1.0.
+
+A worker lists them in `hello`'s `features`, so that a host knows what it may send.
+"""
 
 from typing import Final
 
@@ -52,5 +55,5 @@ FEATURES: Final = (
     *(f"chat.{field}" for field in _CHAT),
     "tokenize.reasoning",
 )
-"""Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. What a command that
-is listed has had from its beginning is not listed by itself."""
+"""Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a
+listed command has had from its start are not listed."""

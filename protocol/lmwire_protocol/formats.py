@@ -1,4 +1,4 @@
-"""What an answer's text must be, token by token."""
+"""The formats of structured output, which are enforced token by token."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object", forbid_unkno
 
 
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", forbid_unknown_fields=True, frozen=True):
-    """JSON that a schema holds for, written without spaces and line breaks between its parts."""
+    """JSON that is valid under a schema, without spaces and line breaks between its parts."""
 
     schema: dict[str, Any]
     """A JSON Schema."""
@@ -22,14 +22,14 @@ class RegexFormat(Struct, tag_field="type", tag="regex", forbid_unknown_fields=T
     """Text that a regular expression matches as a whole."""
 
     pattern: Annotated[str, Meta(min_length=1)]
-    """In the syntax of Rust's regex crate, without anchors, which are implied."""
+    """A pattern in the syntax of Rust's regex crate, without anchors, which are implied."""
 
 
 class LarkFormat(Struct, tag_field="type", tag="lark", forbid_unknown_fields=True, frozen=True):
     """Text of a context-free grammar."""
 
     grammar: Annotated[str, Meta(min_length=1)]
-    """In llguidance's variant of Lark's syntax."""
+    """A grammar in llguidance's variant of Lark's syntax."""
 
 
 class ChoiceFormat(Struct, tag_field="type", tag="choice", forbid_unknown_fields=True, frozen=True):

@@ -1,4 +1,4 @@
-"""Bytes to lines, and back: the only code that knows where a line ends."""
+"""Splitting of a byte stream into lines. No other code knows where a line ends."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 PREFIX_BYTES = 1024
-"""How much of an over-long line is kept: enough to recover an id that stands first."""
+"""Bytes of an over-long line that are kept: enough to recover an id that is the first member."""
 
 _SEPARATORS: Final = [(char.encode(), b"\\u%04x" % ord(char)) for char in "\u2028\u2029\u0085"]
 
@@ -16,16 +16,16 @@ class Line(NamedTuple):
 
     data: bytes
     overlong: bool = False
-    """The line broke the limit: `data` is its first 1,024 bytes, the rest was skipped."""
+    """True if the line exceeds the limit: `data` is its first 1,024 bytes, and the rest was skipped."""
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines at 0x0A, and finds the next line again after an over-long one.
+    """Splits a stream of bytes into lines at 0x0A, and continues with the next line after an over-long one.
 
-    Feeding costs time proportional to the bytes fed, however they are cut. Empty lines are dropped.
+    Feeding takes time proportional to the bytes fed, however they are cut. Empty lines are dropped.
 
     Args:
-        limit: the longest line that is returned whole, in bytes without the newline.
+        limit: Length of the longest line that is returned whole, in bytes without the newline.
     """
 
     def __init__(self, limit: int) -> None:
@@ -35,7 +35,7 @@ class LineSplitter:
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[Line]:
-        """Takes the next bytes and yields the lines that they complete."""
+        """Take the next bytes and yield the lines that they complete."""
         *ends, rest = data.split(b"\n")
         for end in ends:
             self._append(end)
@@ -43,7 +43,7 @@ class LineSplitter:
         self._append(rest)
 
     def finish(self) -> Iterator[Line]:
-        """Yields what has come since the last newline: the last line of a stream may lack it."""
+        """Yield the bytes since the last newline: the last line of a stream may lack its newline."""
         data, skipping = b"".join(self._parts), self._skipping
         self._parts, self._size, self._skipping = [], 0, False
         if skipping:
@@ -56,7 +56,7 @@ class LineSplitter:
 
     @property
     def partial(self) -> bool:
-        """Whether a line has begun and not ended."""
+        """Return whether a line has started and not ended."""
         return self._size > 0
 
     def _append(self, data: bytes) -> None:
@@ -73,8 +73,8 @@ class LineSplitter:
 
 
 def escape_separators(line: bytes) -> bytes:
-    """Escapes U+2028, U+2029 and U+0085, at which many languages' line readers split. `line` is JSON in UTF-8."""
-    if line.isascii():  # by far the quickest to tell, and most lines are
+    """Escape U+2028, U+2029 and U+0085, at which many languages' line readers split. `line` is JSON in UTF-8."""
+    if line.isascii():  # the quickest check, and most lines are ASCII
         return line
     for separator, escaped in _SEPARATORS:
         line = line.replace(separator, escaped)
@@ -82,5 +82,5 @@ def escape_separators(line: bytes) -> bytes:
 
 
 def json_bytes(text: str) -> int:
-    """The length of a text as JSON on the wire, quotes included."""
+    """Return the length of a text's JSON form on the wire in bytes, quotes included."""
     return len(escape_separators(msgspec.json.encode(text)))

@@ -1,4 +1,4 @@
-"""The numbers of protocol 1 that both ends must agree on. Sizes are bytes of encoded UTF-8 unless said otherwise."""
+"""The numbers of protocol 1 that both sides share. Sizes are bytes of encoded UTF-8 unless stated otherwise."""
 
 PROTOCOL_VERSION = 1
 """The highest protocol version that this package speaks; `hello` negotiates it."""
@@ -7,11 +7,11 @@ LINE_IN_BYTES = 32 * 1024 * 1024
 """A command's line, without its newline. A longer one is answered `line_too_long` and skipped to its newline."""
 
 LINE_OUT_BYTES = 60 * 1024
-"""Every line a worker writes is shorter than this, newline included: a default Go `bufio.Scanner` and a default
-asyncio stream reader both give up at 64 KiB."""
+"""Every line that a worker writes is shorter than this, newline included. A default Go `bufio.Scanner` and a default
+asyncio stream reader both fail at 64 KiB."""
 
 TEXT_BYTES = 32 * 1024
-"""The JSON form of one piece of text in an event; longer text continues in the next event."""
+"""The JSON form of the text in one event; longer text continues in the next event."""
 
 TOKEN_IDS = 4096
 """Token ids in one event, a count."""
@@ -20,7 +20,7 @@ ERROR_BYTES = 4 * 1024
 """The JSON form of an error's sentence; a longer one is cut and ends in an ellipsis."""
 
 ID_BYTES = 128
-"""A request id, at least 1 byte."""
+"""A request id; it has at least 1 byte."""
 
 CLIENT_BYTES = 128
 """`hello`'s `client`."""
@@ -32,40 +32,41 @@ QUEUED_BYTES = 256 * 1024 * 1024
 """The lines of unfinished requests together; more is refused with `busy`."""
 
 TERMINAL_BYTES = 8 * 1024
-"""Room that every accepted request keeps in the outbox for its last line, which therefore never waits."""
+"""Space in the output queue that is reserved for the last line of each accepted request, which thus never waits."""
 
 REPLY_BYTES = 1024 * 1024
-"""Replies that the worker's reader may have waiting (pongs, refusals); at this mark it stops reading."""
+"""Replies of the worker's reader that may wait to be written, such as pongs and errors. At this size it stops
+reading."""
 
 MAX_INT = 2**53 - 1
-"""The largest integer on the wire: what every JSON reader holds exactly."""
+"""The largest integer on the wire, which every JSON reader represents exactly."""
 
 STOP_STRINGS = 16
 """Stop strings of one request, a count."""
 
 STOP_BYTES = 1024
-"""One stop string, at least 1 byte."""
+"""One stop string; it has at least 1 byte."""
 
 STOP_TOLD_BYTES = 3 * 1024
-"""The JSON form of one stop string where there are several choices, each of whose ends names one in the same line."""
+"""The JSON form of one stop string of a request with several choices: one line names a stop string for each choice."""
 
 LOGIT_BIASES = 1024
-"""Tokens with a bias of one request, a count."""
+"""Tokens with a bias in one request, a count."""
 
 CHOICES = 1024
-"""Texts that `format` can let a model choose from, a count."""
+"""Texts of a `choice` format, a count."""
 
 TOOLS = 1024
 """Tools of one request, a count."""
 
 NAME_CHARACTERS = 128
-"""A function's name, at least 1; a count of characters."""
+"""A function's name, a count of characters; it has at least 1."""
 
 TOP_LOGPROBS = 20
 """Alternatives of one token, a count."""
 
 LOGPROB_CHARACTERS = 256
-"""A token's text among log-probabilities; a longer one is cut, a count of characters."""
+"""A token's text among log-probabilities, a count of characters; a longer text is cut."""
 
 INPUTS = 2048
 """Texts and images of one `embed`, a count."""
@@ -77,7 +78,7 @@ SPEECH_PROMPT_BYTES = 4 * 1024
 """`transcribe`'s `prompt`."""
 
 BANNER_BYTES = 64 * 1024
-"""Lines that are no JSON objects which a client skips before the reply to its `hello` (login banners)."""
+"""Lines before the reply to `hello` that are not JSON objects, such as a login banner: a client skips them."""
 
 CLIENT_LINE_BYTES = 1024 * 1024
-"""A line from a worker longer than this is a violation: the client ends the worker."""
+"""A line from a worker. A longer one is a violation: the client ends the worker."""

@@ -1,4 +1,4 @@
-"""What a conversation is made of: messages, their parts, and the tools that a model may call."""
+"""The parts of a conversation: messages, their parts, and the tools that a model may call."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -7,18 +7,18 @@ from msgspec import Meta, Struct
 from .limits import NAME_CHARACTERS
 
 FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
-"""Fields that hold any JSON object. It is passed on as it is: a null in it is a null and no absent field."""
+"""Fields that hold any JSON object. It is passed on unchanged: a null within it stays a null."""
 
 
 class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
-    """A piece of text in a message."""
+    """A text part of a message."""
 
     text: str
     """The text."""
 
 
 class Media(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """An image or a sound. Exactly one of the fields."""
+    """An image or a sound. Exactly one of the fields is given."""
 
     data: str | None = None
     """Base64, or a data URI."""
@@ -36,14 +36,14 @@ class ImagePart(Struct, tag_field="type", tag="image", forbid_unknown_fields=Tru
     """An image in a message."""
 
     media: Media
-    """Where it is."""
+    """Source of the image."""
 
 
 class AudioPart(Struct, tag_field="type", tag="audio", forbid_unknown_fields=True, frozen=True):
     """A sound in a message."""
 
     media: Media
-    """Where it is."""
+    """Source of the sound."""
 
 
 Part = TextPart | ImagePart | AudioPart
@@ -53,7 +53,7 @@ class CalledTool(Struct, forbid_unknown_fields=True, frozen=True):
     """A call that the model made earlier in the conversation."""
 
     id: Annotated[str, Meta(min_length=1)]
-    """The `call_id` of the tool_call event; the tool's message refers to it."""
+    """The `call_id` of the tool_call event. The tool's message refers to it."""
     name: Annotated[str, Meta(min_length=1)]
     """The function's name."""
     arguments: dict[str, Any] | str
@@ -64,17 +64,17 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
     """One turn of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    """`developer` is another word for `system`. `tool` carries a tool's result."""
+    """`developer` and `system` have the same meaning. `tool` holds a tool's result."""
     content: str | list[Part] | None = None
-    """Text, or parts, whose texts are joined as they are. An assistant's message with tool_calls may lack it."""
+    """Text, or parts, whose texts are joined unchanged. An assistant's message with tool_calls may lack it."""
     reasoning: str | None = None
-    """What an assistant thought before it answered, from its reasoning channel."""
+    """The assistant's reasoning before its answer, from the reasoning channel."""
     tool_calls: list[CalledTool] = []
-    """What an assistant called, in order."""
+    """The assistant's tool calls, in order."""
     tool_call_id: str | None = None
-    """Which call a tool's message answers; required there."""
+    """The id of the call that a tool's message answers; required there."""
     name: str | None = None
-    """The function that a tool's message comes from; known from the call when absent."""
+    """The function that a tool's message comes from. Absent: the call's function."""
 
     def __post_init__(self) -> None:
         if self.role != "assistant":
@@ -92,29 +92,29 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
 
 
 class Function(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """What a tool does, and what it takes."""
+    """The purpose and the parameters of a tool."""
 
     name: Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS)]
-    """Its name, which a call refers to."""
+    """The function's name, which a call refers to."""
     description: str = ""
-    """What it does, for the model."""
+    """The function's purpose, for the model."""
     parameters: dict[str, Any] = {}
-    """A JSON Schema of the arguments object; none when empty."""
+    """A JSON Schema of the arguments object. Empty: no schema."""
     strict: bool = False
-    """Hold the arguments to the schema even where the model is free to call or not."""
+    """Enforce the schema even if the model may choose not to call."""
 
 
 class Tool(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A function that the model may call, in OpenAI's shape."""
 
     type: Literal["function"] = "function"
-    """There is no other kind."""
+    """The only kind."""
     function: Function
-    """What the model is told of it."""
+    """The function's description for the model."""
 
 
 class NamedTool(Struct, forbid_unknown_fields=True, frozen=True):
-    """The one function to call."""
+    """The function to call."""
 
     name: str
     """The name of one of `tools`."""

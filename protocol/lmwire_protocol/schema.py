@@ -1,10 +1,10 @@
-"""The protocol as data for other languages: a JSON Schema of every line, and the facts that a schema cannot hold.
+"""The protocol as data for other languages: a JSON Schema of every line, and the facts that no schema can express.
 
-Both are generated from the Structs and their docstrings, and nothing else; a worker never imports this module.
+Both are generated from the Structs and their docstrings alone. A worker never imports this module.
 
     python -m lmwire_protocol.schema [--check] [DIR]
 
-writes `schema.json` and `meta.json` into DIR, or with --check compares them and changes nothing.
+writes `schema.json` and `meta.json` into DIR. With --check it compares them and changes nothing.
 """
 
 import argparse
@@ -22,14 +22,24 @@ import msgspec
 
 from . import commands, events, formats, limits, messages, since
 from .commands import COMMANDS, Command
-from .conditions import CONDITIONS, Json
 from .errors import CLIENT_CODES, CODES, EXIT_CODES
+from .schema_conditions import CONDITIONS, Json
 
 _DIRECTORY = Path("protocol/schema/v1")
 _DONE_FORMS: Final = tuple(dict.fromkeys(command.done for command in COMMANDS.values()))
 _STREAMED: Final = (events.Progress, events.Token, events.ToolCall, events.Embedding, events.Segment)
 _EVENTS: Final = (*_STREAMED, *_DONE_FORMS, events.Error)
-_MODULES: Final = (commands, messages, formats, events)
+_MODULES: Final = (
+    commands,
+    messages,
+    formats,
+    events.base,
+    events.generation,
+    events.embeddings,
+    events.transcription,
+    events.model,
+    events.session,
+)
 _ID: Final = {"type": "string", "minLength": 1, "maxLength": limits.ID_BYTES}
 _ABOUT: Final = (
     "One line of lmwire protocol 1: a Command goes from host to worker, an Event comes back. In both, a member that "
@@ -39,10 +49,10 @@ _ABOUT: Final = (
 
 
 def schema() -> Json:
-    """A JSON Schema (draft 2020-12) of every command line and every event line."""
+    """Return a JSON Schema (draft 2020-12) of every command line and every event line."""
     _, found = msgspec.json.schema_components([*COMMANDS.values(), *_EVENTS], ref_template="#/$defs/{name}")
     docs = {name: fields for module in _MODULES for name, fields in _attribute_docs(module).items()}
-    structs = {name: _finish(found[name], struct, docs) for name, struct in _structs().items() if name in found}
+    structs = {name: _struct_schema(found[name], struct, docs) for name, struct in _structs().items() if name in found}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:lmwire:protocol:{limits.PROTOCOL_VERSION}",
@@ -59,7 +69,7 @@ def schema() -> Json:
 
 
 def meta() -> Json:
-    """What both ends know about protocol 1 besides the shapes of lines."""
+    """Return the facts about protocol 1 that are not shapes of lines: limits, codes, and each command's events."""
     return {
         "protocol": limits.PROTOCOL_VERSION,
         "revisions": [since.FIRST, since.CURRENT],
@@ -78,15 +88,15 @@ def meta() -> Json:
 
 
 def _structs() -> dict[str, type[msgspec.Struct]]:
-    """Every Struct of the protocol by name, in the order of the source."""
+    """Return every Struct of the protocol by name, in the order of the source."""
     members = [member for module in _MODULES for member in vars(module).values()]
     return {item.__name__: item for item in members if isinstance(item, type) and issubclass(item, msgspec.Struct)}
 
 
-def _finish(found: Json, struct: type[msgspec.Struct], docs: dict[str, dict[str, str]]) -> Json:
-    """What msgspec made of a Struct, with its envelope and with its fields' docstrings."""
+def _struct_schema(found: Json, struct: type[msgspec.Struct], docs: dict[str, dict[str, str]]) -> Json:
+    """Return msgspec's schema of a Struct, completed with the envelope and the docstrings of the fields."""
     fields = {name: text for owner in reversed(struct.__mro__) for name, text in docs.get(owner.__name__, {}).items()}
-    properties = {name: _plain(field) for name, field in found["properties"].items()}
+    properties = {name: _without_null(field) for name, field in found["properties"].items()}
     required = list(found["required"])
     if issubclass(struct, Command):
         properties = {"id": _ref("RequestId"), "cmd": {"const": struct.name}, **properties}
@@ -108,25 +118,25 @@ def _finish(found: Json, struct: type[msgspec.Struct], docs: dict[str, dict[str,
     return made
 
 
-def _plain(field: Json) -> Json:
-    """A field's schema without null, which stands for an absent field everywhere."""
-    field = {key: value for key, value in _bare(field).items() if (key, value) != ("default", None)}
+def _without_null(field: Json) -> Json:
+    """Return a field's schema without null, which stands for an absent field everywhere."""
+    field = {key: value for key, value in _without_discriminator(field).items() if (key, value) != ("default", None)}
     if choices := [choice for choice in field.pop("anyOf", []) if choice != {"type": "null"}]:
         field = {**choices[0], **field} if len(choices) == 1 else {"anyOf": choices, **field}
     return field
 
 
-def _bare(value: Any) -> Any:
-    """A schema without `discriminator`, which OpenAPI has and JSON Schema has not."""
+def _without_discriminator(value: Any) -> Any:
+    """Return a schema without `discriminator`, which OpenAPI has and JSON Schema lacks."""
     if isinstance(value, dict):
-        return {key: _bare(item) for key, item in value.items() if key != "discriminator"}
-    return [_bare(item) for item in value] if isinstance(value, list) else value
+        return {key: _without_discriminator(item) for key, item in value.items() if key != "discriminator"}
+    return [_without_discriminator(item) for item in value] if isinstance(value, list) else value
 
 
 def _command_facts(command: type[Command]) -> Json:
     return {
         "description": _description(command),
-        "oob": command.oob,
+        "oob": command.out_of_band,
         "barrier": command.barrier,
         "events": [event.__struct_config__.tag for event in command.streams],
         "done": command.done.__name__,
@@ -152,7 +162,7 @@ def _limits() -> Json:
 
 
 def _attribute_docs(module: ModuleType) -> dict[str, dict[str, str]]:
-    """The strings under the fields of a module's classes, by class and field."""
+    """Return the docstrings of the fields of a module's classes, by class and field."""
     return {node.name: _docs_in(node.body) for node in _tree(module).body if isinstance(node, ast.ClassDef)}
 
 
@@ -188,7 +198,7 @@ def _files() -> dict[str, str]:
     return {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in made.items()}
 
 
-def _stale(directory: Path, files: dict[str, str]) -> Iterable[Path]:
+def _outdated(directory: Path, files: dict[str, str]) -> Iterable[Path]:
     for name, text in files.items():
         path = directory / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -196,18 +206,18 @@ def _stale(directory: Path, files: dict[str, str]) -> Iterable[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the two files. Returns 1 when a check finds a difference."""
+    """Write or check the two files. Return 1 if a check finds a difference."""
     parser = argparse.ArgumentParser(prog="python -m lmwire_protocol.schema", description="Write or check the schema.")
     parser.add_argument("--check", action="store_true", help="compare only; exit 1 when a file differs")
     parser.add_argument("dir", nargs="?", type=Path, default=_DIRECTORY, help=f"an existing folder ({_DIRECTORY})")
     options = parser.parse_args(arguments)
     if not options.dir.is_dir():
-        parser.error(f"{options.dir} is not a folder; give the folder of schema.json")
+        parser.error(f"{options.dir} is not a folder; give the folder that contains schema.json")
     files = _files()
-    stale = list(_stale(options.dir, files))
+    stale = list(_outdated(options.dir, files))
     for path in stale:
         if options.check:
-            print(f"{path} is not what the Structs say; run `make schema`", file=sys.stderr)
+            print(f"{path} differs from the Structs; run `make schema`", file=sys.stderr)
         else:
             path.write_text(files[path.name], encoding="utf-8")
             print(f"wrote {path}")

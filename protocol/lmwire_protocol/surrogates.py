@@ -1,6 +1,6 @@
-"""Finds the text of a line that is not valid Unicode: JSON readers call such a line malformed, or truncated.
+"""Search for lone surrogates in a line: JSON readers report such a line as malformed or truncated.
 
-Imported only on the way to an error.
+This module is imported only to report an error.
 """
 
 import json
@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from .errors import RequestError
 
-_SIGN: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
-"""What a lone surrogate begins with, escaped or encoded; so does every pair of them that is right."""
+_POSSIBLE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+"""The start of a surrogate, escaped or encoded: a lone one, or one of a valid pair."""
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
 
-def refusal(line: bytes) -> RequestError | None:
+def surrogate_error(line: bytes) -> RequestError | None:
     """Return the error for a line whose only fault is a lone surrogate, or None when it has another fault."""
-    if not _SIGN.search(line):
+    if not _POSSIBLE.search(line):
         return None
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"), parse_int=str, parse_float=str)
-        found = _find(value, "")
+        found = _find_surrogate(value, "")
     except (ValueError, RecursionError):
         return None
     if found is None:
@@ -32,7 +32,7 @@ def refusal(line: bytes) -> RequestError | None:
     return RequestError("parse_error", f"{problem}; {remedy}", field=path or None)
 
 
-def _find(value: Any, path: str) -> tuple[str, str] | None:
+def _find_surrogate(value: Any, path: str) -> tuple[str, str] | None:
     """Return where the first lone surrogate within a value is, and which it is."""
     if isinstance(value, str):
         return (path, lone[0]) if (lone := _LONE.search(value)) else None
@@ -44,4 +44,4 @@ def _find(value: Any, path: str) -> tuple[str, str] | None:
         places = ((item, f"{path}.{name}" if path else name) for name, item in value.items())
     else:
         return None
-    return next((found for item, where in places if (found := _find(item, where))), None)
+    return next((found for item, where in places if (found := _find_surrogate(item, where))), None)

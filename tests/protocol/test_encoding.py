@@ -21,7 +21,6 @@ from lmwire_protocol import (
     Ping,
     RequestError,
     TextPart,
-    clip,
     decode_command,
     decode_object,
     encode_calls,
@@ -32,6 +31,7 @@ from lmwire_protocol import (
     error_event,
     events,
     limits,
+    truncate_text,
 )
 from lmwire_protocol.framing import Line
 
@@ -169,7 +169,7 @@ def test_an_error_always_fits_into_the_room_kept_for_a_terminal(message: str, fi
 
 @given(TEXTS)
 def test_a_sentence_is_cut_only_when_it_is_too_long_and_then_says_so(text: str) -> None:
-    cut = clip(text)
+    cut = truncate_text(text)
     assert len(msgspec.json.encode(cut)) <= limits.ERROR_BYTES
     assert cut == text or cut.endswith("…")
 
@@ -198,7 +198,7 @@ def test_a_stop_string_that_many_choices_could_not_all_name_in_a_line_is_refused
 
 
 def test_a_sentence_with_lone_surrogates_is_still_written() -> None:
-    assert clip("no such file: \udcff") == "no such file: ?"
+    assert truncate_text("no such file: \udcff") == "no such file: ?"
 
 
 def test_absent_fields_are_left_out_of_events() -> None:

@@ -230,7 +230,7 @@ def test_the_overview_agrees_with_the_commands() -> None:
     assert list(rows) == list(COMMANDS)
     for name, command in COMMANDS.items():
         row = rows[name]
-        assert row["out of band"] == ("yes" if command.oob else "no")
+        assert row["out of band"] == ("yes" if command.out_of_band else "no")
         assert row["barrier"] == ("yes" if command.barrier else "no")
         streams = [event.__struct_config__.tag for event in command.streams]
         assert row["events before the terminal"] == ", ".join(map(str, streams))

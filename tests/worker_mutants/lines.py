@@ -17,13 +17,13 @@ def escapes_no_separators() -> None:
 
 @mutant("F-12", "f-12-short-lines")
 def writes_overlong_lines() -> None:
-    replace(encoding, "clip", lambda text, limit=0: text)
+    replace(encoding, "truncate_text", lambda text, limit=0: text)
     replace(encoding, "_FIELD_CHARACTERS", 10**9)
 
 
 @mutant("F-14", "f-12-short-lines")
 def writes_overlong_sentences() -> None:
-    replace(encoding, "clip", lambda text, limit=0: text[:5000])
+    replace(encoding, "truncate_text", lambda text, limit=0: text[:5000])
 
 
 @mutant("F-19", "f-19-silence")

@@ -180,7 +180,7 @@ class Exchange(Generic[Result]):
 
     def cancel(self) -> None:
         """Asks the worker to end this request; does not wait. What it has generated still comes, then the end."""
-        if not self._ended and not self._command.oob:
+        if not self._ended and not self._command.out_of_band:
             with suppress(WorkerLost):
                 self._connection.send(Cancel(target=self.id))
 

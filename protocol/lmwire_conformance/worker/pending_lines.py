@@ -44,7 +44,7 @@ class PendingLine:
     @property
     def uses_engine(self) -> bool:
         """Whether the engine has it, if all is right, until its terminal."""
-        return isinstance(self.command, Command) and not self.command.oob
+        return isinstance(self.command, Command) and not self.command.out_of_band
 
     @property
     def expected(self) -> str:

@@ -1,7 +1,7 @@
-"""Why a command is refused: the path of its field, what the field may be, and what it is instead.
+"""Error sentences for invalid commands: the path of the field, its valid values, and the value that it has.
 
-The Structs say what a field may be, so no sentence is written twice. Imported only on the way to an error: what it
-needs takes some milliseconds that a start does not have.
+The valid values come from the Structs. This module is imported only to report an error: its imports take some
+milliseconds, which would delay the start of a process.
 """
 
 import difflib
@@ -23,8 +23,14 @@ _CHECKED = re.compile(r"(?P<field>[\w.\[\]]+): (?P<rest>.*)$", re.DOTALL)
 _SHOWN_CHARACTERS = 40
 
 
-def refusal(error: msgspec.ValidationError, command: type[Command], fields: dict[str, Any]) -> RequestError:
-    """The sentence of msgspec, turned into one that starts with the field and says what would be right."""
+def validation_error(error: msgspec.ValidationError, command: type[Command], fields: dict[str, Any]) -> RequestError:
+    """Return msgspec's error as a sentence that starts with the field and describes its valid values.
+
+    Args:
+        error: msgspec's error.
+        command: The Struct of the command.
+        fields: The fields of the line.
+    """
     text, path = str(error), ""
     where = _WHERE.match(text)
     if where:
@@ -46,19 +52,21 @@ def refusal(error: msgspec.ValidationError, command: type[Command], fields: dict
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint at the name that was perhaps meant, or nothing."""
+    """Return a hint at the most similar of `names`, or an empty string if none is similar."""
     near = difflib.get_close_matches(name[:64], list(names), n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def _entry(name: str, named_wrong: bool, command: type[Command], fields: dict[str, Any]) -> tuple[str, str]:
-    """The first entry at fault of an object with free names, which msgspec does not tell: its path, and what is wrong.
+    """Return the path and the problem of the first invalid entry in an object with free names.
+
+    msgspec does not report which entry it is.
 
     Args:
-        name: the command's field that holds the object.
-        named_wrong: the entry's name is at fault, not its value.
-        command: the Struct.
-        fields: the line's.
+        name: The field of the command that holds the object.
+        named_wrong: True if the entry's name is invalid, not its value.
+        command: The Struct of the command.
+        fields: The fields of the line.
     """
     hint = get_type_hints(command, include_extras=True)[name]
     (kind,) = _kinds(command, name)
@@ -73,12 +81,12 @@ def _entry(name: str, named_wrong: bool, command: type[Command], fields: dict[st
 
 
 def _known(name: str, kinds: list[Any]) -> str:
-    """What an unknown field may have been meant for."""
+    """Return a hint at the known fields beside an unknown one: the most similar name, or all of a few."""
     names = [field.encode_name for kind in kinds for field in getattr(kind, "fields", ())]
     return nearest(name, names) or (f"; there are {', '.join(names)}" if 0 < len(names) < 10 else "")
 
 
-# What is at a path.
+# The types and values at a path.
 
 
 @cache
@@ -87,7 +95,7 @@ def _root(command: type[Command]) -> Any:
 
 
 def _kinds(command: type[Command], path: str) -> list[Any]:
-    """The types that the field at a path may have."""
+    """Return the types that the field at a path may have."""
     kinds = [_root(command)]
     for step in _steps(path):
         kinds = [part for kind in kinds for inner in _inside(kind, step) for part in _parts(inner)]
@@ -106,7 +114,7 @@ def _inside(kind: Any, step: str) -> Iterator[Any]:
 
 
 def _parts(kind: Any) -> list[Any]:
-    """A type's alternatives, without null, which stands for an absent field."""
+    """Return a type's alternatives, without null, which stands for an absent field."""
     if isinstance(kind, inspect.UnionType):
         return [part for inner in kind.types for part in _parts(inner)]
     return [] if isinstance(kind, inspect.NoneType) else [kind]
@@ -122,11 +130,11 @@ def _steps(path: str) -> list[str]:
     return re.findall(r"[^.\[\]]+", path)
 
 
-# In words.
+# Types and values as words.
 
 
 def _words(kinds: list[Any]) -> str:
-    """What may stand there, as a phrase that follows `must be`."""
+    """Return the valid values as a phrase that follows `must be`."""
     literals = [_json(value) for kind in kinds if isinstance(kind, inspect.LiteralType) for value in kind.values]
     tags = [str(kind.tag) for kind in kinds if isinstance(kind, inspect.StructType) and kind.tag_field == "type"]
     others = [_phrase(kind) for kind in kinds if not isinstance(kind, inspect.LiteralType)]
@@ -180,7 +188,7 @@ def _either(words: list[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value for a sentence: itself when it is short, else what it is."""
+    """Return a value for a sentence: the value itself if it is short, else its type and size."""
     if isinstance(value, dict):
         return f"an object of {len(value)}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a Struct checks beyond the types of its fields, as JSON Schema; what no schema can say is not here."""
+"""Checks of the Structs beyond the types of their fields, as far as JSON Schema can express them."""
 
 from typing import Any, Final
 
@@ -10,12 +10,12 @@ Json = dict[str, Any]
 
 
 def _when(fields: Json, then: Json, otherwise: Json | None = None) -> Json:
-    """A condition: what must hold when these fields are there and as given."""
+    """Return a condition: `then` must hold if these fields are present and valid, `otherwise` if not."""
     return {"if": {"properties": fields, "required": list(fields)}, "then": then, "else": otherwise or {}}
 
 
 def _one_of(*fields: str) -> Json:
-    """A condition: exactly one of these fields."""
+    """Return a condition: exactly one of these fields is present."""
     return {"oneOf": [{"required": [field]} for field in fields]}
 
 
@@ -68,4 +68,4 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
         },
     ],
 }
-"""What a Struct checks beyond the types of its fields, as far as a schema can say it; it holds for subclasses too."""
+"""Conditions by Struct. They hold for its subclasses too."""

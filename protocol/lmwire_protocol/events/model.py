@@ -1,0 +1,63 @@
+"""Events of `load`, `unload`, `info` and `cache`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .base import Count, Done, Event
+
+Stage = Literal["resolve", "download", "read", "warm_up", "prefill", "transcribe"]
+Unit = Literal["bytes", "tokens", "steps", "seconds"]
+
+
+class Progress(Event, tag="progress", kw_only=True):
+    """The progress of a long step; at most ten events a second for one id."""
+
+    id: str
+    stage: Stage
+    current: Count
+    total: Count | None = None
+    """Absent if it is unknown."""
+    unit: Unit
+
+
+class Quantization(Struct):
+    """The quantization of a model's weights."""
+
+    bits: int
+    group_size: int
+
+
+class ModelDone(Done, tag="done"):
+    """The reply to `load` and `info`: the loaded model."""
+
+    path: str
+    """The folder that the model was loaded from."""
+    model_type: str
+    vocab_size: int
+    layers: int
+    hidden_size: int
+    context_len: int
+    """Maximum number of tokens of prompt and answer together."""
+    weights_bytes: int
+    capabilities: list[str]
+    """The commands that this model serves, and `images` and `sounds` if it takes those as well."""
+    quantization: Quantization | None = None
+    """Absent if the model is not quantized."""
+    adapter_path: str | None = None
+    """Path of the adapter that was loaded with the model."""
+    batch_size: Count | None = None
+    """Maximum number of answers that are computed together. Absent if the worker does not report it."""
+
+
+class UnloadDone(Done, tag="done"):
+    """The reply to `unload`."""
+
+    freed_bytes: Count
+    """Memory that was freed; 0 if no model was loaded."""
+
+
+class CacheDone(Done, tag="done"):
+    """The reply to `cache`."""
+
+    freed_bytes: Count
