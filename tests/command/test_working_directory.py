@@ -108,7 +108,7 @@ def test_the_kits_pass(repository: Repository, side: str) -> None:
     if side == "worker":
         report = repository.run(LMWIRE, "conformance", "worker", "--only", "F-13", "--", LMWIRE, "mock")
     else:
-        case = "starting.hello-is-the-first-line"
+        case = "startup.sends-hello-first"
         report = repository.run(LMWIRE, "conformance", "host", "--only", case, "--", sys.executable, str(DRIVER))
     assert "pass" in report
 

@@ -10,7 +10,7 @@ from lmwire_conformance.worker import check_worker
 from mutant_worker import CALLING, CALLS, MUTANTS, command
 
 SECONDS = 12.0
-"""What a busy machine may need; those that are caught by what they do not do take as long."""
+"""Seconds that a busy machine may need. A mutant that is caught by a missing line takes this long."""
 
 Played = dict[str, Future[CaseResult]]
 

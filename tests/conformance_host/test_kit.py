@@ -17,7 +17,7 @@ from lmwire_conformance.report import CaseResult
 from mutant_host import DRIVER, command
 from worker_process import SECONDS
 
-HELLO = "startup.hello-is-the-first-line"
+HELLO = "startup.sends-hello-first"
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
 
 
@@ -72,32 +72,35 @@ sys.exit(driver.wait())
 
 
 def test_a_host_that_gives_up_before_its_worker_is_up_is_asked_for_more_patience() -> None:
-    name = "startup.a-worker-that-never-answers-hello-is-given-up"
+    name = "startup.gives-up-a-worker-that-never-answers-hello"
     (case,) = check_host([sys.executable, "-c", IMPATIENT], only=[name], seconds=SECONDS)
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
 def test_a_host_that_starts_no_worker_however_long_it_may_wait_is_told() -> None:
-    name = "startup.a-worker-that-never-answers-hello-is-given-up"
+    name = "startup.gives-up-a-worker-that-never-answers-hello"
     never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
     (case,) = check_host([sys.executable, "-c", never], only=[name], seconds=10.0)
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
 def test_a_failure_shows_what_went_before() -> None:
-    case = check_host(command("writes_the_id_last"), only=["commands.ids-stand-first"])[0]
+    case = check_host(command("writes_the_id_last"), only=["commands.writes-the-id-first"])[0]
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
-    assert 'do  {"do": "request", "name": "a"' in case.seen
+    assert 'do  {"do": "request", "name": "a.1"' in case.seen
     assert '← {"event":"done","id":"1","protocol":1' in case.seen
 
 
 @pytest.mark.parametrize(
     ("only", "some"),
     [
-        ("H-4", "startup.a-banner-is-skipped"),
-        ("startup", "startup.a-banner-is-skipped"),
-        ("startup.a-banner-is-skipped", "startup.a-banner-is-skipped"),
-        ("worker-loss.a-line-over-1-mib-ends-the-worker", "worker-loss.a-line-over-1-mib-ends-the-worker:whole"),
+        ("H-4", "startup.skips-a-banner"),
+        ("startup", "startup.skips-a-banner"),
+        ("startup.skips-a-banner", "startup.skips-a-banner"),
+        (
+            "worker-loss.kills-the-worker-after-a-line-over-1-mib",
+            "worker-loss.kills-the-worker-after-a-line-over-1-mib:whole",
+        ),
     ],
 )
 def test_cases_are_chosen_by_rule_group_and_name(only: str, some: str) -> None:
@@ -117,7 +120,7 @@ def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
 
 
 def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "known").write_text("commands.ids-stand-first: the library sorts members\n")
+    (tmp_path / "known").write_text("commands.writes-the-id-first: the library sorts members\n")
     excused = ("conformance", "host", "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
     assert lmwire(*excused, *command("writes_the_id_last")).returncode == 0
     stale = lmwire(*excused, sys.executable, str(DRIVER))
@@ -152,3 +155,8 @@ def test_every_case_has_a_name_of_its_own_and_rules_that_exist() -> None:
 def test_hosts_md_describes_what_the_kit_says_and_takes() -> None:
     assert set(re.findall(r'"do": ?"(\w+)"', HOSTS)) == {"start", "request", "cancel", "close"}
     assert set(re.findall(r'"saw": ?"(\w+)"', HOSTS)) == set(REPORT_KINDS)
+
+
+def test_every_name_of_a_case_has_the_host_as_its_subject() -> None:
+    names = {case.name.partition(".")[2].partition(":")[0] for case in CASES}
+    assert [name for name in names if not re.match(r"[a-z]+s-", name)] == []

@@ -9,7 +9,7 @@ from lmwire_conformance.report import CaseResult
 from mutant_host import MUTANTS, command
 
 SECONDS = 10.0
-"""What a busy machine may need; those that are caught by what they do not do take as long."""
+"""Seconds that a busy machine may need. A mutant that is caught by a missing line takes this long."""
 
 Played = dict[str, Future[CaseResult]]
 

@@ -1,4 +1,4 @@
-"""Hosts that mix up choices, channels and tool calls."""
+"""Hosts with faults in choices, channels and tool calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from mutation import mutant, replace, wrap
 
 
 def change_pieces(change: Callable[[Piece], None]) -> None:
-    """Has every piece of text changed before anyone sees it."""
+    """Change each text event before the client delivers it."""
 
     def receive(original: Any, self: Any, data: bytes) -> Any:
         arrivals = original(self, data)
@@ -25,22 +25,22 @@ def change_pieces(change: Callable[[Piece], None]) -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("N-3", "choices.choices-are-told-apart")
+@mutant("N-3", "choices.keeps-choices-apart")
 def knows_no_choices() -> None:
     change_pieces(lambda piece: setattr(piece, "choice", 0))
 
 
-@mutant("K-5", "choices.channels-are-told-apart")
-def shows_thoughts() -> None:
+@mutant("K-5", "choices.keeps-channels-apart")
+def shows_reasoning() -> None:
     change_pieces(lambda piece: setattr(piece, "channel", "content"))
 
 
-@mutant("K-1", "choices.channels-are-told-apart")
-def drops_thoughts() -> None:
+@mutant("K-1", "choices.keeps-channels-apart")
+def drops_reasoning() -> None:
     replace(Piece, "reasoning", "")
 
 
-@mutant("V-4", "choices.text-of-an-unknown-channel-is-not-the-answer")
+@mutant("V-4", "choices.shows-no-text-of-an-unknown-channel")
 def shows_what_it_does_not_know() -> None:
     def change(piece: Piece) -> None:
         if piece.channel != "reasoning":
@@ -49,8 +49,8 @@ def shows_what_it_does_not_know() -> None:
     change_pieces(change)
 
 
-@mutant("K-7", "choices.log-probabilities-arrive")
-def loses_the_log_probabilities_of_text_that_is_held_back() -> None:
+@mutant("K-7", "choices.passes-log-probabilities-on")
+def loses_the_log_probabilities_of_empty_texts() -> None:
     def change(piece: Piece) -> None:
         if not piece.token:
             piece.logprobs = None
@@ -58,22 +58,22 @@ def loses_the_log_probabilities_of_text_that_is_held_back() -> None:
     change_pieces(change)
 
 
-@mutant("V-4", "choices.an-unknown-finish-reason-of-a-choice-reads-as-other")
+@mutant("V-4", "choices.reads-an-unknown-finish-reason-of-a-choice-as-other")
 def passes_an_unknown_end_of_a_choice_on() -> None:
     wrap(lmwire.dones, "_known", lambda original, finish_reason: finish_reason)
 
 
-@mutant("V-3", "choices.what-is-not-listed-is-not-sent:field")
+@mutant("V-3", "choices.sends-nothing-that-the-worker-does-not-list:field")
 def sends_what_the_worker_does_not_know() -> None:
     wrap(BaseWorker, "_serving", lambda original, self, command: self._connection)
 
 
-@mutant("Q-1", "tool-calls.a-call-is-its-pieces-joined:in-two")
-def takes_the_first_piece_for_the_call() -> None:
+@mutant("Q-1", "tool-calls.joins-the-parts-of-a-call:in-two")
+def uses_only_the_first_part_of_a_call() -> None:
     wrap(lmwire.answer, "_call", lambda original, parts: original([parts[-1], *parts[:1]]))
 
 
-@mutant("Q-1", "tool-calls.calls-are-told-apart")
+@mutant("Q-1", "tool-calls.keeps-calls-apart")
 def mixes_the_calls_of_choices() -> None:
     def answers(original: Any, pieces: list[Any], result: Any) -> Any:
         for piece in pieces:
@@ -84,20 +84,25 @@ def mixes_the_calls_of_choices() -> None:
     wrap(lmwire.base, "whole_answers", answers)
 
 
-@mutant("Q-2", "tool-calls.a-call-that-is-none-leaves-the-others-alone")
-def runs_what_is_no_call() -> None:
+@mutant("Q-2", "tool-calls.drops-only-the-calls-that-are-incomplete")
+def runs_an_incomplete_call() -> None:
     def change(original: Any, pieces: Any) -> Any:
-        told = list(pieces)
-        for piece in told:
+        parts = list(pieces)
+        for piece in parts:
             piece.complete = None if piece.complete is None else True
-        return original(told)
+        return original(parts)
 
     wrap(lmwire.answer, "_calls", change)
 
 
-@mutant("Q-2", "tool-calls.a-call-that-is-cut-off-is-text")
-def hides_the_text_of_what_is_no_call() -> None:
+@mutant("Q-2", "tool-calls.passes-the-text-of-a-cut-off-call-on")
+def hides_the_text_of_an_incomplete_call() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, data.replace(b'"token":"<tool_call>', b'"token":"'))
 
     wrap(Session, "receive", receive)
+
+
+@mutant("K-5", "tool-calls.passes-the-text-of-a-cut-off-call-on")
+def hides_text_that_is_marked_as_a_call() -> None:
+    change_pieces(lambda piece: setattr(piece, "token", "" if piece.call else piece.token))

@@ -1,4 +1,4 @@
-"""Hosts that read events wrongly."""
+"""Hosts with faults in reading events."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lmwire.process import Process
 from mutation import mutant, replace, wrap
 
 
-@mutant("O-1", "events.streams-interleave")
+@mutant("O-1", "events.keeps-requests-apart")
 def loses_an_event_of_a_read() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         arrivals = original(self, data)
@@ -23,7 +23,7 @@ def loses_an_event_of_a_read() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("O-1", "events.streams-interleave")
+@mutant("O-1", "events.keeps-requests-apart")
 def gives_a_text_to_another_request() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         first = next(iter(self._pending), "")
@@ -33,22 +33,22 @@ def gives_a_text_to_another_request() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("K-1", "events.an-answer-is-its-texts-joined")
+@mutant("K-1", "events.joins-the-texts-of-an-answer")
 def strips_texts() -> None:
     replace(Piece, "text", property(lambda self: self.token.strip()))
 
 
-@mutant("F-15", "events.lines-are-cut-anywhere")
+@mutant("F-15", "events.reads-lines-that-are-cut-anywhere")
 def decodes_each_read_by_itself() -> None:
     wrap(Session, "receive", lambda original, self, data: original(self, data.decode(errors="replace").encode()))
 
 
-@mutant("F-12", "events.the-longest-line-is-read")
+@mutant("F-12", "events.reads-the-longest-line")
 def reads_lines_up_to_32_kib() -> None:
     lmwire.session.CLIENT_LINE_BYTES = 32 * 1024
 
 
-@mutant("F-16", "events.null-is-absent")
+@mutant("F-16", "events.reads-null-as-absent")
 def takes_null_for_a_value() -> None:
     decode = lmwire.session._decode
 
@@ -61,17 +61,27 @@ def takes_null_for_a_value() -> None:
     reads_null_as_a_broken_event.mutate()
 
 
-@mutant("F-16", "choices.what-is-new-can-be-null-or-have-unknown-fields")
+@mutant("F-16", "choices.accepts-nulls-and-unknown-fields-in-newer-members")
 def reads_null_as_a_broken_event() -> None:
     wrap(Session, "_read_again", lambda original, self, line, error: self._skip(line, error))
 
 
-@mutant("V-4", "events.unknown-events-are-ignored")
+@mutant("V-4", "events.ignores-unknown-events")
 def dies_of_an_unknown_event() -> None:
     wrap(Session, "_skip", lambda original, self, line, error: self._violate("an unknown event", line))
 
 
-@mutant("V-4", "events.unknown-ids-are-ignored")
+@mutant("H-5", "events.ignores-incomplete-progress:without-stage")
+def dies_of_incomplete_progress() -> None:
+    def skip(original: Any, self: Any, line: bytes, error: Exception) -> None:
+        if line.startswith(b'{"event":"progress"'):
+            self._violate("an incomplete progress event", line)
+        original(self, line, error)
+
+    wrap(Session, "_skip", skip)
+
+
+@mutant("V-4", "events.ignores-unknown-ids")
 def dies_of_an_unknown_id() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         for line in data.split(b"\n"):
@@ -82,12 +92,12 @@ def dies_of_an_unknown_id() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("V-4", "events.an-unknown-finish-reason-reads-as-other")
+@mutant("V-4", "events.reads-an-unknown-finish-reason-as-other")
 def refuses_an_unknown_value() -> None:
     lmwire.dones._OPEN.clear()
 
 
-@mutant("T-2", "events.an-error-without-an-id-ends-nothing")
+@mutant("T-2", "events.ends-no-request-for-an-error-without-an-id")
 def ends_a_request_for_an_error_without_an_id() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, data.replace(b'"bad_id":', b'"id":'))
@@ -95,7 +105,7 @@ def ends_a_request_for_an_error_without_an_id() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("T-1", "events.what-follows-a-terminal-is-ignored")
+@mutant("T-1", "events.ignores-events-after-a-terminal")
 def believes_the_second_terminal() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         lines = data.split(b"\n")
@@ -106,7 +116,7 @@ def believes_the_second_terminal() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("W-6", "events.a-failure-is-passed-on:busy")
+@mutant("W-6", "events.passes-a-failure-on:busy")
 def knows_no_failure_that_can_be_retried() -> None:
     def init(original: Any, self: Any, event: Any) -> None:
         original(self, event)
@@ -115,6 +125,6 @@ def knows_no_failure_that_can_be_retried() -> None:
     wrap(RequestFailed, "__init__", init)
 
 
-@mutant("H-2", "events.a-burst-is-read-whole")
+@mutant("H-2", "events.reads-a-whole-burst")
 def does_not_read_stderr() -> None:
     wrap(Process, "_read_stderr", lambda original, self: b"")

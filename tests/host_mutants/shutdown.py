@@ -1,4 +1,4 @@
-"""Hosts that give up or close wrongly."""
+"""Hosts with faults in cancelling or closing."""
 
 from signal import SIGKILL, SIGTERM
 from typing import Any
@@ -11,13 +11,13 @@ from lmwire_protocol import Cancel
 from mutation import mutant, wrap
 
 
-@mutant("H-8", "cancellation.a-request-that-is-given-up-is-cancelled")
+@mutant("H-8", "cancellation.cancels-a-request-that-it-gives-up")
 def gives_up_without_a_cancel() -> None:
     wrap(Exchange, "cancel", lambda original, self: None)
 
 
 def numbers_requests_by_the_lowest_free() -> None:
-    """A correct host by itself."""
+    """Change only how the host numbers requests, which is allowed."""
 
     def send(original: Any, self: Any, command: Any) -> Any:
         self._ids = iter([next(id for id in range(1, 10_000) if str(id) not in self._pending)])
@@ -26,7 +26,7 @@ def numbers_requests_by_the_lowest_free() -> None:
     wrap(Session, "send", send)
 
 
-@mutant("H-8", "cancellation.an-id-that-was-given-up-stays-taken")
+@mutant("H-8", "cancellation.keeps-the-id-of-a-request-that-it-gave-up")
 def frees_the_id_of_what_it_gave_up() -> None:
     numbers_requests_by_the_lowest_free()
 
@@ -37,7 +37,7 @@ def frees_the_id_of_what_it_gave_up() -> None:
     wrap(Connection, "abandon", abandon)
 
 
-@mutant("C-3", "cancellation.a-cancelled-request-ends-with-its-terminal")
+@mutant("C-3", "cancellation.ends-a-cancelled-request-with-its-terminal")
 def cancels_everything() -> None:
     def send(original: Any, self: Any, command: Any, *mailbox: Any) -> Any:
         return original(self, Cancel(all=True) if isinstance(command, Cancel) else command, *mailbox)
@@ -45,7 +45,7 @@ def cancels_everything() -> None:
     wrap(Connection, "send", send)
 
 
-@mutant("H-7", "shutdown.a-worker-is-asked-to-quit")
+@mutant("H-7", "shutdown.sends-quit-first")
 def closes_without_quit() -> None:
     def close(original: Any, self: Any, patience: Patience) -> None:
         self._process.close_stdin()
@@ -55,27 +55,27 @@ def closes_without_quit() -> None:
     wrap(Connection, "close", close)
 
 
-@mutant("H-7", "shutdown.stdin-is-closed-after-quit")
+@mutant("H-7", "shutdown.closes-stdin-after-quit")
 def does_not_close_stdin() -> None:
     wrap(Process, "close_stdin", lambda original, self: None)
 
 
-@mutant("H-7", "shutdown.sigterm-follows")
+@mutant("H-7", "shutdown.sends-sigterm-after-the-end-of-stdin")
 def kills_instead_of_terminating() -> None:
     wrap(Process, "signal", lambda original, self, signal: original(self, SIGKILL if signal == SIGTERM else signal))
 
 
-@mutant("H-7", "shutdown.sigkill-is-the-last-step")
+@mutant("H-7", "shutdown.sends-sigkill-last")
 def does_not_kill_in_the_end() -> None:
     wrap(Connection, "kill", lambda original, self: None)
 
 
-@mutant("H-7", "shutdown.stdin-is-closed-after-quit")
+@mutant("H-7", "shutdown.closes-stdin-after-quit")
 def waits_for_quit_for_ever() -> None:
     wrap(Connection, "close", lambda original, self, patience: original(self, patience._replace(quit=600.0)))
 
 
-@mutant("H-2", "shutdown.both-pipes-are-read-while-closing")
+@mutant("H-2", "shutdown.reads-both-pipes-while-closing")
 def stops_reading_when_it_closes() -> None:
     def close(original: Any, self: Any, patience: Patience) -> None:
         self._process._selector.unregister(self._process._stdout)
@@ -84,7 +84,7 @@ def stops_reading_when_it_closes() -> None:
     wrap(Connection, "close", close)
 
 
-@mutant("H-7", "shutdown.a-process-that-holds-the-pipes-delays-the-end-no-longer-than-the-steps:child")
+@mutant("H-7", "shutdown.closes-although-a-process-holds-the-pipes:child")
 def signals_the_worker_alone() -> None:
     def signal_group(original: Any, self: Any, signal: int) -> None:
         if not self._reaped:

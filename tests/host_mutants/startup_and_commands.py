@@ -1,4 +1,4 @@
-"""Hosts that write or start wrongly."""
+"""Hosts with faults in starting a worker or in writing commands."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from lmwire_protocol import encode_command
 from mutation import mutant, wrap
 
 
-@mutant("F-9", "commands.ids-stand-first")
+@mutant("F-9", "commands.writes-the-id-first")
 def writes_the_id_last() -> None:
     def encode(id: str, command: Any) -> bytes:
         fields = json.loads(encode_command(id, command))
@@ -22,12 +22,12 @@ def writes_the_id_last() -> None:
     lmwire.session.encode_command = encode
 
 
-@mutant("#commands", "startup.hello-is-the-first-line")
+@mutant("#commands", "startup.sends-hello-first")
 def writes_a_field_of_its_own() -> None:
     lmwire.session.encode_command = lambda id, command: encode_command(id, command)[:-2] + b',"stream":true}\n'
 
 
-@mutant("#commands", "commands.fields-arrive-as-they-were-given:settings")
+@mutant("#commands", "commands.sends-fields-unchanged:settings")
 def writes_integers_as_numbers() -> None:
     def encode(id: str, command: Any) -> bytes:
         return json.dumps(json.loads(encode_command(id, command), parse_int=float)).encode() + b"\n"
@@ -35,7 +35,7 @@ def writes_integers_as_numbers() -> None:
     lmwire.session.encode_command = encode
 
 
-@mutant("I-2", "commands.ids-in-flight-are-not-used-again")
+@mutant("I-2", "commands.uses-no-id-that-is-in-flight")
 def numbers_requests_by_how_many_run() -> None:
     def send(original: Any, self: Any, command: Any) -> Any:
         self._ids = iter([len(self._pending) + 1])
@@ -44,7 +44,7 @@ def numbers_requests_by_how_many_run() -> None:
     wrap(Session, "send", send)
 
 
-@mutant("H-3", "commands.both-pipes-can-be-full")
+@mutant("H-3", "commands.reads-while-its-write-is-stuck")
 def waits_for_its_writes() -> None:
     def write(original: Any, self: Any, data: bytes) -> None:
         os.set_blocking(self._stdin.fileno(), True)
@@ -53,12 +53,36 @@ def waits_for_its_writes() -> None:
     wrap(Process, "write", write)
 
 
-@mutant("H-4", "startup.a-banner-is-skipped")
+@mutant("H-4", "startup.skips-a-banner")
 def skips_no_banner() -> None:
     lmwire.session.BANNER_BYTES = 0
 
 
-@mutant("H-1", "startup.the-worker-has-pipes-and-a-group-of-its-own")
+@mutant("H-4", "startup.gives-up-a-banner-over-64-kib")
+def skips_a_banner_of_any_length() -> None:
+    lmwire.session.BANNER_BYTES = 1 << 30
+
+
+def ignore_lines(mark: bytes) -> None:
+    """Ignore the lines of the worker that contain a mark."""
+
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        return original(self, b"\n".join(line for line in data.split(b"\n") if mark not in line))
+
+    wrap(Session, "receive", receive)
+
+
+@mutant("V-1", "startup.reports-a-refused-version-at-once:that-lives-on")
+def waits_after_a_refused_version() -> None:
+    ignore_lines(b'"code":"unsupported_protocol"')
+
+
+@mutant("V-1", "startup.rejects-a-version-that-it-did-not-offer")
+def waits_after_a_version_that_it_did_not_offer() -> None:
+    ignore_lines(b'"protocol":2')
+
+
+@mutant("H-1", "startup.gives-the-worker-pipes-and-its-own-process-group")
 def starts_the_worker_in_its_own_group() -> None:
     wrap(
         subprocess,
@@ -67,7 +91,7 @@ def starts_the_worker_in_its_own_group() -> None:
     )
 
 
-@mutant("H-1", "startup.the-worker-has-pipes-and-a-group-of-its-own")
+@mutant("H-1", "startup.gives-the-worker-pipes-and-its-own-process-group")
 def starts_the_worker_through_a_shell() -> None:
     def init(original: Any, self: Any, command: list[str], **keywords: Any) -> None:
         original(self, ["/bin/sh", "-c", '"$@"; exit', "sh", *command], **keywords)
@@ -75,7 +99,7 @@ def starts_the_worker_through_a_shell() -> None:
     wrap(Process, "__init__", init)
 
 
-@mutant("H-7", "startup.a-worker-that-never-answers-hello-is-given-up")
+@mutant("H-7", "startup.gives-up-a-worker-that-never-answers-hello")
 def waits_for_hello_for_ever() -> None:
     def init(original: Any, self: Any, *arguments: Any, **keywords: Any) -> None:
         original(self, *arguments, **keywords | {"start_timeout": 600.0})

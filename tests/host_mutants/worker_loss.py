@@ -1,4 +1,4 @@
-"""Hosts that take the loss of a worker for something else."""
+"""Hosts with faults in the handling of a worker that dies or breaks the protocol."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _RESULT = (
 )
 
 
-@mutant("T-3", "worker-loss.a-death-loses-the-request:at-once-exit-0")
+@mutant("T-3", "worker-loss.loses-a-request-when-the-worker-dies:at-once-exit-0")
 def takes_an_exit_with_0_for_success() -> None:
     def end(original: Any, self: Any, returncode: int) -> None:
         if returncode == 0:
@@ -29,7 +29,7 @@ def takes_an_exit_with_0_for_success() -> None:
     wrap(Connection, "_end", end)
 
 
-@mutant("H-6", "worker-loss.a-death-loses-the-request:mid-terminal-exit-0")
+@mutant("H-6", "worker-loss.loses-a-request-when-the-worker-dies:mid-terminal-exit-0")
 def believes_half_a_line() -> None:
     def end(original: Any, self: Any, returncode: int) -> None:
         self._receive(b"\n")
@@ -38,7 +38,7 @@ def believes_half_a_line() -> None:
     wrap(Connection, "_end", end)
 
 
-@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:text")
+@mutant("H-5", "worker-loss.kills-the-worker-after-a-line-that-is-not-an-object:text")
 def drops_the_text_of_what_is_lost() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         arrivals = original(self, data)
@@ -47,21 +47,59 @@ def drops_the_text_of_what_is_lost() -> None:
     wrap(Session, "receive", receive)
 
 
-@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:half-an-object")
+@mutant("H-5", "worker-loss.kills-the-worker-after-a-line-that-is-not-an-object:half-an-object")
 def goes_on_after_garbage() -> None:
     wrap(Session, "_violate", lambda original, self, what, line: None)
 
 
-@mutant("H-5", "worker-loss.a-line-that-is-no-object-ends-the-worker:list")
+@mutant("H-5", "worker-loss.kills-the-worker-after-a-line-that-is-not-an-object:list")
 def lets_the_worker_live() -> None:
     wrap(Process, "signal", lambda original, self, signal: None)
 
 
-@mutant("H-5", "worker-loss.a-line-over-1-mib-ends-the-worker:without-an-end")
+def skip_incomplete(event: bytes) -> None:
+    """Ignore incomplete events of a kind instead of ending the worker."""
+
+    def skip(original: Any, self: Any, line: bytes, error: Exception) -> None:
+        if not line.startswith(b'{"event":"%b"' % event):
+            original(self, line, error)
+
+    wrap(Session, "_skip", skip)
+
+
+@mutant("H-5", "worker-loss.kills-the-worker-after-an-incomplete-event:token-without-token-ids")
+def ignores_an_incomplete_token() -> None:
+    skip_incomplete(b"token")
+
+
+@mutant("H-5", "worker-loss.kills-the-worker-after-an-incomplete-event:error-without-retryable")
+def ignores_an_incomplete_error() -> None:
+    skip_incomplete(b"error")
+
+
+@mutant("H-5", "worker-loss.kills-the-worker-after-an-incomplete-event:tool-call-without-index")
+def ignores_an_incomplete_call() -> None:
+    skip_incomplete(b"tool_call")
+
+
+@mutant("H-5", "worker-loss.kills-the-worker-after-an-incomplete-event:done-without-usage")
+def believes_an_incomplete_terminal() -> None:
+    whole = msgspec.json.decode(_RESULT, type=events.ResultDone)
+
+    def read(original: Any, line: bytes, command: Any) -> Any:
+        try:
+            return original(line, command)
+        except msgspec.ValidationError:
+            return msgspec.structs.replace(whole, id=msgspec.json.decode(line)["id"])
+
+    wrap(lmwire.session, "read_done", read)
+
+
+@mutant("H-5", "worker-loss.kills-the-worker-after-a-line-over-1-mib:without-an-end")
 def knows_no_longest_line() -> None:
     lmwire.session.CLIENT_LINE_BYTES = 1 << 30
 
 
-@mutant("H-10", "worker-loss.a-worker-that-always-dies-is-not-started-for-ever")
+@mutant("H-10", "worker-loss.pauses-between-starts-of-a-worker-that-always-dies")
 def starts_again_without_a_pause() -> None:
     wrap(CrashLoop, "check", lambda original, self: None)

@@ -1,4 +1,4 @@
-"""The half of the kit for hosts: it plays their worker. HOSTS.md has the contract of the driver that wraps a host."""
+"""Tests of a host: the kit plays its worker. HOSTS.md describes the driver, the small program around the host."""
 
 from .cases import CASES, HostCase
 from .runner import check_host

@@ -1,19 +1,19 @@
-"""How a case fails."""
+"""The failures of a case."""
 
 from typing import Final
 
 from ..violation import Violation
 
-_QUOTED: Final = 300
+_QUOTED_CHARACTERS: Final = 300
 
 
 class CaseFailure(Violation):
-    """The host did not do what it should.
+    """The host did not do what the case expects.
 
     Args:
-        expected: what should have come, as a sentence or a line.
-        seen: what came instead.
-        rules: those that are broken; none for those of the case.
+        expected: The expected line, or a sentence that describes it.
+        seen: What came instead.
+        rules: The broken rules, if they are not those of the case.
     """
 
     def __init__(self, expected: str, seen: str, *rules: str) -> None:
@@ -21,24 +21,28 @@ class CaseFailure(Violation):
 
 
 class WorkerEnded(CaseFailure):
-    """The host has ended the worker that the kit plays. Some cases wait for that.
+    """The host ended the worker that the kit plays. Some cases wait for that.
 
     Args:
-        expected: what the worker was told to do, or to wait for.
+        expected: What the worker was about to do or to wait for.
     """
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected, "the host ended the worker")
 
 
+class DriverExited(CaseFailure):
+    """The driver exited before its stdin ended."""
+
+
 class Inconclusive(CaseFailure):
-    """The host gave up, as it was asked to, before the worker was up: nothing is proved, for the machine is slow."""
+    """The host gave up, as instructed, before its worker was up: the machine is too slow, and nothing is proved."""
 
 
 def quote(data: bytes | str) -> str:
-    """A line for a report, its middle left out when it is long."""
+    """Return a line for a report. The middle of a long line is left out."""
     text = data.decode(errors="backslashreplace") if isinstance(data, bytes) else data
     text = text.rstrip("\n")
-    if len(text) > _QUOTED:
-        text = f"{text[: _QUOTED // 2]} … {text[-_QUOTED // 2 :]} ({len(text)} characters)"
+    if len(text) > _QUOTED_CHARACTERS:
+        text = f"{text[: _QUOTED_CHARACTERS // 2]} … {text[-_QUOTED_CHARACTERS // 2 :]} ({len(text)} characters)"
     return text

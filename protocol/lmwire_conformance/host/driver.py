@@ -1,270 +1,232 @@
-"""The kit's end of the driver: instructions to it, and what it saw. HOSTS.md describes both."""
+"""The driver as one case sees it: instructions to it, and its reports. HOSTS.md describes both."""
 
 import json
-import os
-import queue
-import signal
-import subprocess
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from .case_failure import CaseFailure, quote
-from .reported_request import CONTENT, ReportedRequest, Seen, Stream, without_empty_members
+from .case_failure import CaseFailure, DriverExited, quote
+from .driver_process import DriverProcess
+from .reports import CONTENT, Report, ReportedRequest, TextKey, without_empty_members
 
 REPORT_KINDS: Final = ("started", "start_failed", "text", "tool_call", "done", "failed", "closed")
-"""What a driver may have seen."""
-_STDERR_BYTES: Final = 2000
-
-
-@dataclass
-class DriverState:
-    """What the driver has said in all."""
-
-    start: str = ""
-    """`started` or `start_failed`."""
-    closed: bool = False
-    requests: dict[str, ReportedRequest] = field(default_factory=dict)
+"""The values of `saw`."""
 
 
 class Driver:
-    """One run of the host's driver.
+    """Instructions to the driver during one case, and its reports.
+
+    Requests are named within the case: the number of the case is appended to the name that the driver knows, since one
+    process of the driver can play several cases.
 
     Args:
-        command: the driver.
-        worker_command: what it is to spawn as its worker.
-        log: takes down what is said, for the report of a failure.
-        timeout: seconds that any wait may take.
+        process: The driver.
+        log: Called with each line, for the report of a failure.
+        timeout: Maximum seconds of any wait.
 
-    Raises:
-        OSError: the driver cannot be spawned.
+    Attributes:
+        started: `started` or `start_failed` once the driver has reported it.
+        closed: True once the driver has reported `closed`.
     """
 
-    def __init__(
-        self, command: Sequence[str], worker_command: Sequence[str], log: Callable[[str], None], timeout: float
-    ) -> None:
+    def __init__(self, process: DriverProcess, log: Callable[[str], None], timeout: float) -> None:
+        self.started = ""
+        self.closed = False
+        self._process = process
         self._log = log
         self._timeout = timeout
-        self._accounts = DriverState()
-        self._output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by kill)
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=os.environ | {"LMWIRE_WORKER_COMMAND": json.dumps(list(worker_command))},
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._requests: dict[str, ReportedRequest] = {}
+        self._closing = False
+        process.cases += 1
+        self._case = process.cases
 
     def instruct(self, **instruction: Any) -> None:
-        """Gives an instruction; does not wait for what comes of it."""
+        """Send an instruction, without waiting for its result."""
+        self._closing |= instruction["do"] == "close"
+        if "name" in instruction:
+            name = instruction["name"]
+            instruction["name"] = f"{name}.{self._case}"
+            if instruction["do"] == "request":
+                self._requests[name] = self._process.requests[instruction["name"]] = ReportedRequest()
         text = json.dumps(instruction)
         self._log(f"  do  {quote(text)}")
-        if instruction["do"] == "request":
-            self._accounts.requests[instruction["name"]] = ReportedRequest()
-        assert self._process.stdin
-        with suppress(BrokenPipeError):  # the missing answer will tell
-            self._process.stdin.write(text.encode() + b"\n")
-            self._process.stdin.flush()
+        self._process.write(text)
 
-    def expect_start(self, wanted: str) -> None:
-        """Waits for `started` or `start_failed`."""
-        self._wait(f'{{"saw":"{wanted}"}}', lambda: self._accounts.start)
-        if self._accounts.start != wanted:
-            raise CaseFailure(f'{{"saw":"{wanted}"}}', f'{{"saw":"{self._accounts.start}"}}')
+    def cancel(self, name: str) -> None:
+        """Instruct the driver to cancel a request."""
+        self.instruct(do="cancel", name=name)
+
+    def expect_start(self, expected: str) -> None:
+        """Wait for `started` or `start_failed`."""
+        self._wait(f'{{"saw":"{expected}"}}', lambda: self.started)
+        if self.started != expected:
+            raise CaseFailure(f'{{"saw":"{expected}"}}', f'{{"saw":"{self.started}"}}')
 
     def start_outcome(self, seconds: float) -> str:
-        """Takes in what the driver says of its start, for some seconds: `started`, `start_failed` or nothing."""
-        self._comes_within(seconds, lambda: self._accounts.start)
-        return self._accounts.start
+        """Return `started`, `start_failed`, or an empty string if neither is reported within some seconds."""
+        self._comes_within(seconds, lambda: self.started)
+        return self.started
 
-    def expect_text(self, name: str, wanted: str, stream: Stream = CONTENT) -> None:
-        """Waits until the texts of a request, joined, are `wanted`."""
-        account = self._accounts.requests[name]
+    def expect_text(self, name: str, expected: str, key: TextKey = CONTENT) -> None:
+        """Wait until the texts of a request, joined, are `expected`.
+
+        Args:
+            name: The request.
+            expected: The text.
+            key: The choice and the channel of the text.
+        """
+        request = self._requests[name]
 
         def has_come() -> object:
-            seen = account.text(stream)
-            return len(seen) >= len(wanted) or account.end or not wanted.startswith(seen)
+            text = request.text(key)
+            return len(text) >= len(expected) or request.end or not expected.startswith(text)
 
-        self._wait(f"the text {quote(wanted)!r} of {name!r}", has_come)
-        self._compare(f"the text of {name!r}", account.text(stream), wanted)
+        self._wait(f"the text {quote(expected)!r} of {name!r}", has_come)
+        self._compare(f"the text of {name!r}", request.text(key), expected)
 
     def expect_done(
         self,
         name: str,
         *,
         text: str = "",
-        texts: Mapping[Stream, str] = MappingProxyType({}),
+        texts: Mapping[TextKey, str] = MappingProxyType({}),
         finish_reason: str | None = "stop",
         choices: Sequence[str] | None = None,
-        calls: Mapping[int, list[Seen]] = MappingProxyType({}),
-        logprobs: Mapping[int, list[Seen]] = MappingProxyType({}),
+        calls: Mapping[int, list[Report]] = MappingProxyType({}),
+        logprobs: Mapping[int, list[Report]] = MappingProxyType({}),
     ) -> None:
-        """Waits for a request's success.
+        """Wait for a request's success.
 
         Args:
             name: The request.
             text: The content of its first choice.
-            texts: The text of other choices and channels; those that are not named have none.
-            finish_reason: None for a request that has none.
-            choices: With several choices, how each ended.
-            calls: The whole tool calls of each choice that has any.
-            logprobs: The log-probabilities of each choice, if they were asked for.
+            texts: The texts of other choices and channels. All others are empty.
+            finish_reason: The finish reason, or None if the command has none.
+            choices: The finish reason of each choice, if there are several.
+            calls: The whole tool calls by choice.
+            logprobs: The log-probabilities by choice, if the request asks for them.
         """
-        wanted: Seen = {"saw": "done", "name": name}
+        expected: Report = {"saw": "done"}
         if finish_reason is not None:
-            wanted["finish_reason"] = finish_reason
+            expected["finish_reason"] = finish_reason
         if choices is not None:
-            wanted["choices"] = list(choices)
-        account = self._expect_end(name, wanted, {CONTENT: text, **texts}, calls)
+            expected["choices"] = list(choices)
+        request = self._expect_end(name, expected, {CONTENT: text, **texts}, calls)
         if logprobs:
-            self._compare(
-                f"the log-probabilities of {name!r}",
-                account.logprobs,
-                {choice: without_empty_members(items) for choice, items in logprobs.items()},
-            )
+            wanted = {choice: without_empty_members(items) for choice, items in logprobs.items()}
+            self._compare(f"the log-probabilities of {name!r}", request.logprobs, wanted)
 
     def expect_failed(self, name: str, code: str | None, *, text: str = "", retryable: bool | None = None) -> None:
-        """Waits for a request's failure, with this code (None: any) and the text that came before."""
-        wanted: Seen = {"saw": "failed", "name": name}
+        """Wait for a request's failure.
+
+        Args:
+            name: The request.
+            code: The error code, or None for any.
+            text: The content that came before.
+            retryable: The value of `retryable`, or None for any.
+        """
+        expected: Report = {"saw": "failed"}
         if code is not None:
-            wanted["code"] = code
+            expected["code"] = code
         if retryable is not None:
-            wanted["retryable"] = retryable
-        self._expect_end(name, wanted, {CONTENT: text})
+            expected["retryable"] = retryable
+        self._expect_end(name, expected, {CONTENT: text})
 
     def has_ended(self, name: str, seconds: float) -> bool:
-        """Whether a request has ended, in whatever way, or does within some seconds."""
-        account = self._accounts.requests[name]
-        return self._comes_within(seconds, lambda: account.end)
-
-    def expect_end(self, name: str) -> None:
-        """Waits for a request's end, whatever it is."""
-        account = self._accounts.requests[name]
-        self._wait(f"the end of {name!r}", lambda: account.end)
-
-    @property
-    def closed(self) -> bool:
-        """Whether `closed` has been seen."""
-        return self._accounts.closed
+        """Return whether a request has ended in any way, or ends within some seconds."""
+        return self._comes_within(seconds, lambda: self._requests[name].end)
 
     def expect_closed(self) -> None:
-        """Waits for `closed`."""
-        self._wait('{"saw":"closed"}', lambda: self._accounts.closed)
+        """Wait for `closed`."""
+        self._wait('{"saw":"closed"}', lambda: self.closed)
 
     def finish(self) -> None:
-        """Ends the driver's input, at which it must exit with code 0, and looks at what it said last."""
-        assert self._process.stdin
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
-        try:
-            code = self._process.wait(self._timeout)
-        except subprocess.TimeoutExpired:
-            raise CaseFailure("a driver that exits when its stdin ends", f"it runs after {self._timeout:g} s") from None
-        while line := self._output.get(timeout=self._timeout):
-            self._enter(line)
-        if code != 0:
-            raise CaseFailure("a driver that exits with code 0", f"code {code}{self.stderr_tail}")
+        """Close the driver's stdin, wait for its exit with code 0, and check its last reports."""
+        self._process.wait_exit()
+        while line := self._process.read(self._timeout):
+            self._add(line)
 
     @property
     def stderr_tail(self) -> str:
-        """The end of the driver's stderr, to be put behind a sentence."""
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _STDERR_BYTES))
-        tail = self._stderr.read().decode(errors="replace").strip()
-        return f"; the end of the driver's stderr:\n{tail}" if tail else ""
-
-    def kill(self) -> None:
-        """Ends the driver and what it started in its own group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def close_pipes(self) -> None:
-        """Closes the pipes of a driver that is gone, when its workers, which may hold them too, are gone."""
-        self._reader.join(self._timeout)
-        for file in (self._process.stdin, self._process.stdout, self._stderr):
-            assert file
-            with suppress(BrokenPipeError):
-                file.close()
+        """The end of the driver's stderr, as the end of a sentence."""
+        return self._process.stderr_tail
 
     def _expect_end(
         self,
         name: str,
-        wanted: Seen,
-        texts: Mapping[Stream, str],
-        calls: Mapping[int, list[Seen]] = MappingProxyType({}),
+        expected: Report,
+        texts: Mapping[TextKey, str],
+        calls: Mapping[int, list[Report]] = MappingProxyType({}),
     ) -> ReportedRequest:
-        account = self._accounts.requests[name]
-        self._wait(json.dumps(wanted), lambda: account.end)
-        assert account.end
-        if any(account.end.get(key) != value for key, value in wanted.items()):
-            raise CaseFailure(json.dumps(wanted), json.dumps(account.end))
-        for stream in {**texts, **account.texts}:
-            choice, channel = stream
-            where = f"the text of {name!r}" + ("" if stream == CONTENT else f", choice {choice}, {channel}")
-            self._compare(where, account.text(stream), texts.get(stream, ""))
-        self._compare(f"the tool calls of {name!r}", account.calls, dict(calls))
-        return account
+        request = self._requests[name]
+        shown = json.dumps({"saw": expected["saw"], "name": name, **expected})
+        self._wait(shown, lambda: request.end)
+        assert request.end
+        if any(request.end.get(key) != value for key, value in expected.items()):
+            raise CaseFailure(shown, json.dumps(request.end))
+        for key in {**texts, **request.texts}:
+            choice, channel = key
+            where = f"the text of {name!r}" + ("" if key == CONTENT else f", choice {choice}, {channel}")
+            self._compare(where, request.text(key), texts.get(key, ""))
+        self._compare(f"the tool calls of {name!r}", request.calls, dict(calls))
+        return request
 
-    def _compare(self, what: str, seen: object, wanted: object) -> None:
-        if seen != wanted:
-            raise CaseFailure(f"{what}: {quote(_shown(wanted))}", quote(_shown(seen)))
+    def _compare(self, what: str, seen: object, expected: object) -> None:
+        if seen != expected:
+            raise CaseFailure(f"{what}: {quote(_as_text(expected))}", quote(_as_text(seen)))
 
-    def _wait(self, wanted: str, has_come: Callable[[], object]) -> None:
+    def _wait(self, expected: str, has_come: Callable[[], object]) -> None:
         if not self._comes_within(self._timeout, has_come):
-            raise CaseFailure(wanted, f"nothing of the kind within {self._timeout:g} s{self.stderr_tail}")
+            raise CaseFailure(expected, f"no such line within {self._timeout:g} s{self.stderr_tail}")
 
     def _comes_within(self, seconds: float, has_come: Callable[[], object]) -> bool:
-        """Takes in what the driver says until it has come, or the time has passed."""
+        """Read the driver's lines until `has_come` returns true or the time has passed; return whether it did."""
         deadline = time.monotonic() + seconds
         while not has_come():
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return False
-            with suppress(queue.Empty):
-                line = self._output.get(timeout=left)
-                if not line:
-                    raise CaseFailure("a driver that runs until its stdin ends", f"it has ended{self.stderr_tail}")
+            line = self._process.read(remaining)
+            if line == b"":
+                raise DriverExited("a driver that runs until its stdin ends", f"it has ended{self.stderr_tail}")
+            if line:
                 self._log(f"  saw {quote(line)}")
-                self._enter(line)
+                self._add(line)
         return True
 
-    def _enter(self, line: bytes) -> None:
+    def _add(self, line: bytes) -> None:
+        """Add a line of the driver to what is known."""
         try:
-            seen = json.loads(line)
-            kind = seen["saw"]
+            report = json.loads(line)
+            kind = report["saw"]
         except (ValueError, TypeError, KeyError):
             raise CaseFailure("JSON objects with a member `saw` from the driver", quote(line)) from None
         if kind not in REPORT_KINDS:
             raise CaseFailure(f"one of {', '.join(REPORT_KINDS)} from the driver", quote(line))
         if kind == "closed":
-            self._accounts.closed = True
+            if not self._closing or self.closed:
+                raise CaseFailure("one `closed` for each `close`", quote(line))
+            self.closed = True
         elif kind in ("started", "start_failed"):
-            self._accounts.start = kind
+            if self.started:
+                raise CaseFailure("one `started` or `start_failed` for each `start`", quote(line))
+            self.started = kind
         else:
-            self._enter_of_request(seen, line)
+            self._add_to_request(report, line)
 
-    def _enter_of_request(self, seen: Seen, line: bytes) -> None:
-        account = self._accounts.requests.get(seen.get("name", ""))
-        if account is None:
+    def _add_to_request(self, report: Report, line: bytes) -> None:
+        name = str(report.get("name", ""))
+        if (request := self._process.requests.get(name)) is None:
             raise CaseFailure("the names of requests that the driver was given", quote(line))
-        account.add(seen, line)
+        case = int(name.rpartition(".")[2])
+        try:
+            request.add(report, line)
+        except CaseFailure:
+            if case == self._case:
+                raise
+            self._process.late_failures.add(case)
 
-    def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            self._output.put(line)
-        self._output.put(b"")
 
-
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

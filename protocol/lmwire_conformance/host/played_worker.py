@@ -1,4 +1,4 @@
-"""The kit's end of one worker: what the host wrote to it is read and checked here, and what it says is decided here."""
+"""The kit's side of one worker: it checks the lines of the host, and decides what the worker writes."""
 
 import signal
 import time
@@ -16,7 +16,7 @@ from .wire import Event
 
 _POLL_S: Final = 0.01
 
-_ANSWERS: Final[Mapping[str, Callable[[str], Event]]] = MappingProxyType(
+_UNASKED_REPLIES: Final[Mapping[str, Callable[[str], Event]]] = MappingProxyType(
     {
         "hello": wire.hello_done,
         "info": wire.model_done,
@@ -25,7 +25,7 @@ _ANSWERS: Final[Mapping[str, Callable[[str], Event]]] = MappingProxyType(
         "cancel": lambda id: wire.cancel_done(id, 1),
     }
 )
-"""What a host may ask at any time for reasons of its own, and what it is answered."""
+"""Replies to the commands that a host may send at any time."""
 
 
 class HostRequest(NamedTuple):
@@ -39,14 +39,19 @@ class HostRequest(NamedTuple):
 
 
 class PlayedWorker:
-    """One worker process; its methods give it orders, and wait until they are carried out.
+    """One worker process. Its methods send orders to it and wait until they are carried out.
+
+    All methods raise CaseFailure if the host keeps the worker waiting, and WorkerEnded if it has ended the worker.
 
     Args:
-        connection: to the puppet.
-        log: takes down what is said, for the report of a failure.
-        timeout: seconds that any wait may take.
+        connection: Leads to the worker process.
+        log: Called with each line, for the report of a failure.
+        timeout: Maximum seconds of any wait.
 
-    All methods raise Failure when the host leaves the worker waiting, and WorkerEnded when it has ended the worker.
+    Attributes:
+        pid: Process id.
+        group: Process group id.
+        terminals: The standard descriptors that are terminals.
     """
 
     def __init__(self, connection: Connection, log: Callable[[str], None], timeout: float) -> None:
@@ -54,38 +59,37 @@ class PlayedWorker:
         self._log = log
         self._timeout = timeout
         self._in_flight: set[str] = set()
-        facts = self._answer("a worker that comes up")
+        facts = self._receive("a worker that starts")
         self.pid: int = facts["pid"]
         self.group: int = facts["group"]
         self.terminals: list[int] = facts["terminals"]
-        """Those of its standard descriptors that are terminals."""
 
-    def read(self, wanted: str = "a line from the host") -> HostRequest | None:
-        """The host's next line, which must be a legal command; None when it has closed the worker's stdin."""
-        while (data := self._order(wanted, "read_line")) is not None and not data.strip():
-            pass  # "Lines of nothing but spaces, tabs and carriage returns are ignored"
+    def read(self, expected: str = "a line from the host") -> HostRequest | None:
+        """Return the host's next line, which must be a valid command, or None if it has closed the worker's stdin."""
+        while (data := self._order(expected, "read_line")) is not None and not data.strip():
+            pass  # [F-2]: blank lines are ignored
         self._log(f"→ {quote(data)}" if data is not None else "→ (end of stdin)")
         return None if data is None else self._checked(data)
 
     def expect(self, name: str) -> HostRequest:
-        """The host's next command of this name; what else a host may ask at any time is answered on the way."""
-        wanted = f"a `{name}` from the host"
+        """Return the host's next command of this name. Other commands that may come at any time are answered."""
+        expected = f"a `{name}` from the host"
         while True:
-            request = self.read(wanted)
+            request = self.read(expected)
             if request is None:
-                raise CaseFailure(wanted, "the end of the worker's stdin")
+                raise CaseFailure(expected, "the end of the worker's stdin")
             if request.name == name:
                 return request
-            self._answer_unasked(request, wanted)
+            self._answer_unasked(request, expected)
 
     def expect_end_of_input(self) -> None:
-        """Waits until the host closes the worker's stdin; what else it may ask at any time is answered on the way."""
-        wanted = "the end of the worker's stdin"
-        while request := self.read(wanted):
-            self._answer_unasked(request, wanted)
+        """Wait until the host closes the worker's stdin. Commands that may come at any time are answered."""
+        expected = "the end of the worker's stdin"
+        while request := self.read(expected):
+            self._answer_unasked(request, expected)
 
     def write(self, *events: Event | bytes) -> None:
-        """Writes events, and bytes as they are, in one write."""
+        """Write events, and bytes unchanged, in one write."""
         for event in events:
             self._log(f"← {quote(event if isinstance(event, bytes) else wire.encode(event))}")
             if isinstance(event, dict) and event.get("event") in ("done", "error"):
@@ -94,45 +98,45 @@ class PlayedWorker:
         self._order("a host that reads the worker's stdout", "write", 1, data)
 
     def write_last(self, *events: Event | bytes) -> None:
-        """The same, but the host may end the worker for it."""
+        """Write events at which the host may end the worker."""
         with suppress(WorkerEnded):
             self.write(*events)
 
     def forget(self, id: object) -> None:
-        """Frees an id whose terminal has been written as bytes."""
+        """Free an id whose terminal was written as bytes."""
         self._in_flight.discard(str(id))
 
     def flood_stderr(self) -> None:
-        """Writes 1 MiB to stderr, far more than a pipe holds."""
+        """Write 1 MiB to stderr, far more than a pipe holds."""
         self._log("  (the worker writes 1 MiB to stderr)")
         self._order("a host that reads the worker's stderr", "write", 2, (b"x" * 1023 + b"\n") * 1024)
 
     def close_stdout(self) -> None:
-        """Lives on without a voice."""
+        """Close stdout, and live on."""
         self._log("  (the worker closes its stdout)")
         self._order("the end of stdout", "close", 1)
 
     def end(self, status: int) -> None:
-        """Exits with a code, or is killed by the signal whose negative is given."""
+        """Exit with a code, or die of a signal, given as a negative number."""
         self._log(f"  (the worker {f'exits with code {status}' if status >= 0 else f'dies of signal {-status}'})")
         with suppress(WorkerEnded):
             self._order("the worker's end", "end", status)
 
     def fork(self, *, daemon: bool) -> None:
-        """Starts a child that holds the worker's pipes open; the kit takes it for its next worker."""
+        """Start a child that holds the worker's pipes open. It connects to the kit like a new worker."""
         self._log("  (the worker starts a process that holds its pipes open)")
         self._order("a child", "fork", daemon)
 
     def block_sigterm(self) -> None:
-        """Survives SIGTERM from now on."""
-        self._order("a held signal", "block_signal", int(signal.SIGTERM))
+        """Survive SIGTERM from now on."""
+        self._order("a blocked signal", "block_signal", int(signal.SIGTERM))
 
     def sigterm_arrived(self) -> bool:
-        """Whether SIGTERM came since it is held."""
-        return signal.SIGTERM in self._order("SIGTERM, of which the worker does not die", "pending_signals")
+        """Return whether SIGTERM arrived since it was blocked."""
+        return signal.SIGTERM in self._order("SIGTERM, which the worker survives", "pending_signals")
 
     def expect_sigterm(self) -> None:
-        """Waits for SIGTERM, which must come before the worker's end."""
+        """Wait for SIGTERM, which must arrive before the worker ends."""
         deadline = time.monotonic() + self._timeout
         while not self.sigterm_arrived():
             if time.monotonic() > deadline:
@@ -141,13 +145,13 @@ class PlayedWorker:
         self._log("  (SIGTERM)")
 
     def expect_killed(self) -> None:
-        """Waits until the host has killed the worker."""
+        """Wait until the host has killed the worker."""
         if not self._connection.poll(self._timeout) or not self.ended:
-            raise CaseFailure("the host kills the worker", f"it still lives after {self._timeout:g} s")
+            raise CaseFailure("the host kills the worker", f"the worker is alive after {self._timeout:g} s")
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Return whether the process is gone."""
         if not self._connection.poll():
             return False
         try:
@@ -157,22 +161,22 @@ class PlayedWorker:
         return False
 
     def disconnect(self) -> None:
-        """Lets the process end if it still lives."""
+        """Close the connection, at which the process ends if it is alive."""
         self._connection.close()
 
-    def _answer_unasked(self, request: HostRequest, wanted: str) -> None:
-        if request.name not in _ANSWERS:
-            raise CaseFailure(wanted, quote(request.line))
-        self.write(_ANSWERS[request.name](request.id))
+    def _answer_unasked(self, request: HostRequest, expected: str) -> None:
+        if request.name not in _UNASKED_REPLIES:
+            raise CaseFailure(expected, quote(request.line))
+        self.write(_UNASKED_REPLIES[request.name](request.id))
 
     def _order(self, purpose: str, *order: Any) -> Any:
         try:
             self._connection.send(order)
         except OSError:
             raise WorkerEnded(purpose) from None
-        return self._answer(purpose)
+        return self._receive(purpose)
 
-    def _answer(self, purpose: str) -> Any:
+    def _receive(self, purpose: str) -> Any:
         if not self._connection.poll(self._timeout):
             raise CaseFailure(purpose, f"nothing within {self._timeout:g} s")
         try:
@@ -181,7 +185,11 @@ class PlayedWorker:
             raise WorkerEnded(purpose) from None
 
     def _checked(self, data: bytes) -> HostRequest:
-        """The line as a command, if the host may write it."""
+        """Return the line as a command.
+
+        Raises:
+            CaseFailure: The host may not write this line.
+        """
         line = data.removesuffix(b"\n")
         if len(line) > limits.LINE_IN_BYTES:
             raise CaseFailure(f"lines up to {limits.LINE_IN_BYTES} bytes", f"one of {len(line)}", "F-3")

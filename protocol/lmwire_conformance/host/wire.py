@@ -1,4 +1,7 @@
-"""What the kit says in a worker's place: events as dictionaries, since some must hold what no worker sends yet."""
+"""The events of the worker that the kit plays.
+
+They are dictionaries, because some hold fields and values that no worker sends yet.
+"""
 
 import json
 from collections.abc import Sequence
@@ -10,34 +13,38 @@ Event: TypeAlias = dict[str, Any]
 
 
 def encode(event: Event) -> bytes:
-    """An event as a worker writes it."""
+    """Return an event as a line."""
     return escape_separators(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) + b"\n"
 
 
 def token(id: str, text: str, token_ids: list[int] | None = None, **more: Any) -> Event:
+    """Return a `token` event; one token by default."""
     return {"event": "token", "id": id, "token": text, "token_ids": [1] if token_ids is None else token_ids, **more}
 
 
 def tool_call(id: str, index: int = 0, **more: Any) -> Event:
+    """Return a `tool_call` event."""
     return {"event": "tool_call", "id": id, "index": index, **more}
 
 
 def logprob(token_id: int, text: str, value: float | None, **more: Any) -> dict[str, Any]:
-    """An item of `logprobs`, or of its `top`."""
+    """Return an item of `logprobs`, or of its `top`."""
     return {"token_id": token_id, "token": text, "logprob": value, **more}
 
 
 def progress(id: str, stage: str = "prefill", unit: str = "tokens") -> Event:
+    """Return a `progress` event, half of the way."""
     return {"event": "progress", "id": id, "stage": stage, "current": 1, "total": 2, "unit": unit}
 
 
 def error(id: str | None, code: str, *, retryable: bool = False, **more: Any) -> Event:
+    """Return an `error` event; without an id if `id` is None."""
     head = {"event": "error"} if id is None else {"event": "error", "id": id}
     return {**head, "error": f"the kit says {code}", "code": code, "retryable": retryable, **more}
 
 
 def result_done(id: str, *finish_reasons: str) -> Event:
-    """The `done` of `generate` and `chat`: with one reason, or one for each of several choices."""
+    """Return the `done` of `generate` and `chat`, with a finish reason for each choice."""
     first, *others = finish_reasons or ("stop",)
     usage = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
     timings = {"queued_ms": 0.1, "prefill_ms": 1.5, "first_token_ms": 1.6, "total_ms": 2.5, "decode_tps": 90.0}
@@ -47,7 +54,7 @@ def result_done(id: str, *finish_reasons: str) -> Event:
 
 
 def hello_done(id: str, features: Sequence[str] = FEATURES) -> Event:
-    """The `done` of `hello`."""
+    """Return the `done` of `hello`."""
     return {
         "event": "done",
         "id": id,
@@ -61,7 +68,7 @@ def hello_done(id: str, features: Sequence[str] = FEATURES) -> Event:
 
 
 def model_done(id: str) -> Event:
-    """The `done` of `load` and `info`."""
+    """Return the `done` of `load` and `info`."""
     return {
         "event": "done",
         "id": id,
@@ -77,17 +84,17 @@ def model_done(id: str) -> Event:
 
 
 def cancel_done(id: str, matched: int) -> Event:
-    """The `done` of `cancel`."""
+    """Return the `done` of `cancel`."""
     return {"event": "done", "id": id, "matched": matched}
 
 
 def ping_done(id: str, state: str = "idle") -> Event:
-    """The `done` of `ping`."""
+    """Return the `done` of `ping`."""
     return {"event": "done", "id": id, "state": state, "active": 0, "queued": 0}
 
 
 def stats_done(id: str) -> Event:
-    """The `done` of `stats`."""
+    """Return the `done` of `stats`."""
     return {
         "event": "done",
         "id": id,
@@ -100,5 +107,5 @@ def stats_done(id: str) -> Event:
 
 
 def quit_done(id: str) -> Event:
-    """The `done` of `quit`."""
+    """Return the `done` of `quit`."""
     return {"event": "done", "id": id}

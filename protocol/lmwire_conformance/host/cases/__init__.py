@@ -1,4 +1,8 @@
-"""Every case, a module a group: each is a short conversation, and the first line of its docstring is what must hold."""
+"""Every case, one module for each group.
+
+A case is a short conversation. Its name says what a correct host does, with the host as the subject. The first line of
+its docstring says the same as an instruction to the host.
+"""
 
 from typing import Final
 
@@ -8,6 +12,6 @@ from .registry import CASES, HostCase
 __all__ = ["CASES", "HostCase"]
 
 _ORDER: Final = ("startup", "commands", "events", "choices", "tool-calls", "cancellation", "worker-loss", "shutdown")
-"""From what everything else needs to what a host comes to last."""
+"""The basic groups first."""
 
 CASES.sort(key=lambda case: _ORDER.index(case.group))

@@ -1,4 +1,4 @@
-"""A host that does not wait to the end: cancels and timeouts."""
+"""Cancels and timeouts."""
 
 from lmwire_protocol import Cancel
 
@@ -8,17 +8,17 @@ from ..context import CaseContext
 from ..played_worker import HostRequest
 from .registry import case
 
-_PATIENCE_S = 0.3
+_TIMEOUT_S = 0.3
 
 
 @case("C-3", "C-4", "O-2")
-def a_cancelled_request_ends_with_its_terminal(context: CaseContext) -> None:
-    """Text that comes after the cancel counts, and so does the terminal."""
+def ends_a_cancelled_request_with_its_terminal(context: CaseContext) -> None:
+    """Pass on the text that comes after a cancel, and the terminal."""
     worker = context.start()
     id, other = context.request("a").id, context.request("b").id
     worker.write(wire.token(id, "so "))
     context.driver.expect_text("a", "so ")
-    context.driver.instruct(do="cancel", name="a")
+    context.driver.cancel("a")
     cancel = _expect_cancel(context, id)
     worker.write(wire.token(id, "far"), wire.cancel_done(cancel.id, 1), wire.token(id, "."))
     worker.write(wire.result_done(id, "cancelled"), wire.result_done(other))
@@ -27,33 +27,33 @@ def a_cancelled_request_ends_with_its_terminal(context: CaseContext) -> None:
 
 
 @case("C-5")
-def a_cancel_that_comes_too_late_changes_nothing(context: CaseContext) -> None:
-    """The request keeps the terminal that it has ended with."""
+def keeps_the_terminal_before_a_late_cancel(context: CaseContext) -> None:
+    """Report the terminal with which the request ended, although it was cancelled too late."""
     worker = context.start()
     id = context.request("a").id
-    context.driver.instruct(do="cancel", name="a")
+    context.driver.cancel("a")
     cancel = _expect_cancel(context, id)
     worker.write(wire.token(id, "whole"), wire.result_done(id), wire.cancel_done(cancel.id, 0))
     context.driver.expect_done("a", text="whole")
 
 
 @case("C-3")
-def a_cancelled_load_fails(context: CaseContext) -> None:
-    """A command without a partial result ends with `cancelled`."""
+def fails_a_cancelled_load(context: CaseContext) -> None:
+    """Report `cancelled` for a command without a partial result."""
     worker = context.start()
     id = context.request("a", "load", path="/models/played").id
     worker.write(wire.progress(id, "read", "bytes"))
-    context.driver.instruct(do="cancel", name="a")
+    context.driver.cancel("a")
     cancel = _expect_cancel(context, id)
     worker.write(wire.cancel_done(cancel.id, 1), wire.error(id, "cancelled", loaded=True))
     context.driver.expect_failed("a", "cancelled", retryable=False)
 
 
 @case("H-8")
-def a_request_that_is_given_up_is_cancelled(context: CaseContext) -> None:
-    """The host tells its caller `timeout`, and the worker to stop; the worker goes on."""
+def cancels_a_request_that_it_gives_up(context: CaseContext) -> None:
+    """Report `timeout` to its caller and cancel the request; the worker stays usable."""
     worker = context.start()
-    id = context.request("a", timeout=_PATIENCE_S).id
+    id = context.request("a", timeout=_TIMEOUT_S).id
     worker.write(wire.token(id, "so far"))
     cancel = _expect_cancel(context, id)
     context.driver.expect_failed("a", "timeout", text="so far")
@@ -63,10 +63,10 @@ def a_request_that_is_given_up_is_cancelled(context: CaseContext) -> None:
 
 
 @case("H-8", "I-2")
-def an_id_that_was_given_up_stays_taken(context: CaseContext) -> None:
-    """Until its terminal, however late that is; what comes for it reaches no other request and no caller."""
+def keeps_the_id_of_a_request_that_it_gave_up(context: CaseContext) -> None:
+    """Do not use the id again before its terminal, and pass none of its late events on."""
     worker = context.start()
-    id = context.request("a", timeout=_PATIENCE_S).id
+    id = context.request("a", timeout=_TIMEOUT_S).id
     cancel = _expect_cancel(context, id)
     context.driver.expect_failed("a", "timeout")
     worker.write(wire.cancel_done(cancel.id, 1))
@@ -78,17 +78,17 @@ def an_id_that_was_given_up_stays_taken(context: CaseContext) -> None:
 
 
 @case("H-8")
-def a_load_that_is_given_up_is_cancelled(context: CaseContext) -> None:
-    """As any request."""
+def cancels_a_load_that_it_gives_up(context: CaseContext) -> None:
+    """Cancel a load like any other request."""
     worker = context.start()
-    id = context.request("a", "load", path="/models/played", timeout=_PATIENCE_S).id
+    id = context.request("a", "load", path="/models/played", timeout=_TIMEOUT_S).id
     cancel = _expect_cancel(context, id)
     context.driver.expect_failed("a", "timeout")
     worker.write(wire.cancel_done(cancel.id, 1), wire.error(id, "cancelled", loaded=False))
 
 
 def _expect_cancel(context: CaseContext, target: str) -> HostRequest:
-    """Waits for the cancel of one request."""
+    """Wait for the cancel of one request, and return it."""
     cancel = context.worker.expect("cancel")
     if cancel.command != Cancel(target=target):
         raise CaseFailure(f"a `cancel` with the target {target!r}", quote(cancel.line))

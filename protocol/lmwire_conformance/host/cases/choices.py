@@ -1,4 +1,4 @@
-"""What an answer is besides text: choices, channels, log-probabilities; and what a worker has to list for them."""
+"""Choices, channels and log-probabilities of an answer, and the features that a worker lists for them."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from ..case_failure import CaseFailure
 from ..context import CaseContext
 from .registry import case, variants
 
-_THOUGHT = (0, "reasoning")
+_REASONING = (0, "reasoning")
 
 
 @case("N-3", "K-1", "O-1")
-def choices_are_told_apart(context: CaseContext) -> None:
-    """The events of several answers interleave in any way, and each has its own text and its own end."""
+def keeps_choices_apart(context: CaseContext) -> None:
+    """Give each of several answers its own text and its own end, in whatever way their events interleave."""
     worker = context.start()
     id = context.request("a", n=3).id
     for number in range(5):
@@ -29,8 +29,8 @@ def choices_are_told_apart(context: CaseContext) -> None:
 
 
 @case("N-3", "N-6", "T-1")
-def an_error_ends_all_choices(context: CaseContext) -> None:
-    """There is one terminal for all."""
+def ends_all_choices_with_an_error(context: CaseContext) -> None:
+    """End a request with several choices at its only terminal."""
     worker = context.start()
     id = context.request("a", n=2).id
     worker.write(wire.token(id, "so far"), wire.error(id, "engine_error"))
@@ -38,21 +38,21 @@ def an_error_ends_all_choices(context: CaseContext) -> None:
 
 
 @case("C-3", "C-5", "N-3")
-def a_choice_that_has_ended_keeps_its_end(context: CaseContext) -> None:
-    """A cancel ends those that go on."""
+def keeps_the_end_of_a_choice_after_a_cancel(context: CaseContext) -> None:
+    """Keep the finish reason of each choice: a cancel ends only those that are still running."""
     worker = context.start()
     id = context.request("a", n=2).id
     worker.write(wire.token(id, "a"), wire.token(id, "b", choice=1))
     context.driver.expect_text("a", "a")
-    context.driver.instruct(do="cancel", name="a")
+    context.driver.cancel("a")
     cancel = worker.expect("cancel")
     worker.write(wire.cancel_done(cancel.id, 1), wire.result_done(id, "stop", "cancelled"))
     context.driver.expect_done("a", text="a", texts={(1, "content"): "b"}, choices=["stop", "cancelled"])
 
 
 @variants({"tool-calls": "tool_calls", "timeout": "timeout", "capacity": "capacity"}, "P-4", "N-5", "N-9")
-def a_finish_reason_is_passed_on(context: CaseContext, reason: str) -> None:
-    """Those that are newer than 1.0, too."""
+def passes_a_finish_reason_on(context: CaseContext, reason: str) -> None:
+    """Pass on finish reasons that are newer than 1.0."""
     worker = context.start()
     id = context.request("a", timeout_ms=60_000).id
     worker.write(wire.token(id, "a"), wire.result_done(id, reason))
@@ -60,35 +60,35 @@ def a_finish_reason_is_passed_on(context: CaseContext, reason: str) -> None:
 
 
 @case("K-1", "K-5", "K-6")
-def channels_are_told_apart(context: CaseContext) -> None:
-    """A thought is no part of the answer, wherever it comes."""
+def keeps_channels_apart(context: CaseContext) -> None:
+    """Keep reasoning out of the answer, wherever it comes."""
     worker = context.start()
     id = context.request_chat("a", reasoning="on").id
     worker.write(wire.token(id, "", channel="reasoning"), wire.token(id, "Let me ", channel="reasoning"))
     worker.write(wire.token(id, "see.\n", channel="reasoning"))
-    context.driver.expect_text("a", "Let me see.\n", _THOUGHT)
+    context.driver.expect_text("a", "Let me see.\n", _REASONING)
     worker.write(wire.token(id, "", channel="reasoning"), wire.token(id, "\nFour"))
     worker.write(
         wire.token(id, " Or", channel="reasoning"), wire.token(id, ".", channel="content"), wire.result_done(id)
     )
-    context.driver.expect_done("a", text="\nFour.", texts={_THOUGHT: "Let me see.\n Or"})
+    context.driver.expect_done("a", text="\nFour.", texts={_REASONING: "Let me see.\n Or"})
 
 
 @case("K-5", "N-3")
-def choices_and_channels_mix(context: CaseContext) -> None:
-    """Each choice has its own channels."""
+def keeps_the_channels_of_each_choice_apart(context: CaseContext) -> None:
+    """Give each choice its own channels."""
     worker = context.start()
     id = context.request_chat("a", reasoning="on", n=2).id
     worker.write(wire.token(id, "hm", channel="reasoning"), wire.token(id, "ah", choice=1, channel="reasoning"))
     worker.write(wire.token(id, "four", choice=1), wire.token(id, "m", channel="reasoning"), wire.token(id, "4"))
     worker.write(wire.result_done(id, "stop", "stop"))
-    texts = {_THOUGHT: "hmm", (1, "reasoning"): "ah", (1, "content"): "four"}
+    texts = {_REASONING: "hmm", (1, "reasoning"): "ah", (1, "content"): "four"}
     context.driver.expect_done("a", text="4", texts=texts, choices=["stop", "stop"])
 
 
 @case("V-4")
-def text_of_an_unknown_channel_is_not_the_answer(context: CaseContext) -> None:
-    """Nor is it a thought. The host may show it as what it is, or not at all."""
+def shows_no_text_of_an_unknown_channel(context: CaseContext) -> None:
+    """Add the text of an unknown channel neither to the answer nor to the reasoning."""
     worker = context.start()
     id = context.request_chat("a").id
     worker.write(wire.token(id, "a"), wire.token(id, "no", channel="new_channel"), wire.token(id, "b"))
@@ -97,8 +97,8 @@ def text_of_an_unknown_channel_is_not_the_answer(context: CaseContext) -> None:
 
 
 @case("V-4")
-def an_unknown_finish_reason_of_a_choice_reads_as_other(context: CaseContext) -> None:
-    """As that of the whole does."""
+def reads_an_unknown_finish_reason_of_a_choice_as_other(context: CaseContext) -> None:
+    """Read an unknown finish reason of one choice as `other`, like that of the whole answer."""
     worker = context.start()
     id = context.request("a", n=2).id
     worker.write(wire.result_done(id, "stop", "new_reason"))
@@ -106,8 +106,8 @@ def an_unknown_finish_reason_of_a_choice_reads_as_other(context: CaseContext) ->
 
 
 @case("K-7", "N-3")
-def log_probabilities_arrive(context: CaseContext) -> None:
-    """One for each token, of each choice, with as many others as were asked for."""
+def passes_log_probabilities_on(context: CaseContext) -> None:
+    """Pass on the log-probabilities of each token of each choice, with the alternatives."""
     worker = context.start()
     id = context.request("a", logprobs=True, top_logprobs=2, n=2).id
     half = {"bytes": [0xE6, 0xBC]}
@@ -132,8 +132,8 @@ def log_probabilities_arrive(context: CaseContext) -> None:
 
 
 @case("F-16", "V-4")
-def what_is_new_can_be_null_or_have_unknown_fields(context: CaseContext) -> None:
-    """As all the others."""
+def accepts_nulls_and_unknown_fields_in_newer_members(context: CaseContext) -> None:
+    """Read members that are newer than 1.0 like all others."""
     worker = context.start()
     id = context.request("a", logprobs=True, n=2).id
     nulls = {"choice": None, "channel": None, "new": {"deep": 1}}
@@ -148,8 +148,8 @@ def what_is_new_can_be_null_or_have_unknown_fields(context: CaseContext) -> None
 
 
 @case("K-1")
-def a_prompt_can_be_counted(context: CaseContext) -> None:
-    """The texts of `tokenize`, joined, are the prompt."""
+def joins_the_texts_of_tokenize(context: CaseContext) -> None:
+    """Join the texts of `tokenize` to the prompt."""
     worker = context.start()
     id = context.request("a", "tokenize", prompt="to be").id
     worker.write(wire.token(id, "<s>to", [1, 2]), wire.token(id, " be", []), wire.token(id, "", [3]))
@@ -165,8 +165,8 @@ _NEWER = {
 
 
 @variants(_NEWER, "V-3")
-def what_is_not_listed_is_not_sent(context: CaseContext, command: dict[str, Any]) -> None:
-    """A worker whose `features` lack what a request uses is not asked; the request fails."""
+def sends_nothing_that_the_worker_does_not_list(context: CaseContext, command: dict[str, Any]) -> None:
+    """Fail a request that uses features which the worker does not list, and send nothing of it."""
     worker = context.spawn()
     worker.write(wire.hello_done(worker.expect("hello").id, features=[]))
     context.driver.expect_start("started")
@@ -176,5 +176,5 @@ def what_is_not_listed_is_not_sent(context: CaseContext, command: dict[str, Any]
     worker.write(wire.result_done(id))
     context.driver.expect_done("b")
     if not context.driver.has_ended("a", context.timeout):
-        raise CaseFailure("a request that fails, for the worker cannot serve it", "it waits")
+        raise CaseFailure("a request that fails, since the worker cannot serve it", "it waits")
     context.driver.expect_failed("a", None)

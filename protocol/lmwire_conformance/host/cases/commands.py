@@ -1,4 +1,4 @@
-"""What the host writes. That every line is a legal command with a free id is checked in every case; see `Worker`."""
+"""The lines of the host. Every case checks that each line is a valid command with a free id; see `PlayedWorker`."""
 
 from typing import Any
 
@@ -127,8 +127,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 @variants(_FIELDS, "F-1", "F-6", "F-7", "F-8", "I-1")
-def fields_arrive_as_they_were_given(context: CaseContext, fields: dict[str, Any]) -> None:
-    """Text, numbers and lists reach the worker unchanged."""
+def sends_fields_unchanged(context: CaseContext, fields: dict[str, Any]) -> None:
+    """Send text, numbers and lists to the worker unchanged."""
     context.start()
     request = context.request("a", **fields)
     if request.command != decode_command(fields):
@@ -148,8 +148,8 @@ def fields_arrive_as_they_were_given(context: CaseContext, fields: dict[str, Any
 
 
 @case("F-9")
-def ids_stand_first(context: CaseContext) -> None:
-    """`id` is the first member of every line, so that a worker can tell the id of a line that it cannot read."""
+def writes_the_id_first(context: CaseContext) -> None:
+    """Write `id` as the first member of every line: a worker can then answer a line that it cannot read."""
     context.start()
     for request in (
         context.request("a"),
@@ -161,8 +161,8 @@ def ids_stand_first(context: CaseContext) -> None:
 
 
 @case("I-1", "I-2")
-def each_command_has_its_own_reply(context: CaseContext) -> None:
-    """All commands share one space of ids, and each is ended by its own `done`."""
+def matches_each_reply_to_its_command(context: CaseContext) -> None:
+    """End each request with its own `done`, whatever the order."""
     worker = context.start()
     requests = {
         "a": context.request("a"),
@@ -187,8 +187,8 @@ def each_command_has_its_own_reply(context: CaseContext) -> None:
 
 
 @case("I-2")
-def ids_in_flight_are_not_used_again(context: CaseContext) -> None:
-    """Many requests in flight have many ids; the check is that of every case."""
+def uses_no_id_that_is_in_flight(context: CaseContext) -> None:
+    """Give each of many requests in flight its own id. Every case checks this."""
     worker = context.start()
     names = [f"r{number}" for number in range(50)]
     requests = {name: context.request(name) for name in names}
@@ -202,8 +202,8 @@ def ids_in_flight_are_not_used_again(context: CaseContext) -> None:
 
 
 @case("H-3")
-def both_pipes_can_be_full(context: CaseContext) -> None:
-    """The host reads while its own write is stuck in a full pipe."""
+def reads_while_its_write_is_stuck(context: CaseContext) -> None:
+    """Read while a full pipe delays a write."""
     worker = context.start()
     streaming = context.request("a")
     context.ask("b", prompt="long " * 200_000)

@@ -1,4 +1,4 @@
-"""What the host makes of a worker's lines, in whatever form they may come."""
+"""The host reads the worker's lines in every form that they may have."""
 
 import json
 from typing import Any
@@ -12,8 +12,8 @@ from .registry import case, variants
 
 
 @case("K-1", "O-1", "K-4")
-def an_answer_is_its_texts_joined(context: CaseContext) -> None:
-    """In order, with nothing between them, empty ones and those without tokens included."""
+def joins_the_texts_of_an_answer(context: CaseContext) -> None:
+    """Join the texts in order, with nothing between them. Some are empty, or have no tokens."""
     worker = context.start()
     id = context.request("a").id
     texts = [" Once", "", " upon", "  a ", "\n", "time", "\n\n", " "]
@@ -26,16 +26,16 @@ def an_answer_is_its_texts_joined(context: CaseContext) -> None:
 
 
 @variants({"stop": "stop", "length": "length"}, "K-1")
-def an_answer_can_be_empty(context: CaseContext, finish_reason: str) -> None:
-    """A `done` can come without any event before it."""
+def accepts_an_empty_answer(context: CaseContext, finish_reason: str) -> None:
+    """Accept a `done` without any event before it."""
     worker = context.start()
     worker.write(wire.result_done(context.request("a").id, finish_reason))
     context.driver.expect_done("a", finish_reason=finish_reason)
 
 
 @case("O-1", "O-2")
-def streams_interleave(context: CaseContext) -> None:
-    """Events of several requests mix in any way, and each request gets its own."""
+def keeps_requests_apart(context: CaseContext) -> None:
+    """Give each request its own events, in whatever way they interleave."""
     worker = context.start()
     ids = {name: context.request(name).id for name in ("a", "b", "c")}
     for number in range(20):
@@ -51,14 +51,14 @@ def streams_interleave(context: CaseContext) -> None:
 
 
 @case("F-11", "F-15")
-def lines_are_cut_anywhere(context: CaseContext) -> None:
-    """A read can end inside a line, an escape, a character or a newline's line."""
+def reads_lines_that_are_cut_anywhere(context: CaseContext) -> None:
+    """Read lines although a read ends inside a line, an escape or a character."""
     worker = context.start()
     id = context.request("a").id
     cut = f'{{"event":"token","id":"{id}","token":"é漢\\u00e9\\ud83d\\ude00\U0001f600","token_ids":[1]}}\n'.encode()
     text = ""
     for place in (1, 8, *range(cut.index("é".encode()), cut.index(b'"token_ids"'), 3), len(cut) - 1):
-        # The line ahead is awaited, so that the host has read the cut one up to there.
+        # The case waits for the line before, so that the host has read the cut line up to there.
         worker.write(wire.token(id, "|"), cut[:place])
         context.driver.expect_text("a", text := f"{text}|")
         worker.write(cut[place:])
@@ -68,8 +68,8 @@ def lines_are_cut_anywhere(context: CaseContext) -> None:
 
 
 @case("F-11")
-def lines_come_byte_by_byte(context: CaseContext) -> None:
-    """The reply to `hello` and an answer, written a byte at a time."""
+def reads_lines_that_come_byte_by_byte(context: CaseContext) -> None:
+    """Read the reply to `hello` and an answer that are written one byte at a time."""
     worker = context.spawn()
     for byte in wire.encode(wire.hello_done(worker.expect("hello").id)):
         worker.write(bytes([byte]))
@@ -82,8 +82,8 @@ def lines_come_byte_by_byte(context: CaseContext) -> None:
 
 
 @case("F-13", "F-15", "F-8")
-def text_arrives_as_it_was_written(context: CaseContext) -> None:
-    """Escaped or not, in every plane, joined and not normalised."""
+def passes_text_on_unchanged(context: CaseContext) -> None:
+    """Pass text on unchanged: escaped or not, in every plane, and not normalized."""
     worker = context.start()
     id = context.request("a").id
     escaped = r"\u0041\/\"\\\b\f\n\r\t\u0000\u001f\ud83d\ude00\u2028\u2029\u0085\ufeff"
@@ -102,8 +102,8 @@ def text_arrives_as_it_was_written(context: CaseContext) -> None:
 
 
 @case("F-17", "F-11")
-def members_come_in_any_order(context: CaseContext) -> None:
-    """And with any white space, and any spelling of a string or a number."""
+def accepts_members_in_any_order(context: CaseContext) -> None:
+    """Accept members in any order, with any white space, and any spelling of a string or a number."""
     worker = context.start()
     id = context.request("a").id
     spelled = "".join(f"\\u{ord(character):04x}" for character in id)
@@ -125,8 +125,8 @@ _NULLS: dict[str, dict[str, Any]] = {
 
 
 @case("F-16")
-def null_is_absent(context: CaseContext) -> None:
-    """A member that may be absent can be null instead."""
+def reads_null_as_absent(context: CaseContext) -> None:
+    """Read null as absent for each member that may be absent."""
     worker = context.start()
     id = context.request("a").id
     done = wire.result_done(id) | _NULLS["done"]
@@ -143,8 +143,8 @@ def null_is_absent(context: CaseContext) -> None:
 
 
 @case("F-16", "T-2")
-def an_error_whose_id_is_null_ends_nothing(context: CaseContext) -> None:
-    """A null `id` is none."""
+def ends_no_request_for_an_error_whose_id_is_null(context: CaseContext) -> None:
+    """Read a null `id` as absent, and end no request."""
     worker = context.start()
     id = context.request("a").id
     worker.write(wire.error(None, "parse_error") | {"id": None}, wire.token(id, "on"), wire.result_done(id))
@@ -152,8 +152,8 @@ def an_error_whose_id_is_null_ends_nothing(context: CaseContext) -> None:
 
 
 @case("T-2", "I-3", "I-5")
-def an_error_without_an_id_ends_nothing(context: CaseContext) -> None:
-    """It is about a line that is no request, even when `bad_id` names one."""
+def ends_no_request_for_an_error_without_an_id(context: CaseContext) -> None:
+    """End no request, even if the error's `bad_id` names one."""
     worker = context.start()
     id = context.request("a").id
     worker.write(wire.token(id, "it goes "), wire.error(None, "duplicate_id", bad_id=id))
@@ -172,8 +172,8 @@ _NEW: dict[str, Any] = {
 
 
 @case("V-4")
-def unknown_fields_are_ignored(context: CaseContext) -> None:
-    """In every event, at any depth."""
+def ignores_unknown_fields(context: CaseContext) -> None:
+    """Ignore unknown fields in every event, at any depth."""
     worker = context.spawn()
     greeting = wire.hello_done(worker.expect("hello").id)
     worker.write({**_NEW, **greeting, "limits": {**greeting["limits"], "new": 1}})
@@ -198,17 +198,20 @@ def _unknown_events(id: str) -> list[Event]:
     ]
 
 
-@case("V-4", "T-1")
-def an_end_that_lacks_its_fields_is_an_end(context: CaseContext) -> None:
-    """The request succeeds or is lost, as the host sees fit, but nobody waits for it any longer."""
+@variants({f"without-{field}": field for field in ("stage", "current", "unit")}, "H-5")
+def ignores_incomplete_progress(context: CaseContext, field: str) -> None:
+    """Ignore a `progress` event that lacks a field, and continue the request."""
     worker = context.start()
-    worker.write_last(wire.quit_done(context.request("a").id))
-    context.driver.expect_end("a")
+    id = context.request("a").id
+    progress = wire.progress(id)
+    del progress[field]
+    worker.write(wire.token(id, "a"), progress, wire.token(id, "b"), wire.result_done(id))
+    context.driver.expect_done("a", text="ab")
 
 
 @case("V-4")
-def unknown_events_are_ignored(context: CaseContext) -> None:
-    """They end no request and bring no text, whether they have its id or none, before and after `hello`."""
+def ignores_unknown_events(context: CaseContext) -> None:
+    """Ignore unknown events with and without an id, before and after the reply to `hello`."""
     worker = context.spawn()
     hello = worker.expect("hello")
     worker.write(*_unknown_events(hello.id), wire.hello_done(hello.id))
@@ -219,8 +222,8 @@ def unknown_events_are_ignored(context: CaseContext) -> None:
 
 
 @case("V-4")
-def unknown_ids_are_ignored(context: CaseContext) -> None:
-    """Events for requests that the host never made."""
+def ignores_unknown_ids(context: CaseContext) -> None:
+    """Ignore events for requests that it never made."""
     worker = context.start()
     id = context.request("a").id
     unknown = f"not {id}"
@@ -237,8 +240,8 @@ def unknown_ids_are_ignored(context: CaseContext) -> None:
 
 
 @case("V-4")
-def an_unknown_finish_reason_reads_as_other(context: CaseContext) -> None:
-    """The request has ended all the same, and its text is valid."""
+def reads_an_unknown_finish_reason_as_other(context: CaseContext) -> None:
+    """End the request and keep its text."""
     worker = context.start()
     id = context.request("a").id
     worker.write(wire.token(id, "a"), wire.result_done(id, "new_reason"))
@@ -246,16 +249,16 @@ def an_unknown_finish_reason_reads_as_other(context: CaseContext) -> None:
 
 
 @variants({"retryable": True, "final": False}, "V-4")
-def an_unknown_code_is_judged_by_retryable(context: CaseContext, retryable: bool) -> None:
-    """The request has failed."""
+def judges_an_unknown_code_by_retryable(context: CaseContext, retryable: bool) -> None:
+    """Report the failure with the value of `retryable`."""
     worker = context.start()
     worker.write(wire.error(context.request("a").id, "new_code", retryable=retryable))
     context.driver.expect_failed("a", None, retryable=retryable)
 
 
 @case("V-4", "V-3")
-def unknown_values_do_no_harm(context: CaseContext) -> None:
-    """A `stage`, `unit`, `state`, feature or capability that the host does not know."""
+def accepts_unknown_values(context: CaseContext) -> None:
+    """Accept unknown stages, units, states, features and capabilities."""
     worker = context.spawn()
     worker.write(wire.hello_done(worker.expect("hello").id) | {"features": ["dance", "chat.new"], "engines": ["new"]})
     context.driver.expect_start("started")
@@ -268,8 +271,8 @@ def unknown_values_do_no_harm(context: CaseContext) -> None:
 
 
 @case("T-1", "V-4")
-def what_follows_a_terminal_is_ignored(context: CaseContext) -> None:
-    """A second terminal, text after the end: the first terminal counts, and the host goes on."""
+def ignores_events_after_a_terminal(context: CaseContext) -> None:
+    """Keep the first terminal, and ignore a second one and text after the end."""
     worker = context.start()
     done, failed, other = (context.request(name).id for name in ("a", "b", "c"))
     worker.write(
@@ -283,8 +286,8 @@ def what_follows_a_terminal_is_ignored(context: CaseContext) -> None:
 
 
 @variants({"busy": ("busy", True), "context-overflow": ("context_overflow", False)}, "T-1", "W-6")
-def a_failure_is_passed_on(context: CaseContext, error: tuple[str, bool]) -> None:
-    """With its code and whether it can be retried, after the text that came before; others go on."""
+def passes_a_failure_on(context: CaseContext, error: tuple[str, bool]) -> None:
+    """Pass on the code and `retryable`, after the text that came before. Other requests continue."""
     code, retryable = error
     worker = context.start()
     failing, other = context.request("a").id, context.request("b").id
@@ -295,8 +298,8 @@ def a_failure_is_passed_on(context: CaseContext, error: tuple[str, bool]) -> Non
 
 
 @case("B-4")
-def a_load_can_fail_and_the_next_succeed(context: CaseContext) -> None:
-    """With progress before both."""
+def accepts_a_load_after_a_failed_one(context: CaseContext) -> None:
+    """Report a failed load, and then one that succeeds, with progress before both."""
     worker = context.start()
     id = context.request("a", "load", path="/models/none").id
     worker.write(wire.progress(id, "resolve", "steps"), wire.error(id, "model_not_found", field="path", loaded=False))
@@ -307,8 +310,8 @@ def a_load_can_fail_and_the_next_succeed(context: CaseContext) -> None:
 
 
 @case("F-12", "F-14")
-def the_longest_line_is_read(context: CaseContext) -> None:
-    """61,439 bytes with the newline, and 4,096 token ids."""
+def reads_the_longest_line(context: CaseContext) -> None:
+    """Read a line of 61,439 bytes with the newline, and an event with 4,096 token ids."""
     worker = context.start()
     id = context.request("a").id
     text = "x" * (LINE_OUT_BYTES - 1 - len(wire.encode(wire.token(id, ""))))
@@ -318,8 +321,8 @@ def the_longest_line_is_read(context: CaseContext) -> None:
 
 
 @case("H-2", "W-2")
-def a_burst_is_read_whole(context: CaseContext) -> None:
-    """20,000 events in one write, and a flood on stderr in the middle."""
+def reads_a_whole_burst(context: CaseContext) -> None:
+    """Read 20,000 events, with much output on stderr in the middle."""
     worker = context.start()
     id = context.request("a").id
     burst = b"".join(wire.encode(wire.token(id, f"{number} ")) for number in range(10_000))

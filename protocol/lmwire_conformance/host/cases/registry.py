@@ -1,4 +1,4 @@
-"""Where cases are gathered: functions that context, each with a name and the rules that it proves."""
+"""The list of all cases: functions with a name and the rules that they prove."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,12 +10,12 @@ CaseFunction = Callable[[CaseContext], None]
 
 
 class HostCase(NamedTuple):
-    """A case as it is defined.
+    """The definition of a case.
 
     Args:
-        name: unique and stable, `group.name` or `group.name:variant`.
-        rules: the rules of PROTOCOL.md that it proves.
-        act: plays it; raises Failure.
+        name: Unique and stable: `group.name` or `group.name:variant`.
+        rules: The rules of PROTOCOL.md that it proves.
+        run: Plays the case, and raises CaseFailure if the host fails it.
     """
 
     name: str
@@ -24,44 +24,49 @@ class HostCase(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The first part of its name: the module that it stands in."""
+        """Return the first part of the name, which is that of its module."""
         return self.name.partition(".")[0]
 
     @property
     def selectors(self) -> tuple[str, ...]:
-        """What it can be chosen by: its name, with and without the variant, its group, its rules."""
+        """Return the names that choose this case: its own with and without the variant, its group, and its rules."""
         return self.name, self.name.partition(":")[0], self.group, *self.rules
 
 
 CASES: Final[list[HostCase]] = []
-"""Every case, in the order in which they are played."""
+"""Every case, in the order of play."""
 
 
 def case(*rules: str) -> Callable[[CaseFunction], CaseFunction]:
-    """Registers a case under its module's and its function's name."""
+    """Register a function as a case, named after its module and itself."""
 
-    def register(act: CaseFunction) -> CaseFunction:
-        CASES.append(HostCase(_name(act), rules, act))
-        return act
+    def register(function: CaseFunction) -> CaseFunction:
+        CASES.append(HostCase(_name(function), rules, function))
+        return function
 
     return register
 
 
 def variants(values: Mapping[str, Any], *rules: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Registers a case for each value, which it takes as its second argument."""
+    """Register a function as a case for each value, its second argument.
 
-    def register(act: Callable[..., None]) -> Callable[..., None]:
+    Args:
+        values: The values by the name of the variant.
+        rules: The rules that the cases prove.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
         for variant, value in values.items():
-            CASES.append(HostCase(f"{_name(act)}:{variant}", rules, partial(_act, act, value)))
-        return act
+            CASES.append(HostCase(f"{_name(function)}:{variant}", rules, partial(_call, function, value)))
+        return function
 
     return register
 
 
-def _act(act: Callable[..., None], value: Any, context: CaseContext) -> None:
-    act(context, value)
+def _call(function: Callable[..., None], value: Any, context: CaseContext) -> None:
+    function(context, value)
 
 
-def _name(act: Callable[..., None]) -> str:
-    group = act.__module__.rpartition(".")[2]
-    return f"{group}.{act.__name__}".replace("_", "-")
+def _name(function: Callable[..., None]) -> str:
+    group = function.__module__.rpartition(".")[2]
+    return f"{group}.{function.__name__}".replace("_", "-")

@@ -1,4 +1,4 @@
-"""The way down: `quit`, the end of stdin, SIGTERM, SIGKILL, each after a bounded wait, and reading all the while."""
+"""Shutdown: `quit`, the end of stdin, SIGTERM, SIGKILL, each after a bounded wait. The host reads all the time."""
 
 from signal import SIGKILL
 
@@ -10,8 +10,8 @@ from .registry import case, variants
 
 
 @case("H-7", "E-1")
-def a_worker_is_asked_to_quit(context: CaseContext) -> None:
-    """The first step, and the only one for a worker that does what it is asked."""
+def sends_quit_first(context: CaseContext) -> None:
+    """Send `quit`, and take no other step for a worker that obeys it."""
     worker = context.start()
     worker.block_sigterm()
     context.driver.instruct(do="close")
@@ -24,8 +24,8 @@ def a_worker_is_asked_to_quit(context: CaseContext) -> None:
 
 
 @case("H-7", "E-1", "O-2")
-def what_runs_ends_with_its_terminals(context: CaseContext) -> None:
-    """A request that quitting cancels is ended by the worker, and told as that."""
+def passes_on_the_terminals_that_come_after_quit(context: CaseContext) -> None:
+    """Report a request that `quit` cancels as the worker ends it."""
     worker = context.start()
     id = context.request("a").id
     worker.write(wire.token(id, "so far"))
@@ -38,8 +38,8 @@ def what_runs_ends_with_its_terminals(context: CaseContext) -> None:
 
 
 @case("H-2", "H-7", "E-3")
-def both_pipes_are_read_while_closing(context: CaseContext) -> None:
-    """A worker that still has much to write, on stdout and stderr, can write it and exit."""
+def reads_both_pipes_while_closing(context: CaseContext) -> None:
+    """Read stdout and stderr until a worker with much to write has exited."""
     worker = context.start()
     id = context.request("a").id
     context.driver.instruct(do="close")
@@ -52,16 +52,16 @@ def both_pipes_are_read_while_closing(context: CaseContext) -> None:
 
 
 @case("H-7")
-def stdin_is_closed_after_quit(context: CaseContext) -> None:
-    """The second step, for a worker that does not heed `quit`."""
+def closes_stdin_after_quit(context: CaseContext) -> None:
+    """Close the stdin of a worker that ignores `quit`."""
     worker = _ignoring_quit(context)
     worker.end(0)
     context.expect_closed()
 
 
 @case("H-7")
-def sigterm_follows(context: CaseContext) -> None:
-    """The third step, for a worker that does not heed the end of its stdin."""
+def sends_sigterm_after_the_end_of_stdin(context: CaseContext) -> None:
+    """Send SIGTERM to a worker that ignores the end of its stdin."""
     worker = _ignoring_quit(context)
     worker.expect_sigterm()
     worker.end(0)
@@ -69,8 +69,8 @@ def sigterm_follows(context: CaseContext) -> None:
 
 
 @case("H-7", "H-9")
-def sigkill_is_the_last_step(context: CaseContext) -> None:
-    """For a worker that heeds nothing. What it has not ended is lost."""
+def sends_sigkill_last(context: CaseContext) -> None:
+    """Kill a worker that ignores all other steps, and report its requests as lost."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker = _ignoring_quit(context, worker)
@@ -81,8 +81,8 @@ def sigkill_is_the_last_step(context: CaseContext) -> None:
 
 
 @variants({"child": False, "daemon": True}, "H-7")
-def a_process_that_holds_the_pipes_delays_the_end_no_longer_than_the_steps(context: CaseContext, daemon: bool) -> None:
-    """A child of the worker's that outlives it: one in its group is ended, one that has left the group is let be."""
+def closes_although_a_process_holds_the_pipes(context: CaseContext, daemon: bool) -> None:
+    """Kill a child in the worker's process group, and do not wait for one that has left the group."""
     worker = context.start()
     worker.fork(daemon=daemon)
     child = context.next_worker(context.timeout)
@@ -92,8 +92,8 @@ def a_process_that_holds_the_pipes_delays_the_end_no_longer_than_the_steps(conte
 
 
 @variants({"exit-0": 0, "killed": -SIGKILL}, "H-9", "T-3")
-def a_death_while_closing_loses_what_runs(context: CaseContext, status: int) -> None:
-    """An exit with code 0 without the terminals is no success either."""
+def loses_requests_when_the_worker_dies_while_closing(context: CaseContext, status: int) -> None:
+    """Report requests without a terminal as lost, even after an exit with code 0."""
     worker = context.start()
     context.request("a")
     context.driver.instruct(do="close")
@@ -104,15 +104,15 @@ def a_death_while_closing_loses_what_runs(context: CaseContext, status: int) -> 
 
 
 @case("H-7")
-def a_dead_worker_is_closed_at_once(context: CaseContext) -> None:
-    """There is nobody to climb down to."""
+def closes_a_dead_worker_at_once(context: CaseContext) -> None:
+    """Report `closed` for a worker that is already dead."""
     context.start().end(70)
     context.driver.instruct(do="close")
     context.expect_closed()
 
 
 def _ignoring_quit(context: CaseContext, worker: PlayedWorker | None = None) -> PlayedWorker:
-    """Has the host close a worker that answers neither `quit` nor the end of its stdin, which must come alone."""
+    """Return a worker that the host is closing, and that ignores `quit` and the end of stdin, which must come alone."""
     worker = worker or context.start()
     worker.block_sigterm()
     context.driver.instruct(do="close")

@@ -1,4 +1,4 @@
-"""From the spawn to the reply to `hello`."""
+"""From the start of the worker to the reply to `hello`."""
 
 from signal import SIGKILL
 
@@ -11,82 +11,96 @@ from ..context import CaseContext
 from .registry import case, variants
 
 _BANNER = b'Last login: Friday\r\n\r\n\xff\xfe no UTF-8\n[1, 2]\n"text"\n42\nnull\n{"half": \n'
+_BANNER_LINE = b"x" * 1023 + b"\n"
 
-_PATIENCE_S = 0.5
-"""How long a host waits here, unless the machine needs longer to bring a worker up."""
+_HELLO_TIMEOUT_S = 0.5
+"""Seconds that a host waits for `hello` here, unless the machine needs longer to start a worker."""
 
 
 @case("V-1", "O-2")
-def hello_is_the_first_line(context: CaseContext) -> None:
-    """The host's first line is a `hello` that offers version 1."""
+def sends_hello_first(context: CaseContext) -> None:
+    """Send a `hello` that offers version 1 as the first line."""
     worker = context.spawn()
     hello = worker.read()
     if hello is None or not isinstance(hello.command, Hello):
         raise CaseFailure("a `hello` as the first line", repr(hello and hello.line))
     if not hello.command.protocol[0] <= 1 <= hello.command.protocol[1]:
-        raise CaseFailure("a range of versions that holds 1", repr(hello.line))
+        raise CaseFailure("a range of versions that contains 1", repr(hello.line))
     worker.write(wire.hello_done(hello.id))
     context.driver.expect_start("started")
 
 
 @case("H-1")
-def the_worker_has_pipes_and_a_group_of_its_own(context: CaseContext) -> None:
-    """The worker is no part of a terminal, of the host's process group, or of a shell's."""
+def gives_the_worker_pipes_and_its_own_process_group(context: CaseContext) -> None:
+    """Give the worker pipes, not a terminal, and a process group that is not that of the host or a shell."""
     worker = context.start()
     if worker.terminals:
         raise CaseFailure("three pipes", f"a terminal as descriptor {worker.terminals}")
     if worker.group != worker.pid:
-        raise CaseFailure(
-            "the worker leads a process group of its own", f"process {worker.pid} in group {worker.group}"
-        )
+        expected = "the worker leads its own process group"
+        raise CaseFailure(expected, f"process {worker.pid} in group {worker.group}")
 
 
 @case("H-4")
-def a_banner_is_skipped(context: CaseContext) -> None:
-    """Up to 64 KiB of lines that are no JSON objects may come ahead of the reply to `hello`."""
+def skips_a_banner(context: CaseContext) -> None:
+    """Skip up to 64 KiB of lines that are not JSON objects before the reply to `hello`."""
     worker = context.spawn()
     hello = worker.expect("hello")
-    filler = b"x" * 1023 + b"\n"
     rest = BANNER_BYTES - len(_BANNER)
-    worker.write(_BANNER, filler * (rest // len(filler)), b"=" * (rest % len(filler) - 1) + b"\n")
+    worker.write(_BANNER, _BANNER_LINE * (rest // len(_BANNER_LINE)), b"=" * (rest % len(_BANNER_LINE) - 1) + b"\n")
     worker.write(wire.hello_done(hello.id))
     context.driver.expect_start("started")
 
 
+@case("H-4")
+def gives_up_a_banner_over_64_kib(context: CaseContext) -> None:
+    """Kill a worker that writes more than 64 KiB of such lines before the reply to `hello`."""
+    worker = context.spawn(timeout=_beyond_the_wait(context))
+    hello = worker.expect("hello")
+    worker.block_sigterm()
+    worker.write_last(_BANNER_LINE * (BANNER_BYTES // len(_BANNER_LINE)), _BANNER_LINE)
+    worker.write_last(wire.hello_done(hello.id))
+    context.driver.expect_start("start_failed")
+    worker.expect_killed()
+
+
 @case("H-2")
-def stderr_is_read_from_the_start(context: CaseContext) -> None:
-    """A worker that writes much to stderr before it answers still comes up."""
+def reads_stderr_from_the_start(context: CaseContext) -> None:
+    """Start a worker that writes much to stderr before it replies to `hello`."""
     worker = context.spawn()
     worker.flood_stderr()
     worker.write(wire.hello_done(worker.expect("hello").id))
     context.driver.expect_start("started")
 
 
-@case("V-1")
-def a_refused_version_is_a_failed_start(context: CaseContext) -> None:
-    """A worker that speaks no common version is none that the host can use."""
-    worker = context.spawn()
+@variants({"that-exits": True, "that-lives-on": False}, "V-1", "T-1")
+def reports_a_refused_version_at_once(context: CaseContext, exits: bool) -> None:
+    """Report a failed start when the worker refuses `hello`, without waiting longer."""
+    worker = context.spawn(timeout=_beyond_the_wait(context))
     hello = worker.expect("hello")
     worker.write_last(wire.error(hello.id, "unsupported_protocol", field="protocol", protocols=[7]))
-    worker.end(76)
+    if exits:
+        worker.end(76)
     context.driver.expect_start("start_failed")
 
 
-@case("V-1")
-def a_version_that_nobody_offered_is_a_failed_start(context: CaseContext) -> None:
-    """The version that `hello` agrees on is one of those that the host speaks."""
-    worker = context.spawn()
+@case("V-1", "H-5")
+def rejects_a_version_that_it_did_not_offer(context: CaseContext) -> None:
+    """Kill a worker that agrees on a version which the host does not speak, without waiting longer."""
+    worker = context.spawn(timeout=_beyond_the_wait(context))
     hello = worker.expect("hello")
     assert isinstance(hello.command, Hello)
+    worker.block_sigterm()
     worker.write_last(wire.hello_done(hello.id) | {"protocol": hello.command.protocol[1] + 1})
     context.driver.expect_start("start_failed")
+    worker.expect_killed()
 
 
 @case("H-7")
-def a_worker_that_never_answers_hello_is_given_up(context: CaseContext) -> None:
-    """The host waits a bounded time, and leaves no process behind."""
+def gives_up_a_worker_that_never_answers_hello(context: CaseContext) -> None:
+    """Wait a bounded time, and leave no process running."""
     with context.before_the_host_gives_up():
-        worker = context.spawn(timeout=_PATIENCE_S * context.pace)
+        worker = context.spawn(timeout=_HELLO_TIMEOUT_S * context.patience)
         worker.expect("hello")
         worker.block_sigterm()
     context.driver.expect_start("start_failed")
@@ -94,8 +108,8 @@ def a_worker_that_never_answers_hello_is_given_up(context: CaseContext) -> None:
 
 
 @variants({"exit-0": 0, "exit-70": 70, "killed": -SIGKILL}, "H-9", "T-3")
-def a_death_before_the_reply_to_hello_is_a_failed_start(context: CaseContext, status: int) -> None:
-    """Whatever the exit code."""
+def reports_a_death_before_hello_is_answered(context: CaseContext, status: int) -> None:
+    """Report a failed start, whatever the exit code."""
     worker = context.spawn()
     worker.expect("hello")
     worker.end(status)
@@ -103,9 +117,14 @@ def a_death_before_the_reply_to_hello_is_a_failed_start(context: CaseContext, st
 
 
 @case("H-6", "H-9")
-def half_a_reply_to_hello_is_none(context: CaseContext) -> None:
-    """A reply without its newline at the end of stdout counts for nothing."""
+def discards_half_a_reply_to_hello(context: CaseContext) -> None:
+    """Ignore a reply without its newline at the end of stdout."""
     worker = context.spawn()
     worker.write(wire.encode(wire.hello_done(worker.expect("hello").id))[:-1])
     worker.end(0)
     context.driver.expect_start("start_failed")
+
+
+def _beyond_the_wait(context: CaseContext) -> float:
+    """Return seconds for `hello` that are longer than this case waits: a host that only waits them out fails it."""
+    return 3 * context.timeout

@@ -1,4 +1,4 @@
-"""Tool calls: what a host puts together of their pieces, and what it must not run."""
+"""Tool calls: the host joins their parts, and runs no call that is not whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,23 +17,23 @@ def _call(id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 _TEXT = '{"city":"R\\u00f6m \\"漢\\"","days":[1,2.5,null],"deep":{"a":true}}'
 _ARGUMENTS = {"city": 'Röm "漢"', "days": [1, 2.5, None], "deep": {"a": True}}
-_WAYS = {
+_SPLITS = {
     "at-once": [_TEXT],
     "in-two": [_TEXT[:9], _TEXT[9:]],
     "by-characters": list(_TEXT),
-    "with-empty-pieces": ["", _TEXT[:20], "", _TEXT[20:], ""],
+    "with-empty-parts": ["", _TEXT[:20], "", _TEXT[20:], ""],
 }
 
 
-@variants(_WAYS, "Q-1", "P-4")
-def a_call_is_its_pieces_joined(context: CaseContext, pieces: list[str]) -> None:
-    """However the arguments are cut, the inside of an escape included."""
+@variants(_SPLITS, "Q-1", "P-4")
+def joins_the_parts_of_a_call(context: CaseContext, parts: list[str]) -> None:
+    """Join the arguments, wherever they are cut, even inside an escape."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS).id
     worker.write(wire.token(id, "I look."), wire.token(id, ""))
-    first, *rest = pieces
+    first, *rest = parts
     events = [wire.tool_call(id, call_id="c1", name="weather", arguments=first)]
-    events += [wire.tool_call(id, arguments=piece) for piece in rest]
+    events += [wire.tool_call(id, arguments=part) for part in rest]
     events[-1]["complete"] = True
     worker.write(*events, wire.token(id, "", [2, 3]), wire.result_done(id, "tool_calls"))
     calls = {0: [_call("c1", "weather", _ARGUMENTS)]}
@@ -41,8 +41,8 @@ def a_call_is_its_pieces_joined(context: CaseContext, pieces: list[str]) -> None
 
 
 @case("Q-1")
-def a_call_can_have_no_piece_of_its_own_in_some_events(context: CaseContext) -> None:
-    """Its first event can have the name alone, its last one the end alone, and null is absent."""
+def accepts_call_events_without_arguments(context: CaseContext) -> None:
+    """Accept a first event with the name alone, a last one with `complete` alone, and null for absent."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS).id
     worker.write(wire.tool_call(id, call_id="c1", name="weather", arguments=None, complete=None, choice=None))
@@ -52,8 +52,8 @@ def a_call_can_have_no_piece_of_its_own_in_some_events(context: CaseContext) -> 
 
 
 @case("Q-1", "N-3", "O-1")
-def calls_are_told_apart(context: CaseContext) -> None:
-    """Those of one answer by their index, which each choice counts for itself; choices interleave."""
+def keeps_calls_apart(context: CaseContext) -> None:
+    """Tell calls apart by choice and index, while choices interleave."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS, n=2).id
     streams = [
@@ -76,66 +76,55 @@ def calls_are_told_apart(context: CaseContext) -> None:
     context.driver.expect_done("a", finish_reason="tool_calls", choices=["tool_calls", "tool_calls"], calls=calls)
 
 
-@case("Q-2", "P-3")
-def a_call_that_is_cut_off_is_text(context: CaseContext) -> None:
-    """The host has nothing to run, and shows what the model wrote."""
+@case("Q-2", "P-3", "K-5")
+def passes_the_text_of_a_cut_off_call_on(context: CaseContext) -> None:
+    """Drop a call that was cut off, and pass its text on, although the events are marked with `call`."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS, max_tokens=3).id
     worker.write(wire.tool_call(id, call_id="c1", name="weather", arguments='{"city":"R'))
-    worker.write(wire.tool_call(id, complete=False), wire.token(id, '<tool_call>{"city":"R', []))
+    worker.write(wire.tool_call(id, complete=False), wire.token(id, '<tool_call>{"city":"R', [], call=True))
     worker.write(wire.result_done(id, "length"))
     context.driver.expect_done("a", text='<tool_call>{"city":"R', finish_reason="length")
 
 
 @case("Q-2", "P-3", "P-4")
-def a_call_that_is_none_leaves_the_others_alone(context: CaseContext) -> None:
-    """Even if what came of it looks whole."""
+def drops_only_the_calls_that_are_incomplete(context: CaseContext) -> None:
+    """Drop a call whose last event has `complete` false, although its arguments look whole."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS).id
     for index, whole in enumerate((True, False, True)):
         worker.write(wire.tool_call(id, index, call_id=f"c{index}", name="news", arguments="{}"))
         worker.write(wire.tool_call(id, index, complete=whole))
-    worker.write(wire.token(id, "<tool_call>{} ?", []), wire.result_done(id, "tool_calls"))
+    worker.write(wire.token(id, "<tool_call>{} ?", [], call=True), wire.result_done(id, "tool_calls"))
     calls = {0: [_call("c0", "news", {}), _call("c2", "news", {})]}
     context.driver.expect_done("a", text="<tool_call>{} ?", finish_reason="tool_calls", calls=calls)
 
 
 @case("Q-2", "C-4")
-def a_call_that_a_cancel_cuts_off_is_text(context: CaseContext) -> None:
-    """It comes before the terminal."""
+def passes_the_text_of_a_cancelled_call_on(context: CaseContext) -> None:
+    """Pass on the text of a call that a cancel cut off."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS).id
     worker.write(wire.token(id, "I look."), wire.tool_call(id, call_id="c1", name="news", arguments="{"))
     context.driver.expect_text("a", "I look.")
-    context.driver.instruct(do="cancel", name="a")
+    context.driver.cancel("a")
     cancel = worker.expect("cancel")
-    worker.write(wire.cancel_done(cancel.id, 1), wire.tool_call(id, complete=False), wire.token(id, "{", []))
+    worker.write(wire.cancel_done(cancel.id, 1), wire.tool_call(id, complete=False), wire.token(id, "{", [], call=True))
     worker.write(wire.result_done(id, "cancelled"))
     context.driver.expect_done("a", text="I look.{", finish_reason="cancelled")
 
 
-_ENDS: dict[str, Callable[[PlayedWorker, str], None]] = {
+_FAILURES: dict[str, Callable[[PlayedWorker, str], None]] = {
     "error": lambda worker, id: worker.write(wire.error(id, "engine_error")),
     "death": lambda worker, id: worker.end(70),
 }
 
 
-@variants(_ENDS, "Q-2", "T-3")
-def a_call_without_an_end_is_none(context: CaseContext, end: Callable[[PlayedWorker, str], None]) -> None:
-    """Though its arguments are whole by themselves."""
+@variants(_FAILURES, "Q-2", "T-3")
+def drops_a_call_without_a_last_event(context: CaseContext, end: Callable[[PlayedWorker, str], None]) -> None:
+    """Drop a call whose last event never came, although its arguments are whole."""
     worker = context.start()
     id = context.request_chat("a", tools=_TOOLS).id
     worker.write(wire.tool_call(id, call_id="c1", name="news", arguments="{}"))
     end(worker, id)
     context.driver.expect_failed("a", None)
-
-
-@case("H-5", "Q-1")
-def a_piece_of_no_call_ends_the_worker(context: CaseContext) -> None:
-    """A `tool_call` without its `index`."""
-    worker = context.start()
-    id = context.request_chat("a", tools=_TOOLS).id
-    worker.block_sigterm()
-    worker.write_last({"event": "tool_call", "id": id, "name": "news", "arguments": "{}"}, wire.result_done(id))
-    worker.expect_killed()
-    context.driver.expect_failed("a", "worker_lost")

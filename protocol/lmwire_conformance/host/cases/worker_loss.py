@@ -1,4 +1,4 @@
-"""A worker that dies, falls silent or breaks the protocol: what it has not ended is lost, and never a success."""
+"""A worker that dies, closes stdout or breaks the protocol: its requests without a terminal are lost."""
 
 from collections.abc import Callable
 from signal import SIGKILL
@@ -14,9 +14,9 @@ from .registry import case, variants
 
 _STARTS = 10
 _OBSERVED_S = 5.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
-_WAYS = {"exit-0": 0, "exit-70": 70, "killed": -SIGKILL}
+_DEATHS = {"exit-0": 0, "exit-70": 70, "killed": -SIGKILL}
 
 _STAGES: dict[str, tuple[str, Callable[[str], list[wire.Event | bytes]]]] = {
     "at-once": ("", lambda id: []),
@@ -25,23 +25,23 @@ _STAGES: dict[str, tuple[str, Callable[[str], list[wire.Event | bytes]]]] = {
     "mid-line": ("so far", lambda id: [wire.token(id, "so far"), wire.encode(wire.token(id, "no"))[:-9]]),
     "mid-terminal": ("so far", lambda id: [wire.token(id, "so far"), wire.encode(wire.result_done(id))[:-1]]),
 }
-"""What has come before a death: the text that is valid, and the lines."""
+"""The valid text before a death, and the lines that the worker writes."""
 
 
 @variants(
     {
         f"{stage}-{way}": (*lines_and_text, status)
         for stage, lines_and_text in _STAGES.items()
-        for way, status in _WAYS.items()
+        for way, status in _DEATHS.items()
     },
     "T-3",
     "H-9",
     "H-6",
 )
-def a_death_loses_the_request(
+def loses_a_request_when_the_worker_dies(
     context: CaseContext, death: tuple[str, Callable[[str], list[wire.Event | bytes]], int]
 ) -> None:
-    """Whatever the exit code, with the text that came in whole lines."""
+    """Report the request as lost, whatever the exit code, and pass on the text of whole lines."""
     text, said, status = death
     worker = context.start()
     worker.write(*said(context.request("a").id))
@@ -50,8 +50,8 @@ def a_death_loses_the_request(
 
 
 @case("H-9", "T-3")
-def a_death_loses_all_requests_in_flight(context: CaseContext) -> None:
-    """Those that wait behind a load too."""
+def loses_all_requests_in_flight(context: CaseContext) -> None:
+    """Report all requests in flight as lost, even those that wait for a load."""
     worker = context.start()
     requests = {name: context.request(name).id for name in ("a", "b")}
     context.request("c", "load", path="/models/played")
@@ -63,9 +63,9 @@ def a_death_loses_all_requests_in_flight(context: CaseContext) -> None:
         context.driver.expect_failed(name, "worker_lost")
 
 
-@variants(_WAYS, "T-1", "H-9")
-def a_death_after_the_terminal_takes_nothing_back(context: CaseContext, status: int) -> None:
-    """What has ended stays a success, read in the same turn as the death or not; what has not is lost."""
+@variants(_DEATHS, "T-1", "H-9")
+def keeps_a_terminal_that_came_before_the_death(context: CaseContext, status: int) -> None:
+    """Report a request that has ended as a success, although the worker dies right afterwards."""
     worker = context.start()
     ended, open_ = context.request("a").id, context.request("b").id
     worker.write(wire.token(ended, "whole"), wire.result_done(ended), wire.token(open_, "half"))
@@ -75,8 +75,8 @@ def a_death_after_the_terminal_takes_nothing_back(context: CaseContext, status: 
 
 
 @case("H-9")
-def requests_to_a_dead_worker_are_lost(context: CaseContext) -> None:
-    """A request after the death fails, and does not wait."""
+def fails_requests_to_a_dead_worker(context: CaseContext) -> None:
+    """Fail a request that comes after the death, without waiting."""
     worker = context.start()
     context.request("a")
     worker.end(70)
@@ -86,16 +86,16 @@ def requests_to_a_dead_worker_are_lost(context: CaseContext) -> None:
 
 
 @case("H-9")
-def an_idle_worker_can_die(context: CaseContext) -> None:
-    """With nothing in flight nothing is reported, and the next request fails."""
+def notices_the_death_of_an_idle_worker(context: CaseContext) -> None:
+    """Report nothing when an idle worker dies, and fail the next request."""
     context.start().end(-SIGKILL)
     context.ask("a")
     context.driver.expect_failed("a", "worker_lost")
 
 
 @case("H-9", "T-3")
-def the_end_of_stdout_loses_the_requests(context: CaseContext) -> None:
-    """Even though the process lives on: the host does not wait for ever for one that has no voice."""
+def loses_requests_at_the_end_of_stdout(context: CaseContext) -> None:
+    """Report requests as lost when stdout ends, although the process lives on."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker.close_stdout()
@@ -103,8 +103,8 @@ def the_end_of_stdout_loses_the_requests(context: CaseContext) -> None:
 
 
 @variants({"child": False, "daemon": True}, "H-9", "T-3")
-def the_end_of_the_process_loses_the_requests(context: CaseContext, daemon: bool) -> None:
-    """Even though a child of the worker's holds its stdout open."""
+def loses_requests_at_the_end_of_the_process(context: CaseContext, daemon: bool) -> None:
+    """Report requests as lost, although a child of the worker holds stdout open."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker.fork(daemon=daemon)
@@ -124,8 +124,8 @@ _GARBAGE = {
 
 
 @variants(_GARBAGE, "H-5")
-def a_line_that_is_no_object_ends_the_worker(context: CaseContext, garbage: bytes) -> None:
-    """All requests in flight are lost, with the text that came before; nothing after it is believed."""
+def kills_the_worker_after_a_line_that_is_not_an_object(context: CaseContext, garbage: bytes) -> None:
+    """Report all requests as lost, pass on the text before the line, and ignore all that follows."""
     worker = context.start()
     streaming, waiting = context.request("a").id, context.request("b").id
     worker.write(wire.token(streaming, "so "))
@@ -139,40 +139,76 @@ _LONG = wire.encode(wire.token("1", "x" * CLIENT_LINE_BYTES))
 
 
 @variants({"whole": _LONG, "without-an-end": _LONG[:-5], "spaces": b" " * (2 * CLIENT_LINE_BYTES)}, "H-5")
-def a_line_over_1_mib_ends_the_worker(context: CaseContext, long: bytes) -> None:
-    """Whether or not its end has come: it may never come."""
+def kills_the_worker_after_a_line_over_1_mib(context: CaseContext, long: bytes) -> None:
+    """Kill the worker even before the end of the line, which may never come."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     _violate(worker, long)
     context.driver.expect_failed("a", "worker_lost", text="so far")
 
 
+_COMPLETE: dict[str, Callable[[str], wire.Event]] = {
+    "token": lambda id: wire.token(id, "no"),
+    "tool-call": lambda id: wire.tool_call(id, call_id="c1", name="news", arguments="{}"),
+    "done": wire.result_done,
+    "error": lambda id: wire.error(id, "engine_error"),
+}
+_REQUIRED = {
+    "token": ("token", "token_ids"),
+    "tool-call": ("index",),
+    "done": ("finish_reason", "seed", "usage", "timings"),
+    "error": ("error", "code", "retryable"),
+}
+
+
+@variants(
+    {
+        f"{event}-without-{field.replace('_', '-')}": (_COMPLETE[event], field)
+        for event, fields in _REQUIRED.items()
+        for field in fields
+    },
+    "H-5",
+)
+def kills_the_worker_after_an_incomplete_event(
+    context: CaseContext, incomplete: tuple[Callable[[str], wire.Event], str]
+) -> None:
+    """Report all requests as lost after an event that lacks a field which is always present."""
+    complete, field = incomplete
+    worker = context.start()
+    damaged, other = context.request_chat("a").id, context.request("b").id
+    event = complete(damaged)
+    del event[field]
+    _violate(worker, wire.token(damaged, "so far"), event, wire.result_done(damaged), wire.result_done(other))
+    context.driver.expect_failed("a", "worker_lost", text="so far")
+    context.driver.expect_failed("b", "worker_lost")
+
+
 @case("H-5")
-def a_violation_is_one_with_nothing_in_flight_too(context: CaseContext) -> None:
-    """The worker is killed, and the next request fails."""
+def kills_an_idle_worker_after_a_violation(context: CaseContext) -> None:
+    """Kill a worker that breaks the protocol while no request is in flight, and fail the next request."""
     _violate(context.start(), _GARBAGE["text"])
     context.ask("a")
     context.driver.expect_failed("a", "worker_lost")
 
 
 @case("H-10")
-def a_worker_that_always_dies_is_not_started_for_ever(context: CaseContext) -> None:
-    """A host that starts workers again stops, or pauses, when each dies at once. Others have nothing to do here."""
+def pauses_between_starts_of_a_worker_that_always_dies(context: CaseContext) -> None:
+    """Stop or pause when each new worker dies at once. Hosts that never restart workers pass."""
     context.spawn(restart=True).end(70)
     starts = 1
     deadline = monotonic() + _OBSERVED_S
     for name in (f"r{number}" for number in range(2 * _STARTS)):
         context.ask(name)
-        while not context.driver.has_ended(name, _LOOK_S) and monotonic() < deadline:
-            if worker := context.next_worker(_LOOK_S):
+        while not context.driver.has_ended(name, _POLL_S) and monotonic() < deadline:
+            if worker := context.next_worker(_POLL_S):
                 worker.end(70)
                 starts += 1
         if starts > _STARTS:
-            raise CaseFailure("a pause between one start and the next", f"{starts} workers, each of which died at once")
+            raise CaseFailure("a pause between two starts", f"{starts} workers, each of which died at once")
 
 
 def _violate(worker: PlayedWorker, *said: wire.Event | bytes) -> None:
-    """Breaks the protocol, and waits until the host has killed the worker, which survives SIGTERM."""
+    """Break the protocol, and wait until the host has killed the worker, which survives SIGTERM."""
     worker.block_sigterm()
     worker.write_last(*said)
     worker.expect_killed()
