@@ -12,7 +12,15 @@ from pathlib import Path
 
 import prose
 from lmwire_conformance.host.cases import CASES
-from lmwire_conformance.worker import line_checks, pending_lines, ping_checks, result_checks, session, transcript
+from lmwire_conformance.worker import (
+    answers,
+    line_checks,
+    pending_lines,
+    ping_checks,
+    result_checks,
+    session,
+    transcript,
+)
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "protocol" / "transcripts" / "TRACEABILITY.md"
@@ -83,6 +91,7 @@ def rows() -> list[Row]:
     tests = entered()
     proving = [(item.name, item.rules) for item in transcript.read_all()]
     checked = {
+        *answers.RULES,
         *line_checks.RULES,
         *session.RULES,
         *pending_lines.RULES,

@@ -73,7 +73,12 @@ def test_answers_of_all_kinds_break_no_rule() -> None:
     thought = token("g", "Hm.", 1, channel="reasoning", logprobs=[{**P, "top": [P]}])
     see(session, thought, token("t", "a b", 1, 2), token("g", "Hi!", 1, choice=1, logprobs=[{**P, "top": [P]}]))
     see(session, BEGUN, {"event": "done", "id": "t", "count": 2}, WHOLE, called("g", 1, call_id="d", name="look"))
-    see(session, called("g", 1, arguments="{", complete=False), token("g", "<call>{"), result("k", 0, "timeout"))
+    see(
+        session,
+        called("g", 1, arguments="{", complete=False),
+        token("g", "<call>{", call=True),
+        result("k", 0, "timeout"),
+    )
     ends = [{"finish_reason": "tool_calls", "completion_tokens": 2}, {"finish_reason": "stop", "stop": "!"}]
     ends[1]["completion_tokens"] = 1
     done = result("g", 3, "tool_calls", choices=ends)
@@ -273,6 +278,12 @@ BROKEN = {
         "Q-1",
     ),
     "a call that never ends": ([chat("g", tools=TOOLS)], [BEGUN, result("g", 1, "stop")], "Q-1"),
+    "text of a call that nobody may make": ([chat("g")], [token("g", "<call>", call=True)], "K-5"),
+    "text of a call that lacks its mark": (
+        [chat("g", tools=TOOLS)],
+        [BEGUN, called("g", complete=False), token("g", "<call>"), result("g", 0, "length")],
+        "K-5",
+    ),
     "calls that were none": ([chat("g", tools=TOOLS)], [result("g", 1, "tool_calls")], "P-4"),
     "calls that the end does not tell of": ([chat("g", tools=TOOLS)], [BEGUN, WHOLE, result("g", 1, "stop")], "P-4"),
     "two calls at once": (

@@ -1,11 +1,11 @@
-"""Workers that get tool calls wrong."""
+"""Workers with faults in tool calls."""
 
 from typing import Any
 
 from lmwire_protocol import encoding, events
 from lmwire_worker.session.output_queue import Outbox
 from mutation import mutant, wrap
-from worker_mutants.changes import change_calls, change_results
+from worker_mutants.changes import change_calls, change_pieces, change_results
 
 
 @mutant("P-4", "p-1-required")
@@ -45,3 +45,13 @@ def calls_what_it_may_not_call() -> None:
         self.put_stream(encoding.encode_event(events.ToolCall(id=token.id, index=0, call_id="c", name="look")))
 
     wrap(Outbox, "put_tokens", put_and_call)
+
+
+@mutant("K-5", "p-1-required")
+def marks_no_text_of_a_call() -> None:
+    change_pieces(lambda piece: setattr(piece, "call", False))
+
+
+@mutant("K-5", "p-2-no-calls")
+def marks_all_text_as_that_of_a_call() -> None:
+    change_pieces(lambda piece: setattr(piece, "call", True))

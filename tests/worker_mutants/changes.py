@@ -1,4 +1,4 @@
-"""What several mutants do to a worker."""
+"""Changes to a worker that several mutants share."""
 
 import threading
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from mutation import wrap
 
 
 def change_pieces(change: Callable[[TokenDelta], object]) -> None:
-    """Has every piece of text changed on its way out."""
+    """Change every text before the worker writes it."""
     _change_on_its_way("tokens", change)
 
 
 def change_calls(change: Callable[[ToolCallDelta], object]) -> None:
-    """Has every piece of a call changed on its way out."""
+    """Change every part of a call before the worker writes it."""
     _change_on_its_way("call", change)
 
 
 def change_results(change: Callable[[events.ResultDone], object]) -> None:
-    """Has the `done` of every generation changed."""
+    """Change the `done` of every generation."""
 
     def changed(result: Any, *arguments: Any) -> events.ResultDone:
         done = result(*arguments)
@@ -33,10 +33,10 @@ def change_results(change: Callable[[events.ResultDone], object]) -> None:
 
 
 def step_only_after(owner: Any, name: str) -> None:
-    """Lets the engine make no step before something has been called, so that it meets what was sent until then."""
+    """Delay the engine's steps until a function was called, so that the engine finds all commands sent until then."""
     called = threading.Event()
 
-    def call_and_tell(call: Any, *arguments: Any, **options: Any) -> Any:
+    def call_and_signal(call: Any, *arguments: Any, **options: Any) -> Any:
         try:
             return call(*arguments, **options)
         finally:
@@ -46,7 +46,7 @@ def step_only_after(owner: Any, name: str) -> None:
         called.wait()
         return step(self)
 
-    wrap(owner, name, call_and_tell)
+    wrap(owner, name, call_and_signal)
     wrap(MockRunner, "step", step_late)
 
 

@@ -45,6 +45,8 @@ class ReceivedAnswer:
     token_ids: list[int] = field(default_factory=list)
     calls: list[ReceivedCall] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
+    call_text: str = ""
+    """The text that is marked with `call`."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for patterns."""
@@ -81,7 +83,11 @@ class ReceivedAnswers:
             raise Violation(("#generate", "#tokenize"), "no thoughts: all text is content", line)
         if isinstance(self._command, Tokenize) and self._command.count_only:
             raise Violation(("#tokenize",), "no token events with `count_only`", line)
+        if event.call and not self._may_call:
+            raise Violation(("K-5", "P-2"), "no text marked with `call`: the request has no tools to call", line)
         self._check_logprobs(event, line)
+        if event.call:
+            answer.call_text += event.token
         answer.texts[event.channel] = answer.texts.get(event.channel, "") + event.token
         answer.token_ids += event.token_ids
         answer.logprobs += event.logprobs or ()
@@ -94,7 +100,7 @@ class ReceivedAnswers:
         """
         if json_bytes(event.arguments) > limits.TEXT_BYTES:
             raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of arguments in one event", line)
-        if not isinstance(self._command, Chat) or not self._command.tools or self._command.tool_choice == "none":
+        if not self._may_call:
             raise Violation(("P-2",), "no calls: the request has no tools to call", line)
         calls = self._answer(event.choice, line).calls
         if event.index == len(calls):
@@ -107,6 +113,11 @@ class ReceivedAnswers:
         calls[-1].complete = event.complete
         if event.complete and not _is_object(calls[-1].arguments):
             raise Violation(("Q-1",), f"arguments that are a JSON object, not {calls[-1].arguments!r}", line)
+
+    @property
+    def _may_call(self) -> bool:
+        command = self._command
+        return isinstance(command, Chat) and bool(command.tools) and command.tool_choice != "none"
 
     def _answer(self, choice: int, line: bytes) -> ReceivedAnswer:
         if choice >= len(self.all):

@@ -12,6 +12,7 @@ RULES: Final = (
     "A-3",
     "K-2",
     "K-3",
+    "K-5",
     "N-3",
     "N-5",
     "P-1",
@@ -96,6 +97,8 @@ def _check_calls(command: Generation, answer: ReceivedAnswer, end: dict[str, Any
         raise Violation(("P-4",), "`tool_calls`, as there was a whole call", line)
     if reason not in _CUT and any(call.complete is None for call in answer.calls):
         raise Violation(("P-3", "Q-1"), "a last event of each call", line)
+    if any(call.complete is False for call in answer.calls) and not answer.call_text:
+        raise Violation(("P-3", "K-5"), "the text of the incomplete call, marked with `call`", line)
     if not isinstance(command, Chat):
         return
     if len(whole) > 1 and not command.parallel_tool_calls:
