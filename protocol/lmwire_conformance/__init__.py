@@ -1,4 +1,5 @@
-"""Proves a worker or a host right, in whatever language it is written: it plays the other side over real pipes.
+"""The conformance kit: it tests a worker or a host in any language against PROTOCOL.md, over real pipes.
 
-It needs lmwire_protocol, with its msgspec, and the standard library. `report.py` is what its two halves share.
+It needs lmwire_protocol, with its msgspec, and the standard library. `worker` tests workers, `host` tests hosts, and
+both report their results with `report`.
 """

@@ -1,4 +1,4 @@
-"""Known failures: cases that may fail, each with its reason. An entry that is not true any more is a failure itself."""
+"""Known failures: cases that may fail, each with its reason. An outdated entry is itself a failure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -11,11 +11,13 @@ Baseline = dict[str, str]
 
 
 def read(path: Path) -> Baseline:
-    """A baseline file: a line `name: reason` for each case; empty lines and those that start with `#` are ignored.
+    """Return the entries of a baseline file.
+
+    Each line is `name: reason`. Empty lines and lines that start with `#` are ignored.
 
     Raises:
-        ValueError: a line is not of this form.
-        OSError: the file cannot be read.
+        ValueError: A line has another form.
+        OSError: The file cannot be read.
     """
     entries: Baseline = {}
     for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
@@ -29,12 +31,12 @@ def read(path: Path) -> Baseline:
 
 
 def apply(baseline: Baseline, cases: Sequence[CaseResult], names: Collection[str]) -> list[CaseResult]:
-    """The cases as the baseline judges them: known failures do not count, stale entries do.
+    """Return the results with the baseline applied: known failures do not count, stale entries do.
 
     Args:
-        baseline: the known failures.
-        cases: what was tried.
-        names: every case that there is, tried or not; an entry for none of them is stale.
+        baseline: The known failures.
+        cases: The results.
+        names: The names of all existing cases. An entry with another name is stale.
     """
     judged = [_judge(case, baseline.get(case.name)) for case in cases]
     unknown = [name for name in baseline if name not in names]

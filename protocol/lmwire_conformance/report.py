@@ -1,4 +1,4 @@
-"""What was tried and how it went: for a person, for a CI system (JUnit XML), for a program (JSON)."""
+"""Results of cases, and their reports for a person, for a CI system (JUnit XML) and for a program (JSON)."""
 
 import json
 from collections import Counter
@@ -8,8 +8,8 @@ from typing import Final, Literal
 from xml.etree import ElementTree
 
 Outcome = Literal["pass", "fail", "known", "stale", "skip"]
-"""`known`: it fails, as the baseline says. `stale`: it passes, although the baseline says that it fails. `skip`: it is
-about features that are not there."""
+"""`known`: the case fails, as the baseline says. `stale`: it passes, but the baseline says that it fails. `skip`: the
+worker lacks features that the case needs."""
 
 PASSED: Final = 0
 FAILED: Final = 1
@@ -18,15 +18,15 @@ USAGE: Final = 64
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One thing that was tried.
+    """The result of a case.
 
     Args:
-        name: unique within a report, and stable: baselines and `--only` name it.
-        rules: the rules of PROTOCOL.md that it proves, as `F-3`; of a failure, those that are broken.
-        outcome: see `Outcome`.
-        expected: of a failure, what should have come: a line, or a sentence; of a skipped one, what it needs.
-        seen: of a failure, what came instead; of a skipped one, why it cannot be.
-        seconds: how long it took.
+        name: Name of the case, unique and stable: baselines and `--only` name it.
+        rules: The rules of PROTOCOL.md that the case proves, such as `F-3`. After a failure, the broken rules.
+        outcome: See `Outcome`.
+        expected: After a failure, the expected line, or a sentence. For a skipped case, the features that it needs.
+        seen: After a failure, what came instead. For a skipped case, the reason.
+        seconds: Duration of the case.
     """
 
     name: str
@@ -38,18 +38,18 @@ class CaseResult:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the whole report fails for it."""
+        """Return whether the result makes the whole report fail."""
         return self.outcome in ("fail", "stale")
 
 
 def exit_code(cases: Sequence[CaseResult]) -> int:
-    """0 when all is well, 1 when something failed, or when nothing was tried."""
+    """Return 0 if all cases passed, 1 if one failed or if none was played."""
     tried = [case for case in cases if case.outcome != "skip"]
     return FAILED if not tried or any(case.is_failure for case in cases) else PASSED
 
 
 def format_result(case: CaseResult) -> str:
-    """One case as a line for a person, and as four when there is more to say."""
+    """Return a result as one line for a person, or as three if the case did not pass."""
     head = f"{case.outcome:5}  {case.name}  [{' '.join(case.rules)}]  {case.seconds:.2f} s"
     if case.outcome == "pass":
         return head
@@ -57,7 +57,7 @@ def format_result(case: CaseResult) -> str:
 
 
 def summary(cases: Sequence[CaseResult]) -> str:
-    """How many of each outcome, in one line."""
+    """Return the number of results with each outcome, in one line."""
     counts = Counter(case.outcome for case in cases)
     words = {
         "pass": "passed",
@@ -71,13 +71,13 @@ def summary(cases: Sequence[CaseResult]) -> str:
 
 
 def as_json(cases: Sequence[CaseResult]) -> str:
-    """`{"passed": …, "cases": […]}`, each case with the members of `Case`."""
+    """Return the JSON `{"passed": …, "cases": […]}`. Each case has the members of `CaseResult`."""
     report = {"passed": exit_code(cases) == PASSED, "cases": [asdict(case) for case in cases]}
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
 
 
 def as_junit(cases: Sequence[CaseResult], suite: str) -> str:
-    """JUnit XML of one suite. A known failure counts as skipped, too."""
+    """Return the JUnit XML of one suite. A known failure counts as skipped."""
     counts = Counter(case.outcome for case in cases)
     root = ElementTree.Element(
         "testsuite",
@@ -100,5 +100,5 @@ def as_junit(cases: Sequence[CaseResult], suite: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without the control characters that XML cannot hold."""
+    """Return a text without the control characters that XML cannot represent."""
     return "".join(char if char >= " " or char in "\t\n" else f"\\x{ord(char):02x}" for char in text)

@@ -1,4 +1,4 @@
-"""The one exception of the kit: somebody broke the protocol."""
+"""The exception of the kit: a worker or a host broke the protocol."""
 
 import traceback
 from pathlib import Path
@@ -10,10 +10,10 @@ class Violation(Exception):
     """A rule was broken.
 
     Args:
-        rules: which, as `F-12`; `#cancel` is a sentence under that heading of PROTOCOL.md. None where only the
-            transcript knows.
-        expected: what should have come: a line, or a sentence.
-        seen: what came instead.
+        rules: The broken rules, such as `F-12`. `#cancel` means a sentence under that heading of PROTOCOL.md. Empty if
+            only the transcript knows.
+        expected: The expected line, or a sentence that describes it.
+        seen: What came instead.
     """
 
     def __init__(self, rules: tuple[str, ...], expected: str, seen: str | bytes) -> None:
@@ -35,7 +35,7 @@ def printable(text: str | bytes) -> str:
 
 
 def kit_defect(error: Exception) -> "Violation":
-    """The failure of a case that meets a defect of the kit: whatever a worker writes, the other cases are played."""
+    """Return an error within the kit as the failure of a case, so that the other cases are still played."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     why = f"{type(error).__name__}: {error}, at {where.name} in {Path(where.filename).name}:{where.lineno}"
-    return Violation((), "something that the kit can judge; please report this defect of the kit", why)
+    return Violation((), "output that the kit can judge; please report this defect of the kit", why)

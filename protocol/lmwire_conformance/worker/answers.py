@@ -13,15 +13,15 @@ from ..violation import Violation
 from .line_checks import json_bytes
 
 RULES: Final = ("F-14", "K-5", "K-7", "N-3", "P-2", "Q-1", "#generate", "#token", "#tool_call", "#tokenize")
-"""The rules that are checked here, on every event of every answer."""
+"""The rules that this module checks on every event of every answer."""
 
-_NO_JSON: Final = (msgspec.DecodeError, RecursionError)
-"""What reading the arguments of a call can raise: they are whatever text the worker sends."""
+_NOT_JSON: Final = (msgspec.DecodeError, RecursionError)
+"""Errors in decoding a call's arguments, which are any text that the worker sends."""
 
 
 @dataclass
 class ReceivedCall:
-    """A tool call, as far as its events tell of it."""
+    """A tool call, as far as its events have come."""
 
     call_id: str
     name: str
@@ -29,19 +29,19 @@ class ReceivedCall:
     complete: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The call for patterns: its arguments are JSON, or the text that they are where they are none."""
-        told = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments, "complete": self.complete}
-        with contextlib.suppress(*_NO_JSON):
-            told["arguments"] = msgspec.json.decode(self.arguments)
-        return told
+        """Return the call for patterns. Its arguments are decoded if they are JSON."""
+        fields = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments, "complete": self.complete}
+        with contextlib.suppress(*_NOT_JSON):
+            fields["arguments"] = msgspec.json.decode(self.arguments)
+        return fields
 
 
 @dataclass
 class ReceivedAnswer:
-    """One of a request's answers."""
+    """One of a request's answers, as far as its events have come."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    """By channel."""
+    """The texts by channel."""
     token_ids: list[int] = field(default_factory=list)
     calls: list[ReceivedCall] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
@@ -49,7 +49,7 @@ class ReceivedAnswer:
     """The text that is marked with `call`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer for patterns."""
+        """Return the answer for patterns."""
         return {
             "text": self.texts.get("content", ""),
             "reasoning": self.texts.get("reasoning", ""),
@@ -60,10 +60,10 @@ class ReceivedAnswer:
 
 
 class ReceivedAnswers:
-    """Those of one request.
+    """The answers to one request.
 
     Args:
-        command: what it asks for, when that is answered in tokens.
+        command: The command, if it has token events.
     """
 
     def __init__(self, command: Generation | Tokenize | None) -> None:
@@ -71,16 +71,20 @@ class ReceivedAnswers:
         self.all = [ReceivedAnswer() for _ in range(command.n if isinstance(command, Generation) else 1)]
 
     def add_token(self, event: Token, line: bytes) -> None:
-        """Takes a token event.
+        """Add a token event.
+
+        Args:
+            event: The event.
+            line: The same as the worker wrote it.
 
         Raises:
-            Violation: the request cannot have it.
+            Violation: The request cannot have this event.
         """
         if json_bytes(event.token) > limits.TEXT_BYTES:
             raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of text in one event", line)
         answer = self._answer(event.choice, line)
         if event.channel != "content" and not isinstance(self._command, Chat):
-            raise Violation(("#generate", "#tokenize"), "no thoughts: all text is content", line)
+            raise Violation(("#generate", "#tokenize"), "no reasoning: all text is content", line)
         if isinstance(self._command, Tokenize) and self._command.count_only:
             raise Violation(("#tokenize",), "no token events with `count_only`", line)
         if event.call and not self._may_call:
@@ -93,10 +97,14 @@ class ReceivedAnswers:
         answer.logprobs += event.logprobs or ()
 
     def add_call(self, event: ToolCall, line: bytes) -> None:
-        """Takes a tool_call event.
+        """Add a tool_call event.
+
+        Args:
+            event: The event.
+            line: The same as the worker wrote it.
 
         Raises:
-            Violation: the request cannot have it.
+            Violation: The request cannot have this event.
         """
         if json_bytes(event.arguments) > limits.TEXT_BYTES:
             raise Violation(("F-14",), f"at most {limits.TEXT_BYTES} bytes of arguments in one event", line)
@@ -106,7 +114,7 @@ class ReceivedAnswers:
         if event.index == len(calls):
             self._begin(calls, event, line)
         elif event.index != len(calls) - 1 or calls[-1].complete is not None:
-            raise Violation(("Q-1",), f"a piece of the call that is at hand, or call {len(calls)}", line)
+            raise Violation(("Q-1",), f"a part of the call that is open, or call {len(calls)}", line)
         elif event.call_id is not None or event.name is not None:
             raise Violation(("#tool_call",), "`call_id` and `name` in the call's first event alone", line)
         calls[-1].arguments += event.arguments
@@ -136,8 +144,8 @@ class ReceivedAnswers:
     def _check_logprobs(self, event: Token, line: bytes) -> None:
         wanted = isinstance(self._command, Generation) and self._command.logprobs
         if len(event.logprobs or ()) != (len(event.token_ids) if wanted else 0):
-            many = "one log-probability for each of token_ids" if wanted else "no log-probabilities, nobody asked"
-            raise Violation(("#token",), many, line)
+            expected = "one log-probability for each of token_ids" if wanted else "no log-probabilities, nobody asked"
+            raise Violation(("#token",), expected, line)
         for token, logprob in zip(event.token_ids, event.logprobs or (), strict=False):
             values = [top.logprob for top in logprob.top if top.logprob is not None]
             if logprob.token_id != token:
@@ -151,5 +159,5 @@ class ReceivedAnswers:
 def _is_object(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except _NO_JSON:
+    except _NOT_JSON:
         return False

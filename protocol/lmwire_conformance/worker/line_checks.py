@@ -1,4 +1,4 @@
-"""What holds for every line that a worker writes, whatever it says."""
+"""Checks of every line that a worker writes, whatever its content."""
 
 import json
 from typing import Any, Final
@@ -8,7 +8,7 @@ from lmwire_protocol import Line, RequestError, decode_object, limits
 from ..violation import Violation
 
 RULES: Final = ("F-11", "F-12", "F-13", "F-15", "F-18")
-"""The rules that are checked here, on every line of every run."""
+"""The rules that this module checks on every line of every run."""
 
 _SEPARATORS: Final = {char.encode(): name for char, name in (("\u2028", "U+2028"), ("\u2029", "U+2029"))} | {
     "\x85".encode(): "U+0085"
@@ -16,10 +16,10 @@ _SEPARATORS: Final = {char.encode(): name for char, name in (("\u2028", "U+2028"
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """Reads one line, without its newline, as an object; members that are null are left out.
+    """Return the object of a line, given without its newline. Members that are null are left out.
 
     Raises:
-        Violation: no worker may write it.
+        Violation: No worker may write this line.
     """
     if len(line) + 1 >= limits.LINE_OUT_BYTES:
         raise Violation(("F-12",), f"a line shorter than {limits.LINE_OUT_BYTES} bytes", f"{len(line) + 1} bytes")
@@ -37,5 +37,5 @@ def read_line(line: bytes) -> dict[str, Any]:
 
 
 def json_bytes(text: str) -> int:
-    """The length of a text's JSON form without its quotes, characters beyond ASCII as they are."""
+    """Return the length of a text's JSON form without its quotes, with characters beyond ASCII unescaped, in bytes."""
     return len(json.dumps(text, ensure_ascii=False).encode()) - 2

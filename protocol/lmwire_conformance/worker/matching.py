@@ -1,4 +1,4 @@
-"""Patterns: what a transcript says about a line, where the line itself varies from worker to worker."""
+"""Patterns: the form of a line in a transcript, since the line itself differs from worker to worker."""
 
 import re
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ MATCHERS: Final = ("$type", "$range", "$regex", "$same", "$not", "$or", "$each",
 
 
 def matches(pattern: Any, value: Any, said: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> bool:
-    """Whether a value is as a pattern says; README.md beside the transcripts explains patterns.
+    """Return whether a value matches a pattern. README.md beside the transcripts explains patterns.
 
     Args:
-        pattern: JSON, with matchers in it.
-        value: JSON without null members, or None where there is nothing.
-        said: the answers taken so far, by id, for `$same`.
-        path: where in the answer the value stands.
+        pattern: JSON with matchers.
+        value: JSON without null members, or None if the value is absent.
+        said: The answers so far by id, for `$same`.
+        path: The place of the value in the answer.
     """
     if isinstance(pattern, dict):
         if is_matcher(pattern):
@@ -44,7 +44,7 @@ def matches(pattern: Any, value: Any, said: Mapping[str, Any], path: tuple[str |
 
 
 def is_matcher(pattern: Mapping[str, Any]) -> bool:
-    """Whether an object is one of the matchers, not an object to compare with."""
+    """Return whether an object is a matcher, not an object to compare with."""
     return len(pattern) == 1 and next(iter(pattern)) in MATCHERS
 
 
@@ -75,7 +75,7 @@ def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], p
 
 
 def _at(answer: Any, path: tuple[str | int, ...]) -> Any:
-    """What stands at a place of an answer; None where there is no such place."""
+    """Return the value at a place of an answer, or None if the place does not exist."""
     for step in path:
         if isinstance(answer, dict):
             answer = answer.get(step)

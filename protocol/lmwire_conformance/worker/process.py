@@ -1,4 +1,4 @@
-"""A worker as a real process over real pipes, and everything that it writes, checked as it comes."""
+"""A worker as a real process with real pipes. All its output is checked as it comes."""
 
 import contextlib
 import os
@@ -16,22 +16,28 @@ from lmwire_protocol import limits
 from ..violation import Violation, kit_defect
 from .session import CheckedSession
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 _READ_BYTES = 1 << 16
 _KEPT_START_BYTES = 1 << 12
 _STDERR_LINES = 20
 _SEEN_LINES = 3
 _JOIN_SECONDS = 1.0
-"""How long the pipes of a killed worker are waited for; something else may hold them open."""
+"""Maximum wait for the end of a killed worker's pipes, which another process may hold open."""
 
 
 class WorkerProcess:
     """One run of a worker.
 
     Args:
-        command: the program and its arguments.
-        seconds: how long any wait may take.
+        command: The program and its arguments.
+        seconds: Maximum seconds of any wait.
+
+    Attributes:
+        session: The record of both sides' lines, with all checks.
+
+    Raises:
+        OSError: The program cannot be started.
     """
 
     def __init__(self, command: Sequence[str], seconds: float) -> None:
@@ -48,10 +54,10 @@ class WorkerProcess:
         self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
         os.set_blocking(self._stdin.fileno(), False)
         self.session = CheckedSession()
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._violation: Violation | None = None
         self._lines: deque[bytes] = deque(maxlen=_SEEN_LINES)
-        self._said: deque[bytes] = deque(maxlen=_STDERR_LINES)
+        self._stderr_lines: deque[bytes] = deque(maxlen=_STDERR_LINES)
         self._reading = True
         self._closing = False
         self._ended = False
@@ -61,12 +67,12 @@ class WorkerProcess:
             thread.start()
 
     def write(self, data: bytes) -> None:
-        """Writes bytes as they are. Nobody being there to read them is no failure of the write.
+        """Write bytes unchanged. A worker that has exited is not a failure of the write.
 
         Raises:
-            Violation: the worker does not take them.
+            Violation: The worker does not read them.
         """
-        with self._news:
+        with self._changed:
             self.session.note_written(data)
         view, deadline = memoryview(data), time.monotonic() + self._seconds
         with contextlib.suppress(BrokenPipeError):
@@ -79,14 +85,14 @@ class WorkerProcess:
                     view = view[os.write(self._stdin.fileno(), view) :]
 
     def close_stdin(self) -> None:
-        """Ends its input."""
-        with self._news:
+        """Close the worker's stdin."""
+        with self._changed:
             self.session.note_stdin_closed()
         self._stdin.close()
 
     def close_stdout(self) -> None:
-        """Lets nobody read its output any more."""
-        with self._news:
+        """Close the reading end of the worker's stdout."""
+        with self._changed:
             self.session.note_end_requested()
             self._closing = True
         self.stop_reading()
@@ -94,59 +100,67 @@ class WorkerProcess:
         self._stdout.close()
 
     def stop_reading(self) -> None:
-        """Leaves its output unread."""
-        with self._news:
+        """Stop reading the worker's stdout."""
+        with self._changed:
             self._reading = False
-            self._news.notify_all()
+            self._changed.notify_all()
         os.write(self._wake, b"\0")
 
     def start_reading(self) -> None:
-        """Reads its output again."""
-        with self._news:
+        """Continue to read the worker's stdout."""
+        with self._changed:
             self._reading = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to its process group."""
-        with self._news:
+        """Send a signal to the worker's process group."""
+        with self._changed:
             if number != signal.SIGINT:
                 self.session.note_end_requested()
         _signal_group(self._process.pid, number)
 
-    def wait(self, find: Callable[[], Found | None], rules: tuple[str, ...], expected: str) -> Found:
-        """Waits until `find`, called with the session at rest, returns something.
+    def wait(self, find: Callable[[], Value | None], rules: tuple[str, ...], expected: str) -> Value:
+        """Wait until a function returns a value other than None, and return that value.
+
+        Args:
+            find: The function. The session does not change during a call.
+            rules: The rules that are broken if the wait fails.
+            expected: A line or sentence that describes the value.
 
         Raises:
-            Violation: the time is over, the output has ended, or the worker broke a rule.
+            Violation: The time has passed, the output has ended, or the worker broke a rule.
         """
         deadline = time.monotonic() + self._seconds
-        with self._news:
+        with self._changed:
             while True:
                 self._check()
                 if (found := find()) is not None:
                     return found
                 if self._ended:
                     raise Violation(rules, expected, f"the output ended; {self.last_output()}")
-                if not self._news.wait(max(0.0, deadline - time.monotonic())):
-                    raise Violation(rules, expected, f"nothing of it within {self._seconds} s; {self.last_output()}")
+                if not self._changed.wait(max(0.0, deadline - time.monotonic())):
+                    raise Violation(rules, expected, f"none within {self._seconds} s; {self.last_output()}")
 
     def wait_exit(self, seconds: float | None) -> int:
-        """Waits for its end, for `seconds` instead of the usual time, and holds the whole run to what it owes.
+        """Wait for the worker's exit, check that it has answered everything, and return its exit code.
+
+        Args:
+            seconds: Maximum seconds of this wait, or None for the usual maximum.
 
         Raises:
-            Violation: it does not end, it broke a rule, or it owes something.
+            Violation: It does not exit, it broke a rule, or it has left something unanswered.
         """
         seconds = self._seconds if seconds is None else seconds
         try:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            with self._news:
+            with self._changed:
                 self._check()
                 raise Violation((), f"it exits within {seconds} s", f"it runs; {self.last_output()}") from None
         if self._reading:
             for thread in self._threads:
                 thread.join(self._seconds)
-            with self._news:
+            with self._changed:
                 self._check()
                 if not self._ended:
                     raise Violation((), "its output ends with it", "something else holds its output open")
@@ -154,7 +168,7 @@ class WorkerProcess:
         return code
 
     def kill(self) -> None:
-        """Ends it and all that it has started, in whatever state."""
+        """Kill the worker and its process group, in any state, and close the pipes."""
         _signal_group(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self.start_reading()
@@ -171,32 +185,33 @@ class WorkerProcess:
             raise self._violation
 
     def last_output(self) -> str:
+        """Return the worker's last lines on stdout and stderr, as the end of a sentence."""
         lines = b" ".join(self._lines).decode("utf-8", "backslashreplace") or "none"
-        said = b" ".join(self._said).decode("utf-8", "backslashreplace") or "nothing"
-        return f"last lines: {lines}; on stderr: {said}"
+        stderr = b" ".join(self._stderr_lines).decode("utf-8", "backslashreplace") or "nothing"
+        return f"last lines: {lines}; on stderr: {stderr}"
 
     def _read(self) -> None:
         rest = b""
-        while data := self._read_on():
+        while data := self._read_output():
             *whole, rest = (rest + data).split(b"\n")
-            with self._news:
+            with self._changed:
                 for line in whole:
-                    self._take(line)
+                    self._check_line(line)
                 if len(rest) >= limits.LINE_OUT_BYTES:
                     self._fail(Violation(("F-12",), f"a line shorter than {limits.LINE_OUT_BYTES} bytes", rest))
                     rest = rest[:_KEPT_START_BYTES]  # the worker may never end it
-                self._news.notify_all()
-        with self._news:
+                self._changed.notify_all()
+        with self._changed:
             if rest:
                 self._fail(Violation(("F-11",), "a newline at the end of the last line", rest))
             self._ended = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def _read_on(self) -> bytes:
-        """The next output, once it may be read; empty at its end."""
+    def _read_output(self) -> bytes:
+        """Return the next output as soon as reading is allowed, or empty bytes at its end."""
         while True:
-            with self._news:
-                self._news.wait_for(lambda: self._reading or self._closing)
+            with self._changed:
+                self._changed.wait_for(lambda: self._reading or self._closing)
             if self._closing:
                 return b""
             ready, _, _ = select.select([self._stdout, self._woken], [], [])
@@ -204,7 +219,7 @@ class WorkerProcess:
                 return os.read(self._stdout.fileno(), _READ_BYTES)
             os.read(self._woken, 1)
 
-    def _take(self, line: bytes) -> None:
+    def _check_line(self, line: bytes) -> None:
         self._lines.append(line)
         if self._violation is None:
             try:
@@ -221,7 +236,7 @@ class WorkerProcess:
         rest = b""
         while data := os.read(self._stderr.fileno(), _READ_BYTES):
             *lines, rest = (rest + data).split(b"\n")
-            self._said.extend(lines)
+            self._stderr_lines.extend(lines)
             rest = rest[-_READ_BYTES:]
 
 

@@ -15,25 +15,25 @@ from .transcript import Step, Transcript, substitute_n, to_bytes
 
 MODEL = "$MODEL"
 GRACE = 1 / 20
-"""The part of a wait's longest time that a busy machine may add to the seconds that the protocol allows."""
+"""Share of the maximum wait that a busy machine may add to the seconds that the protocol allows."""
 
 
 def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> CaseResult:
-    """One transcript's outcome.
+    """Play a transcript against a worker, and return the result.
 
     Args:
-        transcript: the conversation.
-        command: what starts the worker.
-        model: the path that `$MODEL` stands for.
-        seconds: how long any wait may take.
+        transcript: The transcript.
+        command: Starts the worker.
+        model: The path that replaces `$MODEL`.
+        seconds: Maximum seconds of any wait.
 
     Raises:
-        OSError: the command cannot be started.
+        OSError: The command cannot be started.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     player = _Replay(transcript, command, model, seconds)
     violation = player.play()
-    spent = time.monotonic() - began
+    spent = time.monotonic() - started
     if violation is None:
         return CaseResult(transcript.name, transcript.rules, "pass", seconds=spent)
     rules = tuple(dict.fromkeys((*violation.rules, *player.rules)))
@@ -42,22 +42,33 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
 
 
 class _Replay:
+    """One play of a transcript. Each kind of step has a method.
+
+    Args:
+        transcript: The transcript.
+        command: Starts the worker.
+        model: The path that replaces `$MODEL`.
+        seconds: Maximum seconds of any wait.
+
+    Attributes:
+        line: The line of the file that is played.
+        rules: The rules that this line is about.
+    """
+
     def __init__(self, transcript: Transcript, command: Sequence[str], model: str, seconds: float) -> None:
         self._transcript = transcript
         self._command = command
         self._model = model
         self._seconds = seconds
         self.line = 1
-        """The line of the file that is being played."""
         self.rules = transcript.rules
-        """The rules that this line is about."""
         self._start()
 
     def play(self) -> Violation | None:
-        """Plays every step, and the end of stdin after the last; returns what the worker broke.
+        """Play every step, and the end of stdin after the last. Return the violation, if any.
 
         Raises:
-            OSError: the command cannot be started.
+            OSError: The command cannot be started.
         """
         try:
             self._play()
@@ -85,11 +96,11 @@ class _Replay:
     def _start(self) -> None:
         self._process = WorkerProcess(self._command, self._seconds)
         self._over = False
-        self._said: dict[str, Any] = {}
-        self._taken: Counter[str | None] = Counter()
-        self._places: Counter[str] = Counter()  # how far `event` and `line` have looked
+        self._answers: dict[str, Any] = {}
+        self._answers_taken: Counter[str | None] = Counter()
+        self._lines_seen: Counter[str] = Counter()  # how far `event` and `line` have looked
 
-    # What the host does.
+    # Actions of the host.
 
     def _step_send(self, step: Step) -> None:
         commands = step.what if isinstance(step.what, list) else [step.what]
@@ -119,26 +130,26 @@ class _Replay:
         command = {name: self._model if value == MODEL else value for name, value in command.items()}
         return json.dumps(command, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
-    # What the worker must do.
+    # Expectations of the worker.
 
     def _step_answer(self, step: Step) -> None:
         patterns = [substitute_n(step.what, n) for n in step.times]
         needed = step.options.get("at_least", len(patterns))
         answers = [self._answer(pattern) for pattern in patterns]
-        good = [matches(pattern, answer, self._said) for pattern, answer in zip(patterns, answers, strict=True)]
+        good = [matches(pattern, answer, self._answers) for pattern, answer in zip(patterns, answers, strict=True)]
         if sum(good) < needed:
             bad = good.index(False)
-            many = f"{needed} of {len(patterns)} as " if len(patterns) > 1 else ""
-            raise Violation((), many + _json(patterns[bad]), _json(answers[bad]))
+            count = f"{needed} of {len(patterns)} answers like " if len(patterns) > 1 else ""
+            raise Violation((), count + _json(patterns[bad]), _json(answers[bad]))
         for pattern, answer in zip(patterns, answers, strict=True):
             if "id" in pattern:
-                self._said[pattern["id"]] = answer
+                self._answers[pattern["id"]] = answer
 
     def _answer(self, pattern: dict[str, Any]) -> dict[str, Any]:
-        """The next terminal of the pattern's id, or the next error without id; taken, whatever else it says."""
+        """Return the next terminal of the pattern's id, or the next error without id, whatever else it contains."""
         id = pattern.get("id")
-        place = self._taken[id]
-        self._taken[id] += 1
+        place = self._answers_taken[id]
+        self._answers_taken[id] += 1
         session = self._process.session
 
         def find() -> dict[str, Any] | None:
@@ -152,20 +163,25 @@ class _Replay:
 
     def _step_line(self, step: Step) -> None:
         line = self._next({}, "line")
-        while not matches(step.what, line, self._said):
-            if "after" not in step.options or not matches(step.options["after"], line, self._said):
+        while not matches(step.what, line, self._answers):
+            if "after" not in step.options or not matches(step.options["after"], line, self._answers):
                 raise Violation((), _json(step.what), _json(line))
             line = self._next({}, "line")
 
     def _next(self, pattern: dict[str, Any], kind: str) -> dict[str, Any]:
-        """The next line that matches; those before it are passed over."""
+        """Return the next line that matches, and skip those before it.
+
+        Args:
+            pattern: The pattern.
+            kind: The kind of step. Each kind has its own place in the output.
+        """
         objects = self._process.session.objects
 
         def find() -> dict[str, Any] | None:
-            while self._places[kind] < len(objects):
-                self._places[kind] += 1
-                if matches(pattern, objects[self._places[kind] - 1], self._said):
-                    return objects[self._places[kind] - 1]
+            while self._lines_seen[kind] < len(objects):
+                self._lines_seen[kind] += 1
+                if matches(pattern, objects[self._lines_seen[kind] - 1], self._answers):
+                    return objects[self._lines_seen[kind] - 1]
             return None
 
         return self._process.wait(find, (), _json(pattern))

@@ -1,4 +1,4 @@
-"""What holds for the account of every generation: its tokens, its text, its calls, its ends."""
+"""Checks of the result of every generation: its tokens, text, calls and finish reasons."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -23,17 +23,23 @@ RULES: Final = (
     "#the-generation-fields",
     "#the-result",
 )
-"""The rules that are checked here, on every `done` of every generation."""
+"""The rules that this module checks on every `done` of every generation."""
 
-_CUT: Final = ("cancelled", "timeout")
-"""Ends that can come at any moment, even while the engine hangs."""
+_INTERRUPTED: Final = ("cancelled", "timeout")
+"""Finish reasons that can come at any moment, even while the engine hangs."""
 
 
 def check(command: Generation, done: dict[str, Any], answers: ReceivedAnswers, line: bytes) -> None:
-    """Holds the `done` of a generation against the request and against the events before it.
+    """Check the `done` of a generation against the request and the events before it.
+
+    Args:
+        command: The request.
+        done: The reply.
+        answers: The answers from the events before it.
+        line: The reply as the worker wrote it.
 
     Raises:
-        Violation: they do not fit together.
+        Violation: They contradict each other.
     """
     ends = _ends(command, done, line)
     for answer, end in zip(answers.all, ends, strict=True):
@@ -46,7 +52,7 @@ def check(command: Generation, done: dict[str, Any], answers: ReceivedAnswers, l
 
 
 def _ends(command: Generation, done: dict[str, Any], line: bytes) -> list[dict[str, Any]]:
-    """How each choice ended, in the form of `choices`."""
+    """Return the end of each choice, in the form of `choices`."""
     ends = done.get("choices")
     if command.n == 1:
         if ends is not None:
@@ -62,15 +68,15 @@ def _ends(command: Generation, done: dict[str, Any], line: bytes) -> list[dict[s
 def _check_tokens(command: Generation, answer: ReceivedAnswer, end: dict[str, Any], line: bytes) -> None:
     generated = end["completion_tokens"]
     hidden = generated - len(answer.token_ids)  # the end-of-turn token has no event
-    if hidden not in ((0, 1) if _by_itself(end) else (0,)):
+    if hidden not in ((0, 1) if _model_ended(end) else (0,)):
         raise Violation(("K-2",), f"as many completion tokens as token ids were shown, {len(answer.token_ids)}", line)
     if end["finish_reason"] == "timeout" and command.timeout_ms is None:
         raise Violation(("N-5",), "no `timeout`, as there is no timeout_ms", line)
     if command.max_tokens is not None and generated > command.max_tokens:
         raise Violation(("#the-generation-fields",), f"at most {command.max_tokens} tokens", line)
     early = command.ignore_eos or generated < command.min_tokens
-    if early and end["finish_reason"] == "stop" and _by_itself(end) and not _is_held(command):
-        raise Violation(("#the-generation-fields",), "no end of the turn so soon", line)
+    if early and end["finish_reason"] == "stop" and _model_ended(end) and not _is_constrained(command):
+        raise Violation(("#the-generation-fields",), "no end of the turn before min_tokens, or with ignore_eos", line)
 
 
 def _check_stop(command: Generation, answer: ReceivedAnswer, end: dict[str, Any], line: bytes) -> None:
@@ -93,9 +99,9 @@ def _check_calls(command: Generation, answer: ReceivedAnswer, end: dict[str, Any
     reason = end["finish_reason"]
     if reason == "tool_calls" and not whole:
         raise Violation(("P-4",), "a whole call", line)
-    if reason == "stop" and _by_itself(end) and whole:
+    if reason == "stop" and _model_ended(end) and whole:
         raise Violation(("P-4",), "`tool_calls`, as there was a whole call", line)
-    if reason not in _CUT and any(call.complete is None for call in answer.calls):
+    if reason not in _INTERRUPTED and any(call.complete is None for call in answer.calls):
         raise Violation(("P-3", "Q-1"), "a last event of each call", line)
     if any(call.complete is False for call in answer.calls) and not answer.call_text:
         raise Violation(("P-3", "K-5"), "the text of the incomplete call, marked with `call`", line)
@@ -103,7 +109,7 @@ def _check_calls(command: Generation, answer: ReceivedAnswer, end: dict[str, Any
         return
     if len(whole) > 1 and not command.parallel_tool_calls:
         raise Violation(("P-4",), "one call, as parallel_tool_calls is off", line)
-    if command.tool_choice == "required" and reason == "stop" and _by_itself(end):
+    if command.tool_choice == "required" and reason == "stop" and _model_ended(end):
         raise Violation(("P-1",), "a call, as one is required", line)
     if isinstance(command.tool_choice, NamedTool) and any(call.name != command.tool_choice.name for call in whole):
         raise Violation(("P-1",), f"calls of {command.tool_choice.name!r} alone", line)
@@ -120,9 +126,9 @@ def _check_usage(answers: ReceivedAnswers, ends: list[dict[str, Any]], usage: di
     total = sum(end["completion_tokens"] for end in ends)
     if usage["completion_tokens"] != total:
         raise Violation(("#the-result",), f"the choices' completion tokens together, {total}", line)
-    thought = usage.get("reasoning_tokens", 0)
-    if thought > total or (thought == 0 and any(answer.texts.get("reasoning") for answer in answers.all)):
-        raise Violation(("R-4",), "reasoning tokens where there are thoughts, within the completion tokens", line)
+    reasoning = usage.get("reasoning_tokens", 0)
+    if reasoning > total or (reasoning == 0 and any(answer.texts.get("reasoning") for answer in answers.all)):
+        raise Violation(("R-4",), "reasoning tokens if there is reasoning, at most the completion tokens", line)
 
 
 def _check_cached(command: Generation, usage: dict[str, Any], line: bytes) -> None:
@@ -132,11 +138,11 @@ def _check_cached(command: Generation, usage: dict[str, Any], line: bytes) -> No
         raise Violation(("A-3",), "no cached tokens, as `cache` is off", line)
 
 
-def _by_itself(end: dict[str, Any]) -> bool:
-    """Whether the model ended its turn, or a call did."""
+def _model_ended(end: dict[str, Any]) -> bool:
+    """Return whether the model ended its turn, or a call did."""
     return end["finish_reason"] in ("stop", "tool_calls") and end.get("stop") is None
 
 
-def _is_held(command: Generation) -> bool:
-    """Whether something can leave the model nothing but the end of its turn ([N-4])."""
+def _is_constrained(command: Generation) -> bool:
+    """Return whether a constraint can leave only the end of the turn to the model ([N-4])."""
     return command.format is not None or (isinstance(command, Chat) and bool(command.tools))

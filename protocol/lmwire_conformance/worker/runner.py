@@ -1,4 +1,4 @@
-"""Proves a worker right: every transcript, played against it."""
+"""Plays transcripts against a worker."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,19 +21,19 @@ def check_worker(
     seconds: float = 60.0,
     on_result: Callable[[CaseResult], None] = lambda case: None,
 ) -> list[CaseResult]:
-    """Plays the transcripts against a worker, one process or more for each.
+    """Play the transcripts against a worker, each with one process or more.
 
     Args:
-        command: what starts the worker.
-        model: a path that the worker can load.
-        only: names of rules or of transcripts, instead of all.
-        known: failures that are known.
-        seconds: how long any wait may take.
-        on_result: called with the result of each case as it ends, before the baseline applies.
+        command: Starts the worker.
+        model: A path that the worker can load.
+        only: Names of rules or transcripts to play instead of all.
+        known: Known failures.
+        seconds: Maximum seconds of any wait.
+        on_result: Called with each result, before the baseline applies.
 
     Raises:
         ValueError: `only` names something that does not exist.
-        OSError: the command cannot be started.
+        OSError: The command cannot be started.
     """
     transcripts = read_all()
     chosen = _chosen(transcripts, only)
@@ -46,10 +46,14 @@ def check_worker(
 
 
 def listed_features(command: Sequence[str], seconds: float) -> frozenset[str]:
-    """What a worker lists in its reply to `hello`; nothing when it has no reply, of which other transcripts tell.
+    """Return the features in a worker's reply to `hello`; none if it does not reply, which other transcripts report.
+
+    Args:
+        command: Starts the worker.
+        seconds: Maximum seconds of any wait.
 
     Raises:
-        OSError: the command cannot be started.
+        OSError: The command cannot be started.
     """
     process = WorkerProcess(command, seconds)
     try:
@@ -63,7 +67,12 @@ def listed_features(command: Sequence[str], seconds: float) -> frozenset[str]:
 
 
 def skipped_result(transcript: Transcript, served: frozenset[str]) -> CaseResult | None:
-    """The skipped case of a transcript that needs features which are not served; None when it can be played."""
+    """Return the result of a transcript that must be skipped because it needs other features, or None.
+
+    Args:
+        transcript: The transcript.
+        served: The features that the worker lists.
+    """
     if not (lacking := transcript.needs - served):
         return None
     needs, lacks = ", ".join(sorted(transcript.needs)), ", ".join(sorted(lacking))

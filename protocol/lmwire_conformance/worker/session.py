@@ -1,7 +1,7 @@
-"""One run of a worker as its host knows it: what was sent, what is owed, what came; every event is held to the rules.
+"""The record of one run of a worker: the lines of both sides. Every event is checked against the rules.
 
-A host cannot know when a line is read. So a line counts as sent before it is written, and what is owed after a quit,
-a signal or a refused hello is left open: the worker may have been gone.
+A host cannot know when the worker reads a line. A line therefore counts as sent before it is written. After a quit, a
+signal or a refused hello, answers are optional: the worker may have exited.
 """
 
 import time
@@ -35,14 +35,17 @@ from .answers import ReceivedAnswers
 from .pending_lines import PendingLine, line_ended_by_done, line_ended_by_error
 
 RULES: Final = ("C-3", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress", "#tokenize")
-"""The rules that are checked here, on every event of every run."""
+"""The rules that this module checks on every event of every run."""
 
 
 class CheckedSession:
-    """What both sides have said.
+    """The lines of both sides.
 
-    `terminals` has the terminals of each id in order, `strays` the errors without id, `objects` every line. A terminal
-    has members on top that tell of its stream: `@text` and others; README.md beside the transcripts lists them.
+    Attributes:
+        objects: Every line of the worker.
+        terminals: The terminals of each id, in order. A terminal has additional members such as `@text`, which describe
+            the events before it. The README.md beside the transcripts lists them.
+        errors_without_id: The errors without an id.
     """
 
     def __init__(self) -> None:
@@ -51,39 +54,39 @@ class CheckedSession:
         self.errors_without_id: list[dict[str, Any]] = []
         self._bridge: bool | None = None
         self._splitter = LineSplitter(limits.LINE_IN_BYTES)
-        self._uses: dict[str, list[PendingLine]] = defaultdict(list)  # those unanswered
-        self._used: Counter[str] = Counter()  # all
-        self._cancels: dict[str, str | None] = {}  # those answered: by id, their targets; None for all
+        self._pending: dict[str, list[PendingLine]] = defaultdict(list)  # by id: the lines without a terminal
+        self._lines_by_id: Counter[str] = Counter()  # by id: the number of its lines
+        self._cancels: dict[str, str | None] = {}  # answered cancels: targets by id, None for all
         self._sent_lines = 0
-        self._in_flight = 0  # those unanswered that a worker has to work on
-        self._stray_lines = self._owed_strays = self._stray_answers = 0
+        self._in_flight = 0  # number of pending lines that use the engine
+        self._lines_without_id = self._errors_expected = self._errors_seen = 0
         self._answers_hello: str | None = None
         self._ending = False
         self._quitting = False
 
-    # What the host does.
+    # The host.
 
     def note_written(self, data: bytes) -> None:
-        """The host is about to write this."""
+        """Record that the host is about to write these bytes."""
         for line in self._splitter.feed(data):
             self._send(line)
 
     def note_stdin_closed(self) -> None:
-        """The host is about to close stdin."""
+        """Record that the host is about to close stdin."""
         for line in self._splitter.finish():
             self._send(line)
 
     def note_end_requested(self) -> None:
-        """The host asks the worker to end at once: what is sent from now on may find nobody."""
+        """Record that the host asks the worker to end at once: lines that are sent from now on may stay unread."""
         self._ending = True
 
-    # What the worker does.
+    # The worker.
 
     def check_line(self, line: bytes) -> None:
-        """The worker has written this line, given without its newline.
+        """Record and check a line of the worker, given without its newline.
 
         Raises:
-            Violation: it may not.
+            Violation: The worker may not write this line.
         """
         value = line_checks.read_line(line)
         self.objects.append(value)
@@ -101,30 +104,30 @@ class CheckedSession:
             raise Violation(("O-2",), "the answer to `hello`, which was the first line", line)
         if id is None:
             if event is not None:
-                self._stray(value, event, line)
-        elif not self._uses[id]:
-            raise Violation(("T-1",), f"nothing with the id {id!r}, of which no request is in flight", line)
+                self._add_error_without_id(value, event, line)
+        elif not self._pending[id]:
+            raise Violation(("T-1",), f"nothing with the id {id!r}, since no request has it", line)
         elif isinstance(event, Done | Error):
-            self._end(self._uses[id], value, event, line)
+            self._end(self._pending[id], value, event, line)
         elif event is not None:
-            self._stream(self._uses[id], event, line)
+            self._stream(self._pending[id], event, line)
 
     def check_end(self, code: int) -> None:
-        """The worker's output has ended, and it exited with this code.
+        """Check the end of the worker's output and its exit code.
 
         Raises:
-            Violation: it owes something, or has no such exit code.
+            Violation: The worker left something unanswered, or the exit code is invalid.
         """
         if code not in EXIT_CODES:
             codes = ", ".join(map(str, EXIT_CODES))
             raise Violation(("#how-a-worker-ends",), f"one of the exit codes {codes}", f"exit code {code}")
-        for use in (use for uses in self._uses.values() for use in uses if use.must_be_answered):
+        for entry in (entry for pending in self._pending.values() for entry in pending if entry.must_be_answered):
             raise Violation(
-                ("T-1",), f"a terminal with the id {use.id!r} ({use.expected})", "the output ended without it"
+                ("T-1",), f"a terminal with the id {entry.id!r} ({entry.expected})", "the output ended without it"
             )
-        if not self._bridge and self._stray_answers < self._owed_strays:
-            owed = f"{self._owed_strays} errors for lines without a usable id"
-            raise Violation(("F-10", "I-4"), owed, f"{self._stray_answers}")
+        if not self._bridge and self._errors_seen < self._errors_expected:
+            expected = f"{self._errors_expected} errors for lines without a usable id"
+            raise Violation(("F-10", "I-4"), expected, f"{self._errors_seen}")
 
     # Details.
 
@@ -134,12 +137,12 @@ class CheckedSession:
         if self._bridge:
             return
         if id is None:
-            self._stray_lines += 1
-            self._owed_strays += not self._ending
+            self._lines_without_id += 1
+            self._errors_expected += not self._ending
             return
-        self._used[id] += 1
-        self._uses[id].append(PendingLine(id, command, not self._ending, time.monotonic(), self._in_flight))
-        self._in_flight += self._uses[id][-1].uses_engine
+        self._lines_by_id[id] += 1
+        self._pending[id].append(PendingLine(id, command, not self._ending, time.monotonic(), self._in_flight))
+        self._in_flight += self._pending[id][-1].uses_engine
         if isinstance(command, Hello):
             if self._sent_lines == 1:
                 self._answers_hello = id
@@ -147,7 +150,7 @@ class CheckedSession:
         self._ending |= isinstance(command, Quit)
 
     def _read(self, line: Any) -> tuple[str | None, Command | RequestError]:
-        """A line as a worker reads it: the id to answer to, and the command or how it is refused."""
+        """Return the id of a line, and its command or the error with which it must be refused."""
         try:
             fields = decode_object(line)
         except RequestError as error:
@@ -163,69 +166,78 @@ class CheckedSession:
             return id, error
 
     def _is_quit(self, id: str | None) -> bool:
-        return any(isinstance(use.command, Quit) for use in self._uses.get(id or "", []))
+        return any(isinstance(entry.command, Quit) for entry in self._pending.get(id or "", []))
 
-    def _stray(self, value: dict[str, Any], event: Event, line: bytes) -> None:
+    def _add_error_without_id(self, value: dict[str, Any], event: Event, line: bytes) -> None:
         if not isinstance(event, Error):
             raise Violation(("#events",), "an `id`, which only an error may lack", line)
         self.errors_without_id.append(value)
         if event.bad_id is None:
-            self._stray_answers += 1
-            if self._stray_answers > self._stray_lines:
-                raise Violation(("T-2",), "no error without `id`: every line so far had a usable one", line)
+            self._errors_seen += 1
+            if self._errors_seen > self._lines_without_id:
+                raise Violation(("T-2",), "no error without `id`: every line so far had a usable id", line)
             return
-        uses = self._uses[event.bad_id]
-        if not uses or self._used[event.bad_id] < 2:
+        pending = self._pending[event.bad_id]
+        if not pending or self._lines_by_id[event.bad_id] < 2:
             raise Violation(("I-3", "I-5"), "a `bad_id` that two lines have used, one of them unanswered", line)
-        refused = [use for use in uses if event.code in (use.expected, "duplicate_id")]
+        refused = [entry for entry in pending if event.code in (entry.expected, "duplicate_id")]
         if not refused:
-            raise Violation(("I-5",), f"the code of the later line, {uses[-1].expected}", line)
-        self._close(uses, refused[-1])
+            raise Violation(("I-5",), f"the code of the later line, {pending[-1].expected}", line)
+        self._close(pending, refused[-1])
 
-    def _stream(self, uses: list[PendingLine], event: Event, line: bytes) -> None:
-        able = [use for use in uses if isinstance(use.command, Command) and type(event) in use.command.streams]
-        if not able:
-            raise Violation(("#commands",), f"no such event for {uses[0].expected}", line)
-        use = able[0]
+    def _stream(self, pending: list[PendingLine], event: Event, line: bytes) -> None:
+        candidates = [
+            entry for entry in pending if isinstance(entry.command, Command) and type(event) in entry.command.streams
+        ]
+        if not candidates:
+            raise Violation(("#commands",), f"no such event for {pending[0].expected}", line)
+        entry = candidates[0]
         if isinstance(event, Token):
-            use.answers.add_token(event, line)
+            entry.answers.add_token(event, line)
         elif isinstance(event, ToolCall):
-            use.answers.add_call(event, line)
+            entry.answers.add_call(event, line)
         elif isinstance(event, Progress):
-            use.progress += 1
-            if use.progress > 10 * (time.monotonic() - use.sent_at) + 1:
+            entry.progress += 1
+            if entry.progress > 10 * (time.monotonic() - entry.sent_at) + 1:
                 raise Violation(("#progress",), "at most ten progress events a second for one request", line)
 
-    def _end(self, uses: list[PendingLine], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
-        use = (
-            line_ended_by_error(uses, event, line)
+    def _end(self, pending: list[PendingLine], value: dict[str, Any], event: Done | Error, line: bytes) -> None:
+        entry = (
+            line_ended_by_error(pending, event, line)
             if isinstance(event, Error)
-            else line_ended_by_done(uses, value, line)
+            else line_ended_by_done(pending, value, line)
         )
-        if _is_cancelled(event, value) and not self._may_be_cancelled(use.id):
-            raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {use.id!r} before it", line)
-        if isinstance(use.command, Generation) and isinstance(event, Done):
-            result_checks.check(use.command, value, use.answers, line)
-        if isinstance(use.command, Tokenize) and isinstance(event, Done):
-            _check_count(use.command, value["count"], use.answers.all[0].token_ids, line)
-        if isinstance(use.command, Cancel) and isinstance(event, Done):
-            self._cancels[use.id] = use.command.target
-        if isinstance(use.command, Ping) and isinstance(event, Done):
-            ping_checks.check(value, use.in_flight, line, ending=self._ending)
-        self._quitting |= isinstance(use.command, Quit) and isinstance(event, Done)
-        self._close(uses, use)
-        self.terminals[use.id].append({**value, **_joined(use.answers)})
+        if _is_cancelled(event, value) and not self._may_be_cancelled(entry.id):
+            raise Violation(("O-2", "C-3"), f"the `done` of a cancel of {entry.id!r} before it", line)
+        if isinstance(event, Done):
+            self._check_done(entry, value, line)
+        self._close(pending, entry)
+        self.terminals[entry.id].append({**value, **_joined(entry.answers)})
 
-    def _close(self, uses: list[PendingLine], use: PendingLine) -> None:
-        uses.remove(use)
-        self._in_flight -= use.uses_engine
+    def _check_done(self, entry: PendingLine, value: dict[str, Any], line: bytes) -> None:
+        """Check a `done` against its command, and record a cancel or a quit."""
+        match entry.command:
+            case Generation() as command:
+                result_checks.check(command, value, entry.answers, line)
+            case Tokenize() as command:
+                _check_count(command, value["count"], entry.answers.all[0].token_ids, line)
+            case Cancel(target=target):
+                self._cancels[entry.id] = target
+            case Ping():
+                ping_checks.check(value, entry.in_flight, line, ending=self._ending)
+            case Quit():
+                self._quitting = True
+
+    def _close(self, pending: list[PendingLine], entry: PendingLine) -> None:
+        pending.remove(entry)
+        self._in_flight -= entry.uses_engine
 
     def _may_be_cancelled(self, id: str) -> bool:
         return self._ending or any(target in (None, id) for target in self._cancels.values())
 
 
 def _event(value: dict[str, Any], line: bytes) -> Event | None:
-    """The event, a `done` only as far as all have it; None for one that this kit does not know."""
+    """Return the event, or None if its name is unknown. A `done` has only the fields that all commands share."""
     name = value.get("event")
     if not isinstance(name, str):
         raise Violation(("#events",), "a member `event`", line)
@@ -239,12 +251,12 @@ def _event(value: dict[str, Any], line: bytes) -> Event | None:
 
 
 def _joined(answers: ReceivedAnswers) -> dict[str, Any]:
-    """What an answer's pattern can ask for on top of its terminal: the first choice, and all of them."""
-    first, *_ = told = [answer.to_dict() for answer in answers.all]
+    """Return the additional members of a terminal: the first choice, and all choices."""
+    first, *_ = choices = [answer.to_dict() for answer in answers.all]
     return {
         **{f"@{name}": value for name, value in first.items()},
         "@tokens": sum(len(answer.token_ids) for answer in answers.all),
-        "@choices": told,
+        "@choices": choices,
     }
 
 

@@ -1,4 +1,4 @@
-"""Transcripts: golden conversations in files. README.md beside them is the format; what is not in it is refused."""
+"""Transcripts: golden conversations in files. The README.md beside them describes the format."""
 
 import json
 import re
@@ -27,24 +27,30 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
 """Every kind of step, and the members that it may have besides `rule`."""
 
 _HEAD: Final = {"transcript", "says"}
-_MAY: Final = {"needs"}
+_OPTIONAL_HEAD: Final = {"needs"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that the host does or waits for."""
+    """An action of the host, or an expectation of the worker.
+
+    Args:
+        kind: One of `STEPS`.
+        what: The value of the member with that name.
+        options: The other members, except `rule`.
+        rule: The rule that the step proves, if the transcript is about several.
+        number: The line of the step in the file.
+    """
 
     kind: str
     what: Any
     options: dict[str, Any]
     rule: str | None
-    """The rule that it proves, when the transcript is about several."""
     number: int
-    """Its line in the file."""
 
     @property
     def times(self) -> range:
-        """The numbers that `{n}` stands for; one that is never used when there are none."""
+        """Return the numbers that replace `{n}`; only 1 if the step is not repeated."""
         return range(1, self.options.get("times", 1) + 1)
 
 
@@ -53,11 +59,11 @@ class Transcript:
     """One conversation.
 
     Args:
-        name: the file's, without `.jsonl`.
-        about: what it shows, in a sentence.
-        says: for each rule that it proves, a sentence of PROTOCOL.md under that rule.
-        needs: features that a worker must list in its reply to `hello`.
-        steps: what happens, in order.
+        name: The name of the file, without `.jsonl`.
+        about: A sentence about the purpose.
+        says: For each rule that it proves, a sentence of PROTOCOL.md under that rule.
+        needs: Features that a worker must list in its reply to `hello`.
+        steps: The steps, in order.
     """
 
     name: str
@@ -68,37 +74,37 @@ class Transcript:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that it proves."""
+        """Return the rules that the transcript proves."""
         return tuple(self.says)
 
 
 def folder() -> Path:
-    """Where the transcripts are: within the installed package, or beside it in a checkout."""
+    """Return the folder of the transcripts: within the installed package, or beside it in a checkout."""
     installed = Path(__file__).parents[1] / "transcripts"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "transcripts"
 
 
 def read_all(where: Path | None = None) -> list[Transcript]:
-    """Every transcript of a folder, by name.
+    """Return every transcript of a folder, sorted by name.
 
     Raises:
-        ValueError: a file is not of the format.
+        ValueError: A file does not have the format.
     """
     return [read(path) for path in sorted((where or folder()).glob("*.jsonl"))]
 
 
 def read(path: Path) -> Transcript:
-    """One transcript.
+    """Return the transcript in a file.
 
     Raises:
-        ValueError: the file is not of the format.
+        ValueError: The file does not have the format.
     """
     entries = [
         (number, _object(text, f"{path.name}:{number}"))
         for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
         if text.strip()
     ]
-    if not entries or set(entries[0][1]) - _MAY != _HEAD:
+    if not entries or set(entries[0][1]) - _OPTIONAL_HEAD != _HEAD:
         raise ValueError(f"{path.name}: the first line must have the members {sorted(_HEAD)}, and may have `needs`")
     head = entries[0][1]
     steps = tuple(_step(entry, number, path.name) for number, entry in entries[1:])
@@ -109,7 +115,7 @@ def read(path: Path) -> Transcript:
 
 
 def substitute_n(value: Any, n: int) -> Any:
-    """The value with `{n}` in its strings replaced by a number."""
+    """Return a value with `{n}` in its strings replaced by a number."""
     if isinstance(value, str):
         return value.replace("{n}", str(n))
     if isinstance(value, dict):
@@ -117,15 +123,15 @@ def substitute_n(value: Any, n: int) -> Any:
     return [substitute_n(item, n) for item in value] if isinstance(value, list) else value
 
 
-def to_bytes(pieces: str | list[Any]) -> bytes:
-    """The bytes that a string or a list of pieces stands for; pieces are those of protocol/vectors."""
-    return b"".join(_piece(piece) for piece in ([pieces] if isinstance(pieces, str) else pieces))
+def to_bytes(parts: str | list[Any]) -> bytes:
+    """Return the bytes of a string or of a list of parts, which have the format of protocol/vectors."""
+    return b"".join(_part_bytes(part) for part in ([parts] if isinstance(parts, str) else parts))
 
 
-def _piece(piece: Any) -> bytes:
-    if isinstance(piece, str):
-        return piece.encode()
-    return bytes.fromhex(piece["hex"]) if "hex" in piece else piece["repeat"].encode() * piece["times"]
+def _part_bytes(part: Any) -> bytes:
+    if isinstance(part, str):
+        return part.encode()
+    return bytes.fromhex(part["hex"]) if "hex" in part else part["repeat"].encode() * part["times"]
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
@@ -147,18 +153,18 @@ def _step(entry: dict[str, Any], number: int, file: str) -> Step:
     options = {name: value for name, value in entry.items() if name not in (kind, "rule")}
     if unknown := set(options) - set(STEPS[kind]):
         raise ValueError(f"{file}:{number}: `{kind}` has no {', '.join(sorted(unknown))}")
-    for name in _mistaken(entry[kind]):
-        raise ValueError(f"{file}:{number}: {name} is no matcher, or does not stand alone")
+    for name in _invalid_matchers(entry[kind]):
+        raise ValueError(f"{file}:{number}: {name} is not a matcher, or has other members beside it")
     return Step(kind, entry[kind], options, rule, number)
 
 
-def _mistaken(pattern: Any) -> Iterator[str]:
-    """Names that look like matchers and are none."""
+def _invalid_matchers(pattern: Any) -> Iterator[str]:
+    """Yield names that look like matchers and are not valid as such."""
     if isinstance(pattern, list):
         for item in pattern:
-            yield from _mistaken(item)
+            yield from _invalid_matchers(item)
     elif isinstance(pattern, dict):
         if not is_matcher(pattern):
             yield from (name for name in pattern if re.match(r"\$", name) or name in MATCHERS)
         for item in pattern.values():
-            yield from _mistaken(item)
+            yield from _invalid_matchers(item)

@@ -98,7 +98,7 @@ def shows_no_text_of_an_unknown_channel(context: CaseContext) -> None:
 
 @case("V-4")
 def reads_an_unknown_finish_reason_of_a_choice_as_other(context: CaseContext) -> None:
-    """Read an unknown finish reason of one choice as `other`, like that of the whole answer."""
+    """Map an unknown finish reason of one choice to `other`, like that of the whole answer."""
     worker = context.start()
     id = context.request("a", n=2).id
     worker.write(wire.result_done(id, "stop", "new_reason"))
