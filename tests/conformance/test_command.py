@@ -15,7 +15,7 @@ BROKEN = ("--", *command("escapes_no_separators"))
 SEPARATORS = ("--only", "f-13-separators")
 
 
-def test_what_passes_is_listed_and_exits_0() -> None:
+def test_passed_cases_are_listed_and_the_exit_code_is_0() -> None:
     ran = lmwire("conformance", "worker", "--only", "F-13", "--only", "s-1-wrong-id", *MOCK)
     assert ran.returncode == 0, ran.stderr
     first, second, summary = ran.stdout.splitlines()
@@ -24,7 +24,7 @@ def test_what_passes_is_listed_and_exits_0() -> None:
     assert summary.startswith("2 passed in ")
 
 
-def test_what_is_about_features_that_are_not_there_is_skipped() -> None:
+def test_cases_for_missing_features_are_skipped() -> None:
     ran = lmwire("conformance", "worker", "--only", "f-13-separators", "--only", "j-1-formats", *MOCK)
     assert ran.returncode == 0, ran.stderr
     assert "skip   j-1-formats" in ran.stdout
@@ -32,7 +32,7 @@ def test_what_is_about_features_that_are_not_there_is_skipped() -> None:
     assert ran.stdout.splitlines()[-1].startswith("1 passed, 1 skipped in ")
 
 
-def test_what_fails_is_shown_with_both_lines_and_exits_1(tmp_path: Path) -> None:
+def test_a_failure_is_shown_with_both_lines_and_the_exit_code_is_1(tmp_path: Path) -> None:
     junit, saved = tmp_path / "report.xml", tmp_path / "report.json"
     ran = lmwire("conformance", "worker", *SEPARATORS, "--junit", str(junit), "--json", str(saved), *BROKEN)
     assert ran.returncode == 1
@@ -64,7 +64,7 @@ def test_a_known_failure_exits_0_and_a_stale_entry_1(tmp_path: Path) -> None:
         ((), "COMMAND"),
     ],
 )
-def test_wrong_usage_says_what_is_wrong_and_exits_64(arguments: tuple[str, ...], complaint: str) -> None:
+def test_wrong_usage_is_explained_and_exits_64(arguments: tuple[str, ...], complaint: str) -> None:
     ran = lmwire("conformance", "worker", *arguments)
     assert ran.returncode == 64
     assert complaint in ran.stderr

@@ -1,4 +1,4 @@
-"""Patterns: what a transcript can say about a line that varies."""
+"""The patterns of transcripts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Workers that are broken on purpose: each is caught, and the report names the rule that it breaks."""
+"""Every worker with a deliberate fault is caught, and the report names the rule that it breaks."""
 
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,6 +33,6 @@ def test_a_worker_is_caught_that(played: Played, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLING)
-def test_a_mock_that_calls_is_right_without_a_mutation(name: str) -> None:
+def test_a_mock_that_calls_passes_without_a_mutation(name: str) -> None:
     case = play([sys.executable, "-P", "-m", "lmwire_worker", "--mock", *CALLS], name)
     assert case.outcome == "pass", (case.expected, case.seen)

@@ -1,4 +1,4 @@
-"""The report: for people, for CI systems, for programs; and the baseline of known failures."""
+"""The reports for people, CI systems and programs, and the baseline of known failures."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ PASSED = CaseResult("a", ("F-1",), "pass", seconds=0.5)
 FAILED = CaseResult("b", ("T-1", "F-2"), "fail", '{"id":"x"}', "nothing \x07", 1.0)
 
 
-def test_a_failure_shows_what_was_expected_and_what_was_seen() -> None:
+def test_a_failure_shows_the_expected_and_the_seen_line() -> None:
     assert report.format_result(PASSED) == "pass   a  [F-1]  0.50 s"
     head, expected, seen = report.format_result(FAILED).split("\n")
     assert head == "fail   b  [T-1 F-2]  1.00 s"
@@ -30,7 +30,7 @@ def test_a_report_fails_with_a_failure_a_stale_entry_or_nothing_at_all() -> None
     assert report.exit_code([]) == 1
 
 
-def test_what_is_skipped_is_told_and_does_not_count() -> None:
+def test_a_skipped_case_is_reported_and_does_not_count() -> None:
     skipped = CaseResult("c", (), "skip", "the features chat.foo", "the worker does not list chat.foo")
     assert report.format_result(skipped).split("\n")[0] == "skip   c  []  0.00 s"
     assert report.summary([PASSED, skipped]) == "1 passed, 1 skipped in 0.5 s"

@@ -1,4 +1,4 @@
-"""What is checked on every line of every run: each rule catches what breaks it, and nothing else."""
+"""The checks on every line of every run: each rule catches what breaks it, and nothing else."""
 
 import json
 from typing import Any
@@ -372,7 +372,7 @@ def test_a_broken_line_is_named_before_anything_else(line: bytes, rule: str) -> 
     assert rule in raised.value.rules
 
 
-def test_what_is_owed_at_the_end_is_named() -> None:
+def test_a_missing_answer_is_named_at_the_end() -> None:
     session = CheckedSession()
     send(session, ping("p"), generate("g"))
     see(session, pong("p"))
@@ -380,7 +380,7 @@ def test_what_is_owed_at_the_end_is_named() -> None:
         session.check_end(0)
 
 
-def test_a_line_without_a_usable_id_is_owed_an_error() -> None:
+def test_a_line_without_a_usable_id_needs_an_error() -> None:
     session = CheckedSession()
     send(session, ping("p"), ping("p"), {"id": 5, "cmd": "ping"})
     see(session, error("duplicate_id", bad_id="p"), pong("p"))
@@ -389,7 +389,7 @@ def test_a_line_without_a_usable_id_is_owed_an_error() -> None:
 
 
 @pytest.mark.parametrize("last", [{"id": "q", "cmd": "quit"}, {"id": "q", "cmd": "hello", "protocol": [2, 2]}])
-def test_what_is_sent_behind_a_quit_or_a_wrong_hello_is_not_owed(last: dict[str, Any]) -> None:
+def test_lines_after_a_quit_or_a_refused_hello_need_no_answer(last: dict[str, Any]) -> None:
     session = CheckedSession()
     send(session, last, ping("late"), {"id": "", "cmd": "ping"})
     if last["cmd"] == "quit":
@@ -399,12 +399,12 @@ def test_what_is_sent_behind_a_quit_or_a_wrong_hello_is_not_owed(last: dict[str,
     session.check_end(0)
 
 
-def test_an_exit_code_of_no_meaning_is_named() -> None:
+def test_an_unknown_exit_code_is_named() -> None:
     with pytest.raises(Violation, match="exit code 1"):
         CheckedSession().check_end(1)
 
 
-def test_a_bridge_session_has_lines_and_nothing_else_to_keep() -> None:
+def test_only_the_lines_of_a_bridge_session_are_checked() -> None:
     session = CheckedSession()
     send(session, {"cmd": "info"})
     see(session, {"error": "no model"}, {"done": True})

@@ -1,4 +1,4 @@
-"""Whatever a worker writes, the kit reports it as a failure with a rule: it never fails itself."""
+"""Whatever a worker writes, the kit reports a failure with a rule, and never fails itself."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from lmwire_conformance.worker.transcript import Transcript, read_all, substitut
 from strange_lines import Stranger
 
 SESSIONS = int(os.environ.get("LMWIRE_FUZZ_SESSIONS", "3000"))
-"""Of the short version."""
+"""Number of sessions in the short version."""
 LINES_OF_EACH = 12
 STRANGER = Path(__file__).parents[1] / "strange_worker.py"
 PLAYED = ("b-4-failed-load", "generate", "k-7-logprobs", "l-4-idle-again", "n-3-choices", "g-1-bridge", "hello")
 SECONDS = 1.0
-"""How long a stranger is waited for: what does not come by then may come never."""
+"""Maximum seconds of a wait for a strange worker, which may never answer."""
 
 TRANSCRIPTS = {item.name: item for item in read_all()}
 
@@ -36,7 +36,7 @@ def commands_of(transcript: Transcript) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_session_with_a_stranger_ends_in_a_violation_or_goes_on(seed: int) -> None:
+def test_a_session_with_a_strange_worker_ends_in_a_violation_or_goes_on(seed: int) -> None:
     stranger, chance = Stranger(seed), random.Random(seed)
     conversations = [commands_of(item) for item in TRANSCRIPTS.values()]
     for _ in range(SESSIONS // 4):
@@ -77,7 +77,7 @@ def test_a_strange_worker_fails_by_a_rule(name: str) -> None:
         assert report.format_result(case).replace("\n", "").isprintable()
 
 
-def test_features_that_are_none_are_no_crash() -> None:
+def test_invalid_features_do_not_crash_the_kit() -> None:
     answer = {"event": "error", "id": "features", "error": "x", "code": "bad_model", "retryable": False, "features": 7}
     worker = f"import sys; sys.stdin.readline(); print({json.dumps(json.dumps(answer))})"
     assert listed_features([sys.executable, "-c", worker], SECONDS) == frozenset()

@@ -1,7 +1,7 @@
 """The workers of this repository pass every transcript, with no baseline.
 
-All of them with the mock and with a random text model. Of those with other models the suite plays the part in which
-models differ; `make conformance` plays the whole.
+The mock and a random text model play all of them. Other models play the transcripts in which models differ, and with
+`make conformance` all of them.
 """
 
 import os
@@ -26,7 +26,7 @@ WORKER = [sys.executable, "-P", "-m", "lmwire_worker"]
 WHOLE = os.environ.get("LMWIRE_CONFORMANCE") == "all"
 
 NEEDS_A_MODEL = {"b-8-kv-bits", "chat-template", "j-1-formats", "j-2-wrong-formats"}
-"""Transcripts about what the mock has not got: keys and values, grammars, templates."""
+"""Transcripts about what the mock lacks: a KV cache, grammars, templates."""
 OF_THE_BUILT_IN = {
     "b-4-failed-load",
     "chat",
@@ -36,9 +36,9 @@ OF_THE_BUILT_IN = {
     "p-1-required",
     "tokenize",
 }
-"""What depends on how a trained model answers: it ends its turn at once where a random one goes on."""
-OF_A_SEEING_ONE = {"a-1-same-answer", "b-8-kv-bits", "chat", "m-2-media", "n-7-truncate"}
-"""What a model that sees does in another way."""
+"""Transcripts that depend on the answers of a trained model, which ends its turn where a random one goes on."""
+OF_A_VISION_MODEL = {"a-1-same-answer", "b-8-kv-bits", "chat", "m-2-media", "n-7-truncate"}
+"""Transcripts that a vision model answers differently."""
 
 
 def test_the_mock_worker_passes() -> None:
@@ -49,29 +49,29 @@ def test_the_mlx_worker_passes(tmp_path: Path) -> None:
     assert _failures(WORKER, str(write_model(tmp_path / "model")), skipped=set()) == []
 
 
-def test_the_model_that_is_built_in_passes() -> None:
+def test_the_built_in_model_passes() -> None:
     assert _failures(WORKER, "builtin:tiny", skipped=set(), only=None if WHOLE else OF_THE_BUILT_IN) == []
 
 
-def test_a_model_that_sees_passes(tmp_path: Path) -> None:
+def test_a_vision_model_passes(tmp_path: Path) -> None:
     model = str(write_vision_model(tmp_path / "model"))
-    assert _failures(WORKER, model, skipped=set(), only=None if WHOLE else OF_A_SEEING_ONE) == []
+    assert _failures(WORKER, model, skipped=set(), only=None if WHOLE else OF_A_VISION_MODEL) == []
 
 
 @pytest.mark.parametrize(("name", "write"), [("embed", write_embedding_model), ("transcribe", write_whisper)])
-def test_a_model_of_another_kind_passes_what_is_about_it(tmp_path: Path, name: str, write: object) -> None:
+def test_a_model_of_another_kind_passes_its_transcripts(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)
     assert _failures(WORKER, str(write(tmp_path / "model")), skipped=set(), only={name, "model"}) == []
 
 
 def _failures(command: list[str], model: str, *, skipped: set[str], only: Collection[str] | None = None) -> list[str]:
-    """Plays transcripts, two at a time, since most of each is waiting; returns a report of each that fails.
+    """Play transcripts, two at a time, since most of each is waiting. Return a report of each failure.
 
     Args:
-        command: what starts the worker.
-        model: what it loads.
-        skipped: the transcripts about features that it has not got.
-        only: those to play, when not all.
+        command: Starts the worker.
+        model: The model to load.
+        skipped: The transcripts about features that the worker lacks.
+        only: The transcripts to play, or None for all.
     """
     served = listed_features(command, SECONDS)
     transcripts = read_all()

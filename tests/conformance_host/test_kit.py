@@ -1,4 +1,4 @@
-"""The kit for hosts itself: what it says of drivers that are none, what can be chosen, what it covers."""
+"""The kit for hosts: its reports on invalid drivers, its choice of cases, and the rules that it covers."""
 
 import json
 import re
@@ -22,19 +22,19 @@ HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encodi
 
 
 def check(code: str) -> CaseResult:
-    """One case, played against a driver of a few lines."""
+    """Play one case against a driver of a few lines."""
     (tried,) = check_host([sys.executable, "-c", code], only=[HELLO], seconds=SECONDS)
     return tried
 
 
-def test_a_driver_that_ends_too_early_is_told_with_its_stderr() -> None:
+def test_a_driver_that_exits_too_early_is_reported_with_its_stderr() -> None:
     case = check("import sys; sys.exit('no such library')")
     assert case.outcome == "fail"
     assert case.expected == "a driver that runs until its stdin ends"
     assert "no such library" in case.seen
 
 
-def test_a_driver_that_starts_no_worker_is_told() -> None:
+def test_a_driver_that_starts_no_worker_is_reported() -> None:
     case = check("""input(); print('{"saw": "started"}', flush=True); input()""")
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
@@ -47,7 +47,7 @@ def test_a_driver_that_starts_no_worker_is_told() -> None:
         ('{"saw": "done", "name": "x"}', "names of requests"),
     ],
 )
-def test_what_a_driver_may_not_print_is_told(line: str, expected: str) -> None:
+def test_an_invalid_line_of_a_driver_is_reported(line: str, expected: str) -> None:
     spawn = "import json, os, subprocess; w = subprocess.Popen(json.loads(os.environ['LMWIRE_WORKER_COMMAND']),"
     hello = 'stdin=-1, start_new_session=True); w.stdin.write(b\'{"id":"1","cmd":"hello"}\\n\'); w.stdin.flush()'
     case = check(f"{spawn} {hello}; print({line!r}, flush=True); input()")
@@ -77,14 +77,14 @@ def test_a_host_that_gives_up_before_its_worker_is_up_is_asked_for_more_patience
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
-def test_a_host_that_starts_no_worker_however_long_it_may_wait_is_told() -> None:
+def test_a_host_that_never_starts_a_worker_is_reported() -> None:
     name = "startup.gives-up-a-worker-that-never-answers-hello"
     never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
     (case,) = check_host([sys.executable, "-c", never], only=[name], seconds=10.0)
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
-def test_a_failure_shows_what_went_before() -> None:
+def test_a_failure_shows_the_lines_before_it() -> None:
     case = check_host(command("writes_the_id_last"), only=["commands.writes-the-id-first"])[0]
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
     assert 'do  {"do": "request", "name": "a.1"' in case.seen
@@ -147,12 +147,12 @@ def test_every_rule_for_hosts_has_a_case() -> None:
     assert wanted - {rule for case in CASES for rule in case.rules} == set()
 
 
-def test_every_case_has_a_name_of_its_own_and_rules_that_exist() -> None:
+def test_every_case_has_a_unique_name_and_existing_rules() -> None:
     assert [name for name, count in Counter(case.name for case in CASES).items() if count > 1] == []
     assert {rule for case in CASES for rule in case.rules} <= set(prose.rules())
 
 
-def test_hosts_md_describes_what_the_kit_says_and_takes() -> None:
+def test_hosts_md_describes_every_instruction_and_report() -> None:
     assert set(re.findall(r'"do": ?"(\w+)"', HOSTS)) == {"start", "request", "cancel", "close"}
     assert set(re.findall(r'"saw": ?"(\w+)"', HOSTS)) == set(REPORT_KINDS)
 

@@ -1,4 +1,4 @@
-"""Hosts that are broken on purpose: each is caught, and the report names the rule that it breaks."""
+"""Every host with a deliberate fault is caught, and the report names the rule that it breaks."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 

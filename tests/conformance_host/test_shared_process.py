@@ -38,7 +38,7 @@ code = driver.wait()
 %(at_the_end)s
 sys.exit(code)
 """
-"""The Python client's driver behind a filter, into which a test writes a fault."""
+"""The Python client's driver, wrapped in a filter into which a test inserts a fault."""
 
 Started = list[DriverProcess]
 
@@ -94,7 +94,7 @@ def test_a_case_that_fails_leaves_the_others_alone(started: Started) -> None:
     assert [process.cases for process in started] == [2, 1, 1]
 
 
-def test_what_an_earlier_case_leaves_in_the_driver_fails_no_later_one(started: Started) -> None:
+def test_a_fault_that_an_earlier_case_leaves_fails_no_later_one(started: Started) -> None:
     # From its second case on, this driver cannot start a worker.
     broken = """if cases > 1 and '"start"' in line: line = '{"do": "close"}\\n'"""
     assert check(filtered(before_an_instruction=broken)) == dict.fromkeys(CASES, "pass")

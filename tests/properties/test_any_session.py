@@ -1,4 +1,4 @@
-"""Any commands in any chunks, to a real process: whatever comes of them, the universal rules hold."""
+"""The universal rules hold for a real process, whatever the commands and their chunks."""
 
 import contextlib
 import signal

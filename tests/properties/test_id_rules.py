@@ -1,4 +1,4 @@
-"""The rules of ids, order and terminals, held to by registry, session and scheduler in any order of events."""
+"""Registry, session and scheduler keep the rules of ids, order and terminals, in any order of events."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,17 +16,17 @@ REQUESTS = st.sampled_from(["generate", "generate", "generate", "info", "load", 
 BARRIERS = ("load", "unload")
 NOBODY = "nobody"
 ENGINE = ("idle", "step", "load", "paused")
-"""Where an engine stands that goes on."""
+"""States of an engine that is still running."""
 
 TURNS_TO_THE_END = 200
 
 LIVELY = 8
-"""Requests before anything may end the session: most of what can happen needs some."""
+"""Minimum number of requests before the session may end, since most situations need some."""
 
 
 @dataclass
 class Mine:
-    """A request in flight, as the host knows it."""
+    """A request in flight from the host's view."""
 
     number: int
     id: str
@@ -37,7 +37,7 @@ class Mine:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """A host, an engine and a clock that do anything at any time; `in_flight` is what the rules say of it."""
+    """A host, an engine and a clock that act at any time. `in_flight` is the state that the rules require."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class AnyOrder(RuleBasedStateMachine):
     def read_again(self) -> None:
         self.worker.events.host_reads = True
 
-    # Others.
+    # Signals, the clock and the engine.
 
     @precondition(lambda self: self.accepted >= LIVELY)
     @rule()
@@ -161,7 +161,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert (engine == "over") <= self.draining
 
     def teardown(self) -> None:
-        """The end of stdin, with an engine that ends what it has: nothing is left, and quit is answered last."""
+        """Close stdin, let the engine finish, and check that nothing remains and that quit is answered last."""
         self.worker.events.host_reads = True
         self.worker.registry.drain()
         self.draining = True
@@ -172,7 +172,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.worker.registry.close()
         assert self.worker.events.take() == [{"event": "done", "id": id} for id in self.quits]
 
-    # What the rules say.
+    # Checks.
 
     def send(self, command: Event) -> list[Event]:
         self.worker.session.serve(command, 10)
@@ -190,14 +190,14 @@ class AnyOrder(RuleBasedStateMachine):
         assert {name: error[name] for name in ("id", "bad_id") if name in error} == named
 
     def check_cancelled(self, found: list[Mine], events: list[Event]) -> None:
-        """Those that wait end at once, in their order; for the others the engine's next turn is waited for."""
+        """Check that waiting requests end at once, in order. Running ones end in the engine's next turn."""
         for mine in found:
             mine.cancelled = True
         assert [event["id"] for event in events] == [mine.id for mine in found if not mine.started]
         self.note(events)
 
     def note_start(self, number: str) -> None:
-        """The engine takes a generation or a load up, and it is its turn."""
+        """Record that the engine has started a generation or a load, and check that it was its turn."""
         self.note(self.worker.events.take())
         (mine,) = [mine for mine in self.in_flight.values() if mine.number == int(number)]
         self.check_turn(mine)

@@ -1,4 +1,4 @@
-"""Whatever bytes a host writes: the reader lives, and answers every line once."""
+"""Whatever bytes a host writes, the reader survives and answers every line once."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from worker_process import TERMINALS, WorkerProcess
 FUZZ = Path(__file__).parents[1] / "reader_fuzz.py"
 SEEDS = (20240, 20241)
 LINES_OF_EACH = int(os.environ.get("LMWIRE_FUZZ_LINES", "120000")) // len(SEEDS)
-"""Of the short version; the whole one has a million in all."""
+"""Number of examples in the short version; the whole one has a million."""
 LONGEST_S = 600
-"""A quiet machine needs 3; one whose cores many others use as well may take twenty times as long."""
+"""Maximum seconds. A quiet machine needs 3, a busy one may need twenty times as long."""
 
 SEED_OVER_PIPES = 20242
 LINES_OVER_PIPES = 20_000
@@ -36,7 +36,7 @@ def ends_the_worker(command: Command | RequestError) -> bool:
     return isinstance(command, Quit) or (isinstance(command, Hello) and command.protocol[0] > 1)
 
 
-def test_as_many_as_twenty_thousand_reach_a_real_worker_and_none_is_lost_on_the_way() -> None:
+def test_twenty_thousand_lines_reach_a_real_worker_and_none_is_lost() -> None:
     mutator, expected, sent = Mutator(SEED_OVER_PIPES), Counter[str | None](), [b'{"id":"h","cmd":"hello"}']
     for line in (mutator.line() for _ in range(LINES_OVER_PIPES)):
         if line.strip(b" \t\r"):

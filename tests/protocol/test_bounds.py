@@ -1,4 +1,4 @@
-"""Every bound of every field: what lies just beyond it is refused with the field's path and what is allowed there."""
+"""Every bound of every field: a value just beyond it is refused, and the error names the path and the valid values."""
 
 import json
 from collections.abc import Iterator
@@ -109,11 +109,11 @@ BASES: dict[str, list[dict[str, Any]]] = {
     "stats": [{}],
     "quit": [{"drain": True}],
 }
-"""Valid lines without their envelopes, which together have every field at every depth."""
+"""Valid lines without their envelopes. Together they have every field at every depth."""
 
 
 def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
-    """A copy of the value with something else at a place."""
+    """Return a copy of a value with another value at a place."""
     value = deepcopy(value)
     *above, last = place
     inner = value
@@ -124,7 +124,7 @@ def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
 
 
 def beyond(kind: Any, held: Any) -> Iterator[tuple[Any, list[str]]]:
-    """Values just beyond a type's bounds, and what a sentence must say of each; `held` is one that is allowed."""
+    """Yield values just beyond a type's bounds, and the words of the error for each. `held` is a valid value."""
     if isinstance(kind, inspect.Metadata):
         limit = (kind.extra_json_schema or {})["maxLength"]
         yield "é" * (limit // 2) + "a", [f"{limit:,} bytes"]
@@ -165,7 +165,7 @@ SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
 def bounds() -> list[Any]:
-    """Every (command, line, path, allowed words), once for each bound of each path."""
+    """Return (command, line, path, words of the error) for each bound of each path."""
     found: dict[str, Any] = {}
     for name, command in COMMANDS.items():
         for path, kind in paths(inspect.type_info(command)):
@@ -183,7 +183,7 @@ def bounds() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "fields", "path", "allowed"), bounds())
-def test_what_is_beyond_a_bound_is_refused_with_the_path_and_what_is_allowed(
+def test_a_value_beyond_a_bound_is_refused_with_its_path_and_the_valid_values(
     name: str, fields: dict[str, Any], path: str, allowed: list[str]
 ) -> None:
     with pytest.raises(RequestError) as caught:
@@ -194,7 +194,7 @@ def test_what_is_beyond_a_bound_is_refused_with_the_path_and_what_is_allowed(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_lines_that_bounds_are_tried_on_are_valid_and_have_every_field(name: str) -> None:
+def test_the_lines_for_the_bounds_are_valid_and_have_every_field(name: str) -> None:
     for base in BASES[name]:
         decode_command({"cmd": name, **base})
     for path, _ in paths(inspect.type_info(COMMANDS[name])):

@@ -1,4 +1,4 @@
-"""What a host is told about a line that cannot be served. The vectors hold the codes; here are the sentences."""
+"""The error sentences for invalid lines. The vectors test their codes."""
 
 import json
 
@@ -106,7 +106,7 @@ def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, senten
         ('\ufeff{"cmd":"ping"}', "remove the byte order mark"),
     ],
 )
-def test_a_refusal_says_what_is_wrong_and_what_would_be_right(line: str, sentence: str) -> None:
+def test_an_error_names_the_problem_and_the_valid_values(line: str, sentence: str) -> None:
     assert sentence in refusal(line).message
 
 
@@ -162,7 +162,7 @@ def test_any_fields_are_a_command_or_a_refusal_that_names_one(name: str, fields:
 
 
 @given(st.text(max_size=40))
-def test_an_id_that_stands_first_is_recovered_from_a_broken_line(id: str) -> None:
+def test_an_id_that_is_the_first_member_is_recovered_from_a_broken_line(id: str) -> None:
     assert recover_id(b'{"id":' + json.dumps(id).encode() + b',"cmd":') == (id if usable_id(id) else None)
 
 

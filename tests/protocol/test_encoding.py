@@ -1,4 +1,4 @@
-"""What a worker and a client write: short lines, whole text, `id` first."""
+"""The lines of workers and clients are short, contain whole text, and start with `id`."""
 
 import base64
 import json
@@ -111,7 +111,7 @@ def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     assert {(piece.choice, piece.channel) for piece in pieces} == {(15, "reasoning")}
 
 
-def test_tokens_that_lack_their_log_probabilities_are_written_all_the_same() -> None:
+def test_tokens_without_their_log_probabilities_are_written() -> None:
     pieces = tokens(lines_of("1", "ab", [1, 2, 3], logprobs=[events.Logprob(1, "a", -0.5)]))
     assert [token_id for piece in pieces for token_id in piece.token_ids] == [1, 2, 3]
 
@@ -161,20 +161,20 @@ def test_the_longest_text_with_the_most_ids_stays_under_the_limit() -> None:
 
 
 @given(TEXTS, TEXTS, IDS, IDS)
-def test_an_error_always_fits_into_the_room_kept_for_a_terminal(message: str, field: str, id: str, bad_id: str) -> None:
+def test_an_error_always_fits_into_the_space_for_a_terminal(message: str, field: str, id: str, bad_id: str) -> None:
     for code in CODES:
         line = encode_event(error_event(RequestError(code, message, field=field), id=id, bad_id=bad_id))
         assert len(line) <= limits.TERMINAL_BYTES
 
 
 @given(TEXTS)
-def test_a_sentence_is_cut_only_when_it_is_too_long_and_then_says_so(text: str) -> None:
+def test_only_a_sentence_that_is_too_long_is_cut_and_ends_in_an_ellipsis(text: str) -> None:
     cut = truncate_text(text)
     assert len(msgspec.json.encode(cut)) <= limits.ERROR_BYTES
     assert cut == text or cut.endswith("…")
 
 
-def test_the_account_of_the_most_choices_with_the_longest_stop_strings_is_a_line() -> None:
+def test_the_result_of_the_most_choices_with_the_longest_stop_strings_is_a_line() -> None:
     longest = "\x01" * 511
     chosen = Generate(prompt="a", n=16, stop=[longest]).stop[0]
     choice = events.Choice(finish_reason="tool_calls", completion_tokens=limits.MAX_INT, stop=chosen)

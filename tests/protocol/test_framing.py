@@ -1,4 +1,4 @@
-"""Where lines end, whatever the chunks in which their bytes arrive."""
+"""The same lines are found, whatever the chunks in which their bytes arrive."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,7 +22,7 @@ def split(*chunks: bytes, limit: int = LIMIT) -> list[Line]:
 
 
 def specified(stream: bytes) -> Iterator[Line]:
-    """The rules, read off a whole stream: split at LF, drop one CR, skip what is blank, mark what is too long."""
+    """Apply the rules to a whole stream: split at LF, drop one CR, skip blank lines, mark lines that are too long."""
     for piece in stream.split(b"\n"):
         line = piece.removesuffix(b"\r")
         if len(line) > LIMIT:
@@ -68,11 +68,11 @@ def test_an_over_long_line_keeps_its_beginning_and_no_more_memory() -> None:
     assert line == Line(b"x" * PREFIX_BYTES, overlong=True)
 
 
-def test_an_over_long_line_without_newline_is_told_at_the_end() -> None:
+def test_an_over_long_line_without_newline_is_reported_at_the_end() -> None:
     assert split(b"x" * 9) == [Line(b"x" * 9, overlong=True)]
 
 
-def test_a_splitter_knows_whether_a_line_has_begun() -> None:
+def test_a_splitter_knows_whether_a_line_has_started() -> None:
     splitter = LineSplitter(LIMIT)
     assert not splitter.partial
     assert not list(splitter.feed(b"a"))

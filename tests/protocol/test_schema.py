@@ -1,4 +1,4 @@
-"""The generated files: committed as generated, valid themselves, and complete."""
+"""The generated files are up to date, valid and complete."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ PARTS = [
 COMMITTED = Path(__file__).parents[2] / "protocol" / "schema" / "v1"
 
 
-def test_the_committed_files_are_what_the_structs_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_committed_files_match_the_structs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check", str(COMMITTED)]) == 0, capsys.readouterr().err
 
 
@@ -32,7 +32,7 @@ def test_writing_gives_the_same_bytes_as_committed(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes()
 
 
-def test_a_check_tells_of_a_changed_and_of_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_reports_a_changed_and_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "schema.json").write_text("{}\n")
     assert main(["--check", str(tmp_path)]) == 1
     told = capsys.readouterr().err
@@ -70,13 +70,13 @@ def test_commands_are_closed_and_events_are_open() -> None:
 
 
 def keywords(value: Any) -> set[str]:
-    """Every member's name, at any depth."""
+    """Return the name of every member at any depth."""
     if isinstance(value, dict):
         return set(value).union(*map(keywords, value.values()))
     return set().union(*map(keywords, value)) if isinstance(value, list) else set()
 
 
-def test_nothing_of_other_dialects_is_in_the_schema() -> None:
+def test_the_schema_uses_no_other_dialect() -> None:
     assert "discriminator" not in keywords(schema())
 
 

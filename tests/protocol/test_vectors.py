@@ -1,4 +1,4 @@
-"""Every vector is read as it says, and there is one at each side of every bound."""
+"""Every vector is read as it states, and both sides of every bound have a vector."""
 
 import json
 from collections import defaultdict
@@ -34,7 +34,7 @@ def is_json(line: bytes) -> bool:
 
 
 def is_part(known: Any, value: Any) -> bool:
-    """Whether `value` holds all of `known`; it may have more members, which a reader ignores."""
+    """Return whether `value` contains all of `known`. It may have more members, which a reader ignores."""
     if isinstance(known, dict):
         return all(name in value and is_part(member, value[name]) for name, member in known.items())
     return known == value
@@ -99,7 +99,7 @@ def test_every_command_has_a_valid_vector_and_one_with_an_unknown_field(name: st
 
 
 def bounded_fields() -> list[tuple[str, Path, Any]]:
-    """Every (command, path, type) with a bound."""
+    """Return every (command, path, type) with a bound."""
     found: list[tuple[str, Path, Any]] = []
     for name, command in COMMANDS.items():
         for path, kind in paths(inspect.type_info(command)):
@@ -114,18 +114,18 @@ SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
 def sizes(values: list[Any], kind: Any) -> list[float]:
-    """The numbers that a type's bounds are about: the values themselves, or their lengths."""
+    """Return the numbers to which a type's bounds apply: the values themselves, or their lengths."""
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return [len(value) for value in values if isinstance(value, SIZED[type(kind)])]
 
 
 Sizes = dict[tuple[str, Path, type], list[float]]
-"""By command, path and kind."""
+"""Numbers by command, path and kind."""
 
 
 def measured(items: list[Vector]) -> Sizes:
-    """What vectors hold in each field with a bound; those that are no JSON objects hold nothing."""
+    """Return the values of vectors in each field with a bound. Vectors that are not JSON objects have none."""
     found: Sizes = defaultdict(list)
     for fields in (vector.object for vector in items if vector.entry.get("code") not in UNREADABLE):
         for command, path, kind in BOUNDED:

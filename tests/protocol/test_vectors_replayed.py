@@ -1,4 +1,4 @@
-"""A real worker answers the vectors as they say, and in lines that the schema has."""
+"""A real worker answers the vectors as they state, with lines that are valid under the schema."""
 
 from reading import event_kind, schema_accepts
 from vectors import Vector, read
@@ -10,7 +10,7 @@ HELLO = {"id": "hello", "cmd": "hello"}
 
 
 def answer(worker: WorkerProcess, vector: Vector) -> Event:
-    """The first event after a message; every vector's first event is its terminal, as no model is loaded."""
+    """Return the first event after a message. It is the terminal of every vector, since no model is loaded."""
     before = len(worker.events)
     worker.write(vector.line + b"\n")
     return worker.wait_for(lambda event: any(event is late for late in worker.events[before:]))

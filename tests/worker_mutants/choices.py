@@ -1,4 +1,4 @@
-"""Workers that mix up choices, channels and log-probabilities, or end where they should not."""
+"""Workers with faults in choices, channels, log-probabilities and the ends of answers."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Workers that end in a wrong way, and those that know no bridge."""
+"""Workers with faults in their exit, and workers without bridge sessions."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Workers that write or read lines as none may."""
+"""Workers with faults in reading or writing lines."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Workers that remember, load or take in what they should not."""
+"""Workers with faults in caching, loading or admission."""
 
 from collections.abc import Callable
 from typing import Any

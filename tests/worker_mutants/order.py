@@ -1,4 +1,4 @@
-"""Workers that mistake ids, or do things out of their order."""
+"""Workers with faults in ids or in the order of events."""
 
 from collections import deque
 from typing import Any

@@ -1,4 +1,4 @@
-"""Workers that lose, double or misplace terminals, tokens and progress."""
+"""Workers with faults in terminals, tokens and progress."""
 
 import threading
 from typing import Any
@@ -66,7 +66,7 @@ def merges_tokens_across_ids() -> None:
 
 @mutant("W-2", "w-1-unread")
 def loses_text_when_it_merges() -> None:
-    """A text of the first answer, whose tokens wait until all of them are there."""
+    """A text of the first answer. Its tokens wait until all of them have come."""
     ended = threading.Event()
     lost: list[str] = []
 
