@@ -5,10 +5,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from lmwire_http.endpoint import Endpoint
-from lmwire_http.exchange import Exchange
-from lmwire_http.replies import Reply
-from lmwire_http.service import make_service
+from lmwire_http.http.app_state import make_service
+from lmwire_http.http.endpoint import Endpoint
+from lmwire_http.http.replies import Reply
+from lmwire_http.http.request_handler import Exchange
 from lmwire_http.settings import Settings
 
 

@@ -12,7 +12,7 @@ _CHAT: Final = "command/test_chat.py::test_every_option_of_an_answer_reaches_the
 _LOAD: Final = "command/test_options.py::test_every_option_of_a_load_reaches_it"
 _KIT: Final = "conformance/test_command.py"
 _HOST_KIT: Final = "conformance_host/test_kit.py"
-_SERVE: Final = "http/test_serve_options.py"
+_SERVE: Final = "http/server/test_options.py"
 
 CHECKS: Final[dict[str, dict[str, str]]] = {
     "lmwire": {"--version": "command/test_arguments.py::test_the_version_is_the_packages"},
@@ -90,43 +90,45 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
     },
     "serve": {
         "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",
-        "--preload": "http/test_ready.py::test_one_that_loads_is_alive_and_not_ready",
-        "--download": "http/test_pool_download.py::test_nothing_is_fetched_unless_that_was_allowed",
+        "--preload": "http/pool/test_readiness.py::test_one_that_loads_is_alive_and_not_ready",
+        "--download": "http/pool/test_download.py::test_nothing_is_fetched_unless_that_was_allowed",
         "--adapter": f"{_SERVE}::test_an_adapter_changes_the_answers",
         "--draft": f"{_SERVE}::test_a_draft_model_has_tokens_accepted_that_it_proposed",
         "--context-len": f"{_SERVE}::test_a_shorter_context_holds_less",
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
         "--host": f"{_SERVE}::test_it_listens_where_it_is_told_to",
         "--port": f"{_SERVE}::test_it_listens_where_it_is_told_to",
-        "--uds": "http/test_serve_listening.py::test_a_server_serves_on_one_and_removes_it",
-        "--public": "http/test_serve_listening.py::test_they_are_with_one_or_when_told",
-        "--api-key": "http/test_serve_listening.py::test_they_are_with_one_or_when_told",
-        "--api-key-file": "http/test_keys.py::test_any_of_the_keys_opens_as_a_bearers",
-        "--cors": "http/test_keys.py::test_without_keys_a_page_that_was_named_is_served",
-        "--log-format": "http/test_logs.py::test_or_an_object",
+        "--uds": "http/server/test_sockets.py::test_a_server_serves_on_one_and_removes_it",
+        "--public": "http/server/test_sockets.py::test_they_are_with_one_or_when_told",
+        "--api-key": "http/server/test_sockets.py::test_they_are_with_one_or_when_told",
+        "--api-key-file": "http/requests/test_api_keys.py::test_any_of_the_keys_opens_as_a_bearers",
+        "--cors": "http/requests/test_api_keys.py::test_without_keys_a_page_that_was_named_is_served",
+        "--log-format": "http/requests/test_logs.py::test_or_an_object",
         "--memory": f"{_SERVE}::test_a_model_that_is_larger_than_the_memory_is_refused",
-        "--memory-wait": "http/test_pool_memory.py::"
+        "--memory-wait": "http/pool/test_memory.py::"
         "test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody",
         "--idle": f"{_SERVE}::test_a_model_that_is_not_used_leaves_memory",
-        "--max-queue": "http/test_pool_served.py::test_more_than_may_wait_are_told_when_to_come_again",
+        "--max-queue": "http/pool/test_served_models.py::test_more_than_may_wait_are_told_when_to_come_again",
         "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
-        "--keep-alive": "http/test_patience.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
-        "--patience": "http/test_patience.py::test_a_body_that_stops_coming_is_given_up",
-        "--drain": "http/test_serve_end.py::test_one_that_does_not_is_told_in_its_apis_words",
+        "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
+        "--patience": "http/server/test_client_timeouts.py::test_a_body_that_stops_coming_is_given_up",
+        "--drain": "http/server/test_shutdown.py::test_one_that_does_not_is_told_in_its_apis_words",
         "--stored": f"{_SERVE}::test_of_stored_responses_the_oldest_is_dropped",
         "--replicas": f"{_SERVE}::test_a_model_has_as_many_workers_as_asked_for",
-        "--worker": "http/test_openai_transcriptions.py::test_what_is_said_comes_as_text",
+        "--worker": "http/openai/test_transcriptions.py::test_what_is_said_comes_as_text",
         "--cache-dir": f"{_SERVE}::test_what_is_kept_on_disk_has_a_place_and_a_size",
         "--cache-disk": f"{_SERVE}::test_what_is_kept_on_disk_has_a_place_and_a_size",
-        "--media-dir": "http/test_media_files.py::test_a_file_is_seen_as_if_it_came_with_the_request",
-        "--media-urls": "http/test_media_files.py::test_an_address_is_looked_up_only_where_that_is_allowed",
-        "--request-templates": "http/test_openai_chat_refusals.py::"
+        "--media-dir": "http/requests/test_media_inputs.py::test_a_file_is_seen_as_if_it_came_with_the_request",
+        "--media-urls": "http/requests/test_media_inputs.py::test_an_address_is_looked_up_only_where_that_is_allowed",
+        "--request-templates": "http/openai/test_chat_unsupported_fields.py::"
         "test_a_requests_own_template_is_refused_unless_the_server_was_told_to_run_them",
-        "--allow-paths": "http/test_pool_served.py::test_a_folder_is_served_only_where_that_was_allowed",
-        "--host-name": "http/test_guard.py::test_so_is_one_for_a_name_that_the_operator_gave",
-        "--body-timeout": "http/test_patience.py::test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops",
-        "--max-connections": "http/test_patience.py::test_for_a_new_connection_the_longest_idle_one_is_closed",
-        "--step-limit": "http/test_pool_hangs.py::"
+        "--allow-paths": "http/pool/test_served_models.py::test_a_folder_is_served_only_where_that_was_allowed",
+        "--host-name": "http/requests/test_origin_guard.py::test_so_is_one_for_a_name_that_the_operator_gave",
+        "--body-timeout": "http/server/test_client_timeouts.py::"
+        "test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops",
+        "--max-connections": "http/server/test_client_timeouts.py::"
+        "test_for_a_new_connection_the_longest_idle_one_is_closed",
+        "--step-limit": "http/pool/test_hangs.py::"
         "test_requests_on_it_end_with_an_error_streamed_or_not_and_the_next_is_answered_by_another",
     },
 }

@@ -17,7 +17,7 @@ import random_model
 import random_vision
 from lmwire.command import arguments, bench
 from lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
-from lmwire_http import command as serve
+from lmwire_http.cli import main as serve
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
 from option_checks import CHECKS

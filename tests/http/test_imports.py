@@ -8,7 +8,7 @@ import lmwire
 import lmwire_http
 
 FOLDER = Path(lmwire_http.__file__).parent
-COMMAND_LINE = {"command.py", "listening.py", "serving.py"}
+COMMAND_LINE = {"main.py", "sockets.py", "server.py"}
 """What is a part of the `lmwire` command, and reads and fails as its other parts do."""
 
 

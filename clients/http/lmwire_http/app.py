@@ -7,11 +7,11 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from . import anthropic, openai, operations
-from .endpoint import Endpoint
-from .guard import Guard
-from .openapi import document_endpoint
-from .routing import make_router
-from .service import Service, make_service
+from .http.app_state import Service, make_service
+from .http.endpoint import Endpoint
+from .http.openapi import document_endpoint
+from .http.origin_guard import Guard
+from .http.routing import make_router
 from .settings import Settings
 
 _APIS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *operations.ENDPOINTS)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..endpoint import Endpoint
+from ..http.endpoint import Endpoint
 from .count_tokens import COUNT_TOKENS
 from .messages import MESSAGES
 

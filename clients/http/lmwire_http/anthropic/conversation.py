@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
-from ..failures import invalid
-from ..media import image_media
-from .blocks import (
+from ..errors import invalid
+from ..inference.media_inputs import image_media
+from .content_blocks import (
     AssistantMessage,
     Base64Source,
     ContentSource,
@@ -24,8 +24,8 @@ from .blocks import (
     ToolUse,
     UserMessage,
 )
-from .body import Prompt
-from .naming import Origin, client_field
+from .field_names import Origin, client_field
+from .request_schema import Prompt
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 

@@ -7,14 +7,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..call import Call
-from ..dialects import ANTHROPIC
-from ..endpoint import Endpoint
-from ..failures import told
-from ..replies import Json
-from .body import Prompt
+from ..errors import told
+from ..http.context import Call
+from ..http.endpoint import Endpoint
+from ..http.error_formats import ANTHROPIC
+from ..http.replies import Json
 from .conversation import Conversation
-from .options import prompt_options
+from .request_options import prompt_options
+from .request_schema import Prompt
 
 
 class TokenCount(Struct):

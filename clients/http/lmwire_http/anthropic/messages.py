@@ -7,17 +7,17 @@ from typing import Final
 
 from lmwire_protocol import events
 
-from ..call import Call
-from ..dialects import ANTHROPIC
-from ..endpoint import Endpoint
-from ..failures import ApiError
-from ..generation import Generation, generation
-from ..replies import EventStream, Json, Reply
-from .body import Messages
+from ..errors import ApiError
+from ..http.context import Call
+from ..http.endpoint import Endpoint
+from ..http.error_formats import ANTHROPIC
+from ..http.replies import EventStream, Json, Reply
+from ..inference.generation import Generation, generation
 from .conversation import Conversation
-from .events import AnyEvent, Blocks, MessageDelta, MessageStart, MessageStop, StopDelta, content, frame
-from .options import chat_options, shows_thinking
-from .reply import Message, Usage, is_cut, stop_reason, usage
+from .request_options import chat_options, shows_thinking
+from .request_schema import Messages
+from .response_schema import Message, Usage, is_cut, stop_reason, usage
+from .stream_events import AnyEvent, Blocks, MessageDelta, MessageStart, MessageStop, StopDelta, content, frame
 
 
 class Answering:

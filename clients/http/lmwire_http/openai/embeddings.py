@@ -8,12 +8,12 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from ..call import Call
-from ..endpoint import Endpoint
-from ..failures import invalid
-from ..replies import Json, Reply
-from .generating import Text, given
-from .leasing import lease_for
+from ..errors import invalid
+from ..http.context import Call
+from ..http.endpoint import Endpoint
+from ..http.replies import Json, Reply
+from ..inference.worker_lease import lease_for
+from .generation_params import Text, given
 
 
 class EmbeddingBody(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from lmwire import MessageDict
 
-from ..failures import invalid
-from .content import Content, wire_content
-from .refusing import refuse
+from ..errors import invalid
+from .content_parts import Content, wire_content
+from .unsupported_fields import refuse
 
 
 class CalledFunction(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -5,10 +5,10 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ..call import Call
-from ..endpoint import Endpoint
+from ..http.context import Call
+from ..http.endpoint import Endpoint
+from ..http.replies import Json, Reply
 from ..pool import ServedModel
-from ..replies import Json, Reply
 
 
 class Model(Struct, kw_only=True):

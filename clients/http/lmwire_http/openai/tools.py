@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lmwire import NamedToolDict, ToolDict
 
-from .generating import given
+from .generation_params import given
 
 
 class Function(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..endpoint import Endpoint
+from ..http.endpoint import Endpoint
 from .health import HEALTH, READY
-from .scrape import METRICS
+from .metrics_endpoint import METRICS
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS)

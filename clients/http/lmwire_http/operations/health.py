@@ -4,9 +4,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from ..call import Call
-from ..endpoint import Endpoint
-from ..replies import Json
+from ..http.context import Call
+from ..http.endpoint import Endpoint
+from ..http.replies import Json
 
 
 class Health(msgspec.Struct):

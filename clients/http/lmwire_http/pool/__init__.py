@@ -1,6 +1,6 @@
 """Workers of several models, kept for whoever asks."""
 
-from .figures import Lease, ReplicaFigures, ResidentFigures, ServedModel
 from .pool import Pool
+from .status import Lease, ReplicaFigures, ResidentFigures, ServedModel
 
 __all__ = ["Lease", "Pool", "ReplicaFigures", "ResidentFigures", "ServedModel"]

@@ -10,17 +10,17 @@ from typing import TypeVar
 from lmwire import AsyncWorker, LmwireError, LocalModel, RequestFailed, local_models
 from lmwire_protocol import events
 
-from ..failures import ApiError, api_error
+from ..errors import ApiError, api_error
 from ..settings import Settings
-from .doors import Doors
-from .figures import Lease, ResidentFigures, ServedModel
-from .keeper import Keeper
-from .names import Names
+from .idle_reaper import Keeper
+from .managed_model import Resident
+from .memory_budget import Room
+from .model_lifecycle import Doors
+from .model_resolver import Names
+from .model_spec import Target
 from .replica import Replica
-from .resident import Resident
-from .room import Room
-from .target import Target
-from .workers import make_worker
+from .status import Lease, ResidentFigures, ServedModel
+from .worker_factory import make_worker
 
 Told = TypeVar("Told")
 

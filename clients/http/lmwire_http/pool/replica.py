@@ -10,7 +10,7 @@ from typing import Final
 from lmwire import AsyncSupervisor, AsyncWorker, StartFailed, WorkerHung, WorkerLost
 from lmwire_protocol import events
 
-from .figures import ReplicaFigures
+from .status import ReplicaFigures
 
 _AGAIN_S: Final = 5.0
 """Until a replica that the model does not fit into is tried again, while others serve."""

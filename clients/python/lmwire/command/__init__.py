@@ -34,4 +34,4 @@ def _serve() -> int:
 
     if find_spec("starlette") is None:
         sys.exit("lmwire serve: what it serves with is not installed: pip install 'lmwire[http]'")
-    return import_module("lmwire_http.command").main(sys.argv[2:])
+    return import_module("lmwire_http.cli.main").main(sys.argv[2:])

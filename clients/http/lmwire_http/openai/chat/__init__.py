@@ -6,17 +6,17 @@ from functools import partial
 from time import time
 from typing import Final, TypeAlias
 
-from ...call import Call
-from ...endpoint import Endpoint
-from ...generation import Generation, generation
-from ...replies import EventStream, Json, Reply
-from ..frames import new_id
-from ..generating import wants_usage
+from ...http.context import Call
+from ...http.endpoint import Endpoint
+from ...http.replies import EventStream, Json, Reply
+from ...http.sse import new_id
+from ...inference.generation import Generation, generation
+from ..generation_params import wants_usage
 from ..messages import wire_messages
-from .asking import chat_options, renamed
-from .body import ChatBody
-from .chunks import ChatChunks, Chunk
-from .reply import ChatCompletion, chat_completion, choices_of
+from .request_options import chat_options, renamed
+from .request_schema import ChatBody
+from .response_schema import ChatCompletion, chat_completion, choices_of
+from .stream_encoder import ChatChunks, Chunk
 
 Answering: TypeAlias = Callable[[], AbstractAsyncContextManager[Generation]]
 """Starts the generation."""

@@ -5,16 +5,16 @@ from contextlib import aclosing
 from time import time
 from typing import Final
 
-from ...call import Call
-from ...endpoint import Endpoint
-from ...replies import EventStream, Json, Reply
-from ..frames import new_id
-from ..generating import wants_usage
-from ..results import usage_of
-from .asking import Asking
-from .body import CompletionBody
-from .chunks import CompletionChunks
-from .reply import Completion, choices_of
+from ...http.context import Call
+from ...http.endpoint import Endpoint
+from ...http.replies import EventStream, Json, Reply
+from ...http.sse import new_id
+from ..generation_params import wants_usage
+from ..usage import usage_of
+from .prompt_batch import Asking
+from .request_schema import CompletionBody
+from .response_schema import Completion, choices_of
+from .stream_encoder import CompletionChunks
 
 
 async def _serve(call: Call, body: CompletionBody) -> Reply:

@@ -5,15 +5,15 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from ...call import Call
-from ...endpoint import Endpoint
-from ...failures import ApiError
-from ...replies import EventStream, Json, Reply
-from .answering import Answering, Exchanged
-from .body import ResponseBody
-from .events import AnyEvent
+from ...errors import ApiError
+from ...http.context import Call
+from ...http.endpoint import Endpoint
+from ...http.replies import EventStream, Json, Reply
 from .input_items import ItemList, list_items
-from .reply import Response
+from .request_schema import ResponseBody
+from .response_generation import Answering, Exchanged
+from .response_schema import Response
+from .stream_events import AnyEvent
 
 
 class Deleted(Struct, kw_only=True):

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from lmwire import MessageDict
 
-from ...failures import invalid
-from ...media import image_media
-from ..content import PartDict
+from ...errors import invalid
+from ...inference.media_inputs import image_media
+from ..content_parts import PartDict
 from ..messages import wire_arguments
 from .items import (
     FunctionCall,

@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from ...failures import invalid
+from ...errors import invalid
 from .items import InputItem, InputText, Message, OutputText
 
 _LIMITS: Final = range(1, 101)

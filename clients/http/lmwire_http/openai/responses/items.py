@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ...decoding import convert
-from ...failures import invalid
-from ..frames import new_id
+from ...errors import invalid
+from ...http.decoding import convert
+from ...http.sse import new_id
 from ..logprobs import TokenLogprob
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]

@@ -9,14 +9,14 @@ from msgspec import Struct
 from lmwire import AsyncTranscript, TranscribeOptions
 from lmwire_protocol import events
 
-from ...call import Call
-from ...endpoint import Endpoint
-from ...replies import EventStream, Json, Plain, Reply
-from ..frames import data
-from ..leasing import lease_for
-from ..results import finish_reason
-from .body import TranscriptionBody, renamed, transcription_options
-from .reply import Transcription, VerboseTranscription, text_of, transcription, verbose
+from ...http.context import Call
+from ...http.endpoint import Endpoint
+from ...http.replies import EventStream, Json, Plain, Reply
+from ...http.sse import data
+from ...inference.worker_lease import lease_for
+from ..usage import finish_reason
+from .request_schema import TranscriptionBody, renamed, transcription_options
+from .response_schema import Transcription, VerboseTranscription, text_of, transcription, verbose
 from .subtitles import srt, vtt
 
 

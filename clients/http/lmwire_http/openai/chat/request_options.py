@@ -1,0 +1,101 @@
+"""What a chat completion is asked with, as the client library takes it."""
+
+import re
+from typing import Any, Final
+
+from lmwire import ChatOptions
+
+from ...errors import invalid
+from .. import messages
+from ..generation_params import generation_options, given
+from ..generation_params import renamed as renamed_option
+from ..reasoning_effort import wire_effort
+from ..response_format import wire_format
+from ..tools import wire_choice, wire_tools
+from ..unsupported_fields import refuse
+from .request_schema import ChatBody
+
+_REFUSED: Final = {
+    "functions": "is of before there were tools; send `tools`",
+    "function_call": "is of before there were tools; send `tool_choice`",
+    "audio": "answers are text; leave it out",
+    "prediction": "nothing is made of it here; leave it out, or load the model with a draft model",
+    "web_search_options": "nothing is searched here; give the model a tool that searches",
+    "moderation": "nothing is judged here; leave it out",
+}
+_SAME: Final = (
+    "max_tokens",
+    "parallel_tool_calls",
+    "logprobs",
+    "top_logprobs",
+    "chat_template",
+    "template_args",
+    "add_generation_prompt",
+    "prefix",
+    "reasoning_budget",
+)
+_FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
+
+
+def chat_options(body: ChatBody) -> ChatOptions:
+    """Everything but the messages.
+
+    Raises:
+        ApiError: it cannot be honoured, or contradicts itself.
+    """
+    _check(body)
+    options: Any = {**generation_options(body), **given(body, *_SAME)}
+    options["strict_media"] = body.strict_media is not False
+    if body.max_completion_tokens is not None:
+        options["max_tokens"] = body.max_completion_tokens
+    if body.tools:
+        options["tools"] = wire_tools(body.tools)
+    if body.tool_choice is not None:
+        options["tool_choice"] = wire_choice(body.tool_choice)
+    if body.response_format is not None and (wanted := wire_format(body.response_format)):
+        options["format"] = wanted
+    if body.reasoning_effort is not None:
+        options.update(wire_effort(body.reasoning_effort), **given(body, "reasoning_budget"))
+    if body.chat_template_kwargs is not None:
+        options["template_args"] = body.chat_template_kwargs
+    return options
+
+
+def renamed(body: ChatBody, field: str) -> str:
+    """The client's name of a field on the wire."""
+    if field.startswith("messages["):
+        return messages.renamed(field)
+    if body.format is None and _FORMAT_FIELD.match(field):
+        return _FORMAT_FIELD.sub(_schema_path, field)
+    match field:
+        case "max_tokens" if body.max_completion_tokens is not None:
+            return "max_completion_tokens"
+        case "reasoning":
+            return "reasoning_effort"
+        case "reasoning_budget" if body.reasoning_budget is None:
+            return "reasoning_effort"
+        case "tool_choice.name":
+            return "tool_choice.function.name"
+        case _ if field.startswith("template_args") and body.chat_template_kwargs is not None:
+            return field.replace("template_args", "chat_template_kwargs", 1)
+        case _:
+            return renamed_option(body, field)
+
+
+def _schema_path(found: re.Match[str]) -> str:
+    return "response_format.json_schema.schema" if found[1] else "response_format"
+
+
+def _check(body: ChatBody) -> None:
+    refuse(body, _REFUSED)
+    for name, other in (
+        ("max_tokens", "max_completion_tokens"),
+        ("chat_template_kwargs", "template_args"),
+        ("format", "response_format"),
+    ):
+        if getattr(body, name) is not None and getattr(body, other) is not None:
+            raise invalid(f"{name}: says the same as `{other}`; give one of them", name)
+    if body.modalities and body.modalities != ["text"]:
+        raise invalid('modalities: answers are text; send ["text"], or leave it out', "modalities")
+    if body.verbosity not in {None, "medium"}:
+        raise invalid("verbosity: no model here has a switch for it; ask for it in a message", "verbosity")

@@ -1,0 +1,114 @@
+"""What a response is asked with, as the client library takes it."""
+
+import re
+from typing import Any, Final
+
+from lmwire import ChatOptions, ToolDict
+
+from ...errors import invalid
+from ..generation_params import generation_options, given
+from ..generation_params import renamed as renamed_option
+from ..reasoning_effort import wire_effort
+from ..response_format import JsonObjectFormat, wire_schema
+from ..tools import Function, wire_tool
+from ..unsupported_fields import refuse
+from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, ResponseBody, Tool
+
+LOGPROBS: Final = "message.output_text.logprobs"
+
+_REFUSED: Final = {
+    "conversation": "no conversations are kept here; continue a response with `previous_response_id`",
+    "prompt": "no prompts are kept here; send their text as `instructions` or `input`",
+    "context_management": "nothing is left out of a conversation here; send `truncation`, or less of it",
+    "moderation": "nothing is judged here; leave it out",
+}
+_SAME: Final = ("parallel_tool_calls", "chat_template", "template_args")
+_TOOL_FIELD: Final = re.compile(r"^(tools\[\d+\])\.function\b")
+_FORMAT_FIELD: Final = re.compile(r"^format\b")
+
+
+def chat_options(body: ResponseBody) -> ChatOptions:
+    """Everything but the conversation.
+
+    Raises:
+        ApiError: it cannot be honoured, or contradicts itself.
+    """
+    _check(body)
+    options: Any = {**generation_options(body), **given(body, *_SAME), **_tools(body), **_format(body)}
+    options["strict_media"] = body.strict_media is not False
+    if body.max_output_tokens is not None:
+        options["max_tokens"] = body.max_output_tokens
+    if body.truncation == "auto":
+        options["truncate"] = "left"
+    if LOGPROBS in (body.include or ()):
+        options.update({"logprobs": True}, **given(body, "top_logprobs"))
+    if body.reasoning and body.reasoning.effort:
+        options.update(wire_effort(body.reasoning.effort))
+    options.update(given(body, "reasoning_budget"))
+    return options
+
+
+def renamed(body: ResponseBody, field: str) -> str:
+    """The client's name of a field on the wire, outside of the conversation."""
+    if found := _TOOL_FIELD.match(field):
+        return _TOOL_FIELD.sub(found[1], field)
+    if body.format is None and _FORMAT_FIELD.match(field):
+        return _FORMAT_FIELD.sub("text.format", field)
+    match field:
+        case "max_tokens":
+            return "max_output_tokens"
+        case "truncate" if body.truncation:
+            return "truncation"
+        case "reasoning" | "reasoning_budget" if body.reasoning_budget is None:
+            return "reasoning.effort"
+        case _:
+            return renamed_option(body, field)
+
+
+def _check(body: ResponseBody) -> None:
+    refuse(body, _REFUSED)
+    if body.n not in {None, 1}:
+        raise invalid("n: a response is one answer; ask again for another", "n")
+    if body.format is not None and body.text and body.text.format:
+        raise invalid("format: says the same as `text.format`; give one of them", "format")
+    if body.truncate is not None and body.truncation is not None:
+        raise invalid("truncate: says the same as `truncation`; give one of them", "truncate")
+
+
+def _tools(body: ResponseBody) -> dict[str, Any]:
+    choice, tools = body.tool_choice, body.tools or []
+    options: dict[str, Any] = {}
+    if isinstance(choice, ChooseAllowed):
+        options["tool_choice"] = choice.mode
+        tools = _allowed(choice, tools)
+    elif isinstance(choice, ChooseFunction):
+        options["tool_choice"] = {"name": choice.name}
+    elif choice is not None:
+        options["tool_choice"] = choice
+    if tools:
+        options["tools"] = [_wire_tool(tool) for tool in tools]
+    return options
+
+
+def _allowed(choice: ChooseAllowed, tools: list[Tool]) -> list[Tool]:
+    known = {tool.name for tool in tools}
+    for place, allowed in enumerate(choice.tools):
+        if allowed.name not in known:
+            path = f"tool_choice.tools[{place}].name"
+            raise invalid(f"{path}: {allowed.name!r} is none of `tools`", path)
+    names = {allowed.name for allowed in choice.tools}
+    return [tool for tool in tools if tool.name in names]
+
+
+def _wire_tool(tool: Tool) -> ToolDict:
+    return wire_tool(Function(**given(tool, "name", "description", "parameters", "strict")))
+
+
+def _format(body: ResponseBody) -> dict[str, Any]:
+    match body.text and body.text.format:
+        case JsonObjectFormat():
+            return {"format": {"type": "json_object"}}
+        case JsonSchemaFormat(schema=schema):
+            return {"format": wire_schema(schema)}
+        case _:
+            return {}

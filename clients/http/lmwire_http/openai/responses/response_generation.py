@@ -1,0 +1,148 @@
+"""One response, from the request to its end."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ...errors import ApiError, invalid
+from ...http.context import Call
+from ...http.named_events import NamedEvents
+from ...inference.generation import Generation, generation
+from .conversation import Conversation
+from .items import InputItem, ItemReference, name_items, read_items
+from .output_builder import Output
+from .request_options import chat_options, renamed
+from .request_schema import ResponseBody
+from .response_schema import Response, ended, failed, is_cut, new_response
+from .stream_events import AnyEvent, Completed, Created, CutShort, Event, Failed, InProgress
+
+_frame: Final = NamedEvents(AnyEvent).frame
+
+
+class Exchanged(NamedTuple):
+    """What is kept of a response, to be continued."""
+
+    response: Response
+    items: list[InputItem]
+    """The whole conversation until the response, without instructions."""
+    size: int
+    """Bytes of all of it, about."""
+
+
+class Answering:
+    """A response that is being made.
+
+    Args:
+        call: For whom.
+        body: What is asked.
+
+    Raises:
+        ApiError: it cannot be asked.
+    """
+
+    def __init__(self, call: Call, body: ResponseBody) -> None:
+        self._call, self._body = call, body
+        self._options: Any = chat_options(body)
+        earlier = self._earlier()
+        items = [self._referred(item, number) for number, item in enumerate(read_items(body.input))]
+        self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
+        self._earlier_size = earlier.size if earlier else 0
+        self._conversation = Conversation(body.instructions, self._earlier_items, items)
+        self._items = items
+        self._output = Output()
+        self._response = new_response(body)
+        self._sequence = 0
+
+    async def whole(self) -> Response:
+        """The whole response."""
+        async with self._generation() as running:
+            async for batch in running:
+                for _ in self._output.add(batch):
+                    pass
+            return self._end(running)[0]
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """The same as it comes."""
+        begun = False
+        try:
+            async with self._generation() as running:
+                async for batch in running:
+                    events = [*self._output.add(batch)]
+                    if not begun:
+                        events = [*self._begin(), *events]
+                        begun = True
+                    if events:
+                        yield self._frames(events)
+                response, last = self._end(running)
+        except ApiError as error:
+            if begun:
+                last = [*self._output.end("incomplete")]
+                error.frames = self._frames([*last, Failed(response=failed(self._response, self._output.items, error))])
+            raise
+        whole = Completed(response=response) if response.status == "completed" else CutShort(response=response)
+        yield self._frames([*([] if begun else self._begin()), *last, whole])
+
+    def _earlier(self) -> Exchanged | None:
+        id = self._body.previous_response_id
+        if id is None:
+            return None
+        if (found := self._call.service.responses.get(id)) is None:
+            problem = f"there is no response {id!r}, or none any more; send the whole conversation as `input`"
+            raise ApiError(
+                400,
+                f"previous_response_id: {problem}",
+                code="previous_response_not_found",
+                param="previous_response_id",
+            )
+        return found
+
+    def _referred(self, item: InputItem | ItemReference, number: int) -> InputItem:
+        """The item, or the one of an earlier response that it refers to."""
+        if not isinstance(item, ItemReference):
+            return item
+        for exchanged in self._call.service.responses.newest():
+            for earlier in (*exchanged.response.output, *exchanged.items):
+                if earlier.id == item.id:
+                    return earlier
+        path = f"input[{number}].id"
+        raise invalid(f"{path}: there is no item {item.id!r}, or none any more; send the item itself", path)
+
+    def _generation(self) -> AbstractAsyncContextManager[Generation]:
+        messages, options = self._conversation.messages, self._options
+        return generation(
+            self._call,
+            self._body.model,
+            lambda worker: worker.chat(messages, **options),
+            prompt=[*options.get("tools", ()), *messages],
+            rename=self._rename,
+        )
+
+    def _rename(self, field: str) -> str:
+        return self._conversation.rename(field) or renamed(self._body, field)
+
+    def _begin(self) -> list[Event]:
+        return [Created(response=self._response), InProgress(response=self._response)]
+
+    def _end(self, running: Generation) -> tuple[Response, list[Event]]:
+        """The response, which is kept if it is to be, and the last events of its items."""
+        last = [*self._output.end("incomplete" if is_cut(running.result) else "completed")]
+        response = ended(self._response, self._output.items, running.result)
+        if response.store:
+            self._keep(response)
+        return response, last
+
+    def _keep(self, response: Response) -> None:
+        name_items(self._items)
+        size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
+        items = [*self._earlier_items, *self._items]
+        self._call.service.responses.keep(response.id, Exchanged(response, items, size), size)
+
+    def _frames(self, events: Iterable[Event]) -> bytes:
+        frames = []
+        for event in events:
+            event.sequence_number = self._sequence
+            self._sequence += 1
+            frames.append(_frame(event))
+        return b"".join(frames)

@@ -1,0 +1,157 @@
+"""A response: what was asked, what came of it, how it ended, what it took."""
+
+from time import time
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from lmwire_protocol import events
+
+from ...errors import ApiError
+from ..usage import finish_reason
+from .items import OutputItem, item_id
+from .request_options import LOGPROBS
+from .request_schema import ResponseBody
+
+ResponseStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
+
+
+class InputDetails(Struct, kw_only=True):
+    """Of the prompt's tokens."""
+
+    cached_tokens: int
+    cache_write_tokens: int = 0
+    """None: what is cached costs nothing."""
+
+
+class OutputDetails(Struct, kw_only=True):
+    """Of the answer's tokens."""
+
+    reasoning_tokens: int
+
+
+class Usage(Struct, kw_only=True):
+    """Tokens."""
+
+    input_tokens: int
+    input_tokens_details: InputDetails
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    total_tokens: int
+
+
+class Incomplete(Struct, kw_only=True):
+    """Why an answer is cut short: whatever did it, it is this to OpenAI's clients."""
+
+    reason: Literal["max_output_tokens"] = "max_output_tokens"
+
+
+class Failure(Struct, kw_only=True):
+    """Why there is no whole answer."""
+
+    code: str
+    message: str
+
+
+class Response(Struct, kw_only=True):
+    """The answer to a conversation. Most fields are those of the request, or their defaults."""
+
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    """Seconds since 1970."""
+    completed_at: int | None = None
+    status: ResponseStatus = "in_progress"
+    error: Failure | None = None
+    incomplete_details: Incomplete | None = None
+    output: list[OutputItem] = []
+    usage: Usage | None = None
+    model: str
+    instructions: str | None
+    previous_response_id: str | None
+    tools: Any
+    tool_choice: Any
+    parallel_tool_calls: bool
+    text: Any
+    reasoning: Any
+    max_output_tokens: int | None
+    temperature: float
+    top_p: float
+    top_logprobs: int
+    truncation: Literal["auto", "disabled"]
+    metadata: dict[str, str]
+    store: bool
+    user: str | None
+    background: Literal[False] = False
+
+
+def new_response(body: ResponseBody) -> Response:
+    """A response of which there is nothing yet."""
+    return Response(
+        id=item_id("resp"),
+        created_at=int(time()),
+        model=body.model,
+        instructions=body.instructions,
+        previous_response_id=body.previous_response_id,
+        tools=_plain(body.tools or []),
+        tool_choice="auto" if body.tool_choice is None else _plain(body.tool_choice),
+        parallel_tool_calls=body.parallel_tool_calls is not False,
+        text={"format": {"type": "text"}} | (_plain(body.text) if body.text else {}),
+        reasoning={"effort": None, "summary": None} | (_plain(body.reasoning) if body.reasoning else {}),
+        max_output_tokens=body.max_output_tokens,
+        temperature=1.0 if body.temperature is None else body.temperature,
+        top_p=1.0 if body.top_p is None else body.top_p,
+        top_logprobs=(body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else 0,
+        truncation=body.truncation or "disabled",
+        metadata=body.metadata or {},
+        store=body.store is not False,
+        user=body.user,
+    )
+
+
+def is_cut(result: events.ResultDone) -> bool:
+    """Whether the answer was cut short. Raises ApiError where the server has cancelled it."""
+    return finish_reason(result.finish_reason) == "length"
+
+
+def ended(response: Response, output: list[OutputItem], result: events.ResultDone) -> Response:
+    """The response when its answer has ended. Raises ApiError as `is_cut`."""
+    cut = is_cut(result)
+    return msgspec.structs.replace(
+        response,
+        status="incomplete" if cut else "completed",
+        incomplete_details=Incomplete() if cut else None,
+        completed_at=None if cut else int(time()),
+        output=output,
+        usage=_usage(result.usage),
+    )
+
+
+def failed(response: Response, output: list[OutputItem], error: ApiError) -> Response:
+    """The response when its answer has failed."""
+    code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
+    return msgspec.structs.replace(
+        response, status="failed", error=Failure(code=code, message=error.message), output=output
+    )
+
+
+def _usage(used: events.Usage) -> Usage:
+    return Usage(
+        input_tokens=used.prompt_tokens,
+        input_tokens_details=InputDetails(cached_tokens=used.cached_tokens),
+        output_tokens=used.completion_tokens,
+        output_tokens_details=OutputDetails(reasoning_tokens=used.reasoning_tokens),
+        total_tokens=used.prompt_tokens + used.completion_tokens,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What was given of it, without what was left out."""
+    match msgspec.to_builtins(value):
+        case dict() as fields:
+            return {name: field for name, field in fields.items() if field is not None}
+        case list() as items:
+            return [{name: field for name, field in item.items() if field is not None} for item in items]
+        case plain:
+            return plain

@@ -1,0 +1,152 @@
+"""The events of a streamed response."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ..logprobs import TokenLogprob
+from .items import OutputItem, OutputText, ReasoningText
+from .response_schema import Response
+
+
+class Event(Struct, tag_field="type", kw_only=True, gc=False):
+    """What all events share."""
+
+    sequence_number: int = 0
+    """Of the response's events, from 0 on."""
+
+
+class Created(Event, tag="response.created"):
+    """The response, of which there is nothing yet."""
+
+    response: Response
+
+
+class InProgress(Event, tag="response.in_progress"):
+    """The same."""
+
+    response: Response
+
+
+class Completed(Event, tag="response.completed"):
+    """The whole response."""
+
+    response: Response
+
+
+class CutShort(Event, tag="response.incomplete"):
+    """The response, whose answer was cut short."""
+
+    response: Response
+
+
+class Failed(Event, tag="response.failed"):
+    """The response, with what went wrong, and what there is of it."""
+
+    response: Response
+
+
+class ItemAdded(Event, tag="response.output_item.added"):
+    """A new item of the output, still empty."""
+
+    output_index: int
+    item: OutputItem
+
+
+class ItemDone(Event, tag="response.output_item.done"):
+    """The whole item."""
+
+    output_index: int
+    item: OutputItem
+
+
+class PartAdded(Event, tag="response.content_part.added", kw_only=True):
+    """A new part of an item, still empty."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    part: OutputText | ReasoningText
+
+
+class PartDone(Event, tag="response.content_part.done", kw_only=True):
+    """The whole part."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    part: OutputText | ReasoningText
+
+
+class TextDelta(Event, tag="response.output_text.delta", kw_only=True):
+    """More text."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    delta: str
+    logprobs: list[TokenLogprob]
+
+
+class TextDone(Event, tag="response.output_text.done", kw_only=True):
+    """The whole text."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    text: str
+    logprobs: list[TokenLogprob]
+
+
+class ThoughtDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
+    """More of a thought."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    delta: str
+
+
+class ThoughtDone(Event, tag="response.reasoning_text.done", kw_only=True):
+    """The whole thought."""
+
+    item_id: str
+    output_index: int
+    content_index: int = 0
+    text: str
+
+
+class ArgumentsDelta(Event, tag="response.function_call_arguments.delta"):
+    """More of a call's arguments."""
+
+    item_id: str
+    output_index: int
+    delta: str
+
+
+class ArgumentsDone(Event, tag="response.function_call_arguments.done"):
+    """The whole arguments."""
+
+    item_id: str
+    output_index: int
+    name: str
+    arguments: str
+
+
+AnyEvent: TypeAlias = (
+    Created
+    | InProgress
+    | Completed
+    | CutShort
+    | Failed
+    | ItemAdded
+    | ItemDone
+    | PartAdded
+    | PartDone
+    | TextDelta
+    | TextDone
+    | ThoughtDelta
+    | ThoughtDone
+    | ArgumentsDelta
+    | ArgumentsDone
+)

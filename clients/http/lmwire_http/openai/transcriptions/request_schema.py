@@ -1,0 +1,72 @@
+"""What a transcription is asked with."""
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from lmwire import TranscribeOptions
+
+from ...errors import invalid
+from ..generation_params import Text, given
+from ..unsupported_fields import refuse
+
+_REFUSED: Final = {
+    "include": "log-probabilities of transcripts are not computed here; leave it out",
+    "known_speaker_names": "speakers are not told apart here; leave it out",
+    "known_speaker_references": "speakers are not told apart here; leave it out",
+    "keywords": "name them in `prompt`",
+    "languages": "give one as `language`, or leave it out for the model to find out",
+}
+
+
+class TranscriptionBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A recording to write down."""
+
+    file: bytes
+    model: Text
+    language: str | None = None
+    """What is spoken. The model finds out when it is empty, as it is in some clients' forms, or absent."""
+    prompt: str | None = None
+    temperature: float | None = None
+    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] | None = None
+    timestamp_granularities: list[Literal["word", "segment"]] | None = None
+    stream: bool | None = None
+    chunking_strategy: Any = None
+    """Harmless: recordings of any length are worked on in windows."""
+
+    include: Any = None
+    """Refused, as the next four are, with what to do instead."""
+    known_speaker_names: Any = None
+    known_speaker_references: Any = None
+    keywords: Any = None
+    languages: Any = None
+
+    @property
+    def words(self) -> bool:
+        """Whether each word's time is wanted."""
+        return "word" in (self.timestamp_granularities or ())
+
+
+def transcription_options(body: TranscriptionBody) -> TranscribeOptions:
+    """Everything but the recording, as the client library takes it.
+
+    Raises:
+        ApiError: it cannot be honoured, or contradicts itself.
+    """
+    refuse(body, _REFUSED)
+    if body.timestamp_granularities and body.response_format != "verbose_json":
+        problem = "is for the response_format `verbose_json`; ask for that, or leave it out"
+        raise invalid(f"timestamp_granularities: {problem}", "timestamp_granularities")
+    if body.stream and body.response_format not in {None, "json", "text"}:
+        raise invalid("response_format: must be json or text for a stream", "response_format")
+    options: Any = {**given(body, "prompt", "temperature"), "words": body.words}
+    if body.language:
+        options["language"] = body.language
+    return options
+
+
+def renamed(field: str) -> str:
+    """The client's name of a field on the wire."""
+    if field.startswith("audio"):
+        return "file"
+    return "timestamp_granularities" if field == "words" else field

@@ -1,0 +1,1 @@
+"""The server process: its sockets, client connections, signals and shutdown."""

@@ -1,0 +1,65 @@
+"""Models that are not on this machine are fetched where that is allowed, and are then those that are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from http_pool import Clock, asked, awaited, pooled
+from imitation_hub import Hub, running
+from lmwire_http.errors import ApiError
+from random_model import write_model
+
+ID, ALIAS = "mlx-community/SmolLM2-135M-Instruct", "smollm2-135m"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with running(Hub(write_model(tmp_path / "served"), ID)) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        yield hub
+
+
+@awaited
+async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(hub: Hub) -> None:
+    clock = Clock()
+    async with pooled(download=True, clock=clock) as pool:
+        fetched, _ = await asked(pool, ALIAS)
+        assert hub.requests
+        clock.now += 60
+        assert ID in [model.id for model in await pool.models() if model.loaded]
+        for name in (ID, "SmolLM2-135M-instruct", ALIAS):
+            assert (await asked(pool, name))[0] == fetched
+        assert len([model for model in await pool.models() if model.loaded]) == 1
+
+
+@awaited
+async def test_nothing_is_fetched_unless_that_was_allowed(hub: Hub) -> None:
+    async with pooled() as pool:
+        with pytest.raises(ApiError, match=f"{ID}' is not served here; there are builtin:tiny"):
+            await asked(pool, ID)
+        assert hub.requests == []
+
+
+@awaited
+async def test_what_the_hub_has_not_got_is_not_found(hub: Hub) -> None:
+    async with pooled("owner/none") as pool:
+        with pytest.raises(ApiError, match="the hub does not give it") as error:
+            await asked(pool, "none")
+        assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
+
+
+@awaited
+async def test_a_name_that_a_client_chose_is_looked_for_on_the_hub_and_not_in_a_folder(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker takes a folder of that name for the model otherwise, relative to where the server was started."""
+    owner, name = ID.split("/")
+    write_model(tmp_path / "here" / owner / name, max_position_embeddings=77)
+    monkeypatch.chdir(tmp_path / "here")
+    async with pooled(download=True) as pool:
+        await asked(pool, ID)
+        assert hub.requests
+        assert [model.context_len for model in await pool.models() if model.loaded] != [77]

@@ -1,0 +1,252 @@
+"""Clients are served in turn: one that sends much does not make another wait for all of it."""
+
+import asyncio
+import re
+import select
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from http_pool import awaited, until
+from http_server import MOCK, Server, served, wait_until
+from lmwire_http.http.client_identity import client_of
+from lmwire_http.pool.fair_queue import AHEAD, Turns
+from raw_http import CHAT, RawClient, asked, chat_body
+
+ROWS = 64
+"""The mock worker's."""
+OUTSTANDING = ROWS + ROWS // AHEAD
+MANY = 16
+REQUESTS = 63
+GREEDY, MODEST = "greedy-key", "modest-key"
+WAITING = "lmwire_model_requests_waiting"
+HELD = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
+
+
+class Queue:
+    """Turns at so many rows, and who has had one, in order."""
+
+    def __init__(self, rows: int) -> None:
+        self.turns = Turns(lambda: rows)
+        self.served: list[str] = []
+        self._ends: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def ask(self, name: str, client: str, rows: int = 1) -> None:
+        """Sends a request, which takes its rows until it is ended."""
+        self._ends[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._run(name, client, rows))
+        await asyncio.sleep(0)
+
+    async def end(self, name: str) -> None:
+        self._ends[name].set()
+        await self._tasks[name]
+        await asyncio.sleep(0)
+
+    async def leave(self, name: str) -> None:
+        self._tasks[name].cancel()
+        await asyncio.wait([self._tasks[name]])
+        await asyncio.sleep(0)
+
+    async def _run(self, name: str, client: str, rows: int) -> None:
+        async with self.turns.turn(client, rows):
+            self.served.append(name)
+            await self._ends[name].wait()
+
+
+@awaited
+async def test_requests_for_which_there_is_room_do_not_wait() -> None:
+    queue = Queue(8)
+    for number in range(9):
+        await queue.ask(str(number), "a")
+    assert len(queue.served) == 9, "the next one is there when a row is free"
+    await queue.ask("one more", "a")
+    assert "one more" not in queue.served
+
+
+@awaited
+async def test_a_clients_requests_are_served_in_their_order() -> None:
+    queue = Queue(1)
+    for name in "abcd":
+        await queue.ask(name, "a")
+    for name in "abcd":
+        await queue.end(name)
+    assert queue.served == [*"abcd"]
+
+
+@awaited
+async def test_clients_are_served_in_turn() -> None:
+    queue = Queue(1)
+    for name in ("a1", "a2", "a3", "a4", "a5", "b1", "b2"):
+        await queue.ask(name, name[0])
+    for name in ("a1", "a2", "a3", "b1", "a4", "b2"):
+        await queue.end(name)
+    assert queue.served == ["a1", "a2", "a3", "b1", "a4", "b2", "a5"]
+
+
+@awaited
+async def test_a_request_for_many_answers_counts_as_many() -> None:
+    queue = Queue(1)
+    await queue.ask("first", "a", 4)
+    for name in ("a1", "a2"):
+        await queue.ask(name, "a", 4)
+    for number in range(9):
+        await queue.ask(f"b{number}", "b")
+    for number in range(12):
+        await queue.end(queue.served[number])
+    assert queue.served == ["first", "b0", "b1", "b2", "a1", "b3", "b4", "b5", "b6", "a2", "b7", "b8"]
+
+
+@awaited
+async def test_a_large_request_is_not_put_off_for_ever_by_clients_that_are_new_each_time() -> None:
+    queue = Queue(1)
+    await queue.ask("first", "a", MANY)
+    await queue.ask("large", "a", MANY)
+    for number in range(3 * MANY):
+        await queue.ask(f"small {number}", f"client {number}")
+        await queue.end(queue.served[number])
+    assert queue.served[1] == "small 0"
+    assert "large" in queue.served
+
+
+@awaited
+async def test_a_request_that_leaves_the_queue_costs_its_client_nothing() -> None:
+    queue = Queue(1)
+    for name in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3"):
+        await queue.ask(name, name[0])
+    for name in ("b1", "b2"):
+        await queue.leave(name)
+    for number in range(4):
+        await queue.end(queue.served[number])
+    assert queue.served == ["a1", "a2", "a3", "b3", "a4", "a5"]
+
+
+@awaited
+async def test_one_that_leaves_as_its_turn_comes_gives_it_to_the_next() -> None:
+    queue = Queue(1)
+    for name in ("a", "b", "c", "d"):
+        await queue.ask(name, name)
+    queue._ends["a"].set()
+    queue._tasks["c"].cancel()
+    await until(lambda: "d" in queue.served)
+
+
+@awaited
+async def test_what_asks_for_no_answer_does_not_wait() -> None:
+    queue = Queue(1)
+    for name in ("a", "b", "c"):
+        await queue.ask(name, "a")
+    await queue.ask("count", "a", 0)
+    assert "count" in queue.served
+
+
+LOCAL, OTHER, REMOTE = ("127.0.0.1", 1), ("127.0.0.1", 2), ("192.0.2.7", 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "another", "same"),
+    [
+        ((LOCAL, {}, ()), (OTHER, {}, ()), False),
+        ((("::1", 1), {}, ()), (("::1", 2), {}, ()), False),
+        ((("::ffff:127.0.0.1", 1), {}, ()), (("::ffff:127.0.0.1", 2), {}, ()), False),
+        ((("unix", 1), {}, ()), (("unix", 2), {}, ()), False),
+        ((REMOTE, {}, ()), (("192.0.2.7", 2), {}, ()), True),
+        ((REMOTE, {}, ()), (("192.0.2.8", 1), {}, ()), False),
+        ((LOCAL, {"x-api-key": "a"}, ("a", "b")), (REMOTE, {"authorization": "Bearer a"}, ("a", "b")), True),
+        ((LOCAL, {"x-api-key": "a"}, ("a", "b")), (LOCAL, {"x-api-key": "b"}, ("a", "b")), False),
+        ((LOCAL, {"x-api-key": "a"}, ("a",)), (REMOTE, {"x-api-key": "a"}, ("a",)), False),
+    ],
+)
+def test_a_client_is_a_key_of_several_an_address_or_a_connection(one: Any, another: Any, same: bool) -> None:
+    assert (client_of(*one) == client_of(*another)) is same
+
+
+def waiting(server: Server, key: str | None = None) -> int:
+    """Requests that wait, as /metrics has it."""
+    text = asked(server.url, "GET", "/metrics", **authorized(key)).body.decode()
+    found = re.search(rf"^{WAITING}{{.*}} (\S+)$", text, re.MULTILINE)
+    assert found
+    return int(float(found[1]))
+
+
+def authorized(key: str | None) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def answered(clients: Sequence[RawClient]) -> int:
+    """To how many of them the server has written something."""
+    return len(select.select([client.socket for client in clients], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])
+@pytest.mark.parametrize(
+    ("model", "worker", "tokens"),
+    [("mock", ["--worker", f"{MOCK} --token-ms 20"], 20), ("builtin:tiny", [], 40)],
+    ids=["mock", "real model"],
+)
+def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
+    keys: tuple[str | None, str | None], model: str, worker: list[str], tokens: int
+) -> None:
+    greedy_key, modest_key = keys
+    options = [word for key in keys if key for word in ("--api-key", key)]
+    with served(model, *worker, *options) as server, ExitStack() as clients:
+
+        def ask(key: str | None, n: int, max_tokens: int = tokens) -> RawClient:
+            client = clients.enter_context(RawClient(server.url))
+            client.ask("POST", CHAT, chat_body("hello", model=model, max_tokens=max_tokens, n=n), **authorized(key))
+            return client
+
+        assert ask(greedy_key, 1).answer().status == 200
+        greedy = [ask(greedy_key, MANY) for _ in range(REQUESTS)]
+        most = REQUESTS - 3 * ROWS // MANY
+        wait_until(lambda: waiting(server, greedy_key) >= most, "they do not wait")
+        assert ask(modest_key, 1).answer().status == 200
+        before = answered(greedy)
+        assert before <= 4 * ROWS // MANY, f"{before} of {REQUESTS} were answered before"
+
+
+@pytest.fixture
+def full_server() -> Iterator[Server]:
+    """One whose worker's rows are all taken by requests that do not end, and one more for each eight."""
+    with served("mock", "--worker", HELD) as server, ExitStack() as clients:
+        for _ in range(OUTSTANDING):
+            clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
+        server.wait_for("lmwire_worker_requests_in_flight", OUTSTANDING)
+        yield server
+
+
+def test_a_request_in_the_queue_is_told_of_and_gone_as_soon_as_its_client_is(full_server: Server) -> None:
+    before = full_server.figure("lmwire_worker_requests_total", outcome="cancelled")
+    with RawClient(full_server.url) as client:
+        client.chat("Hello")
+        full_server.wait_for(WAITING, 1, model="mock")
+    full_server.wait_for(WAITING, 0, model="mock")
+    assert full_server.figure("lmwire_worker_requests_in_flight") == OUTSTANDING
+    assert full_server.figure("lmwire_worker_requests_total", outcome="cancelled") == before, "it never got there"
+
+
+def test_counting_tokens_does_not_queue(full_server: Server) -> None:
+    body = {"model": "mock", "messages": [{"role": "user", "content": "two words"}]}
+    assert asked(full_server.url, "POST", "/v1/messages/count_tokens", body).json == {"input_tokens": 2}
+
+
+def test_the_time_in_the_queue_is_measured() -> None:
+    with served("mock", "--worker", f"{MOCK} --token-ms 20") as server, ExitStack() as clients:
+        for _ in range(2 * ROWS):
+            clients.enter_context(RawClient(server.url)).chat("hello", max_tokens=10, stream=True)
+        server.wait_for("lmwire_queue_seconds_count", 2 * ROWS, model="mock")
+        assert server.figure("lmwire_queue_seconds_sum", model="mock") > 0
+        assert server.figure("lmwire_queue_seconds_bucket", model="mock", le="0.01") < 2 * ROWS
+
+
+def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:
+    """Rows are free when the worker is done, which has nothing to do with who reads what it made."""
+    with served("mock", "--worker", MOCK, "--patience", "1h") as server, ExitStack() as clients:
+        for _ in range(OUTSTANDING // MANY + 1):
+            client = clients.enter_context(RawClient(server.url))
+            client.chat("long" * 1000, stream=True, n=MANY, max_tokens=200)  # more than sockets hold
+            client.read_until(b"long")
+        assert asked(server.url, "POST", CHAT, chat_body("Hello")).status == 200

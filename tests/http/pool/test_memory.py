@@ -1,0 +1,184 @@
+"""Real models that share memory which does not hold them all."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+import pytest
+
+from gated_worker import in_a_row, started
+from http_pool import asked, awaited, figures, pooled, until
+from lmwire import LocalModel, local_models
+from lmwire_http.errors import ApiError
+from lmwire_http.pool import Pool, managed_model
+
+Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
+
+TINY, TWIN = "builtin:tiny", "made-up/twin"
+ONE = 24_000_000
+"""Bytes that hold one of the models, whose weights take 13.9 MB, and not two."""
+CACHED = 500_000
+"""Bytes, not all that a worker keeps after an answer and can do without."""
+QUESTION = "Who are you?"
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Listing:
+    """Two models: the built-in one, and a copy of it."""
+    [tiny] = [model for model in local_models() if model.id == TINY]
+    copy = shutil.copytree(tiny.path, tmp_path_factory.mktemp("models") / "twin")
+    twin = msgspec.structs.replace(tiny, id=TWIN, path=str(copy))
+    return lambda *folders: [tiny, twin]
+
+
+@pytest.fixture(scope="module")
+def sizeless(listing: Listing) -> Listing:
+    """The same, of which nobody knows how large they are."""
+    models = [msgspec.structs.replace(model, size_bytes=0) for model in listing()]
+    return lambda *folders: models
+
+
+def in_memory(pool: Pool) -> list[str]:
+    return [resident.id for resident in pool.residents() if resident.model]
+
+
+async def held_by(pool: Pool, *models: str) -> int:
+    """What their workers have in memory, in bytes."""
+    stats = await pool.stats(60)
+    return sum(each.memory.active_bytes + each.memory.cache_bytes for model in models for each in stats[model] if each)
+
+
+async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
+    """Looks after the models until what they hold is enough: a worker may be slow to answer."""
+    while True:
+        await pool._keeper.look()
+        if enough(await held_by(pool, *in_memory(pool))):
+            return
+
+
+@awaited
+async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
+    async with pooled(memory_bytes=ONE, listing=listing) as pool:
+        (_, one), (_, other) = await asyncio.gather(asked(pool, TINY, QUESTION), asked(pool, TWIN, QUESTION))
+        assert one == other != ""
+        [last] = in_memory(pool)
+        gone = TWIN if last == TINY else TINY
+        async with pool.lease(last):
+            client = asyncio.create_task(asked(pool, gone, QUESTION))
+            await until(lambda: figures(pool, gone).loading)
+            assert in_memory(pool) == [last]
+        assert (await client)[1] == one
+        assert in_memory(pool) == [gone]
+        assert figures(pool, last).replicas[0].deaths == 0
+
+
+@awaited
+async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody(listing: Listing) -> None:
+    async with pooled(memory_bytes=ONE, listing=listing, room_s=0.1) as pool:
+        async with pool.lease(TINY):
+            with pytest.raises(ApiError, match=f"no memory for {TWIN} beside {TINY}, in use now") as error:
+                await asked(pool, TWIN)
+            assert (error.value.status, error.value.code, error.value.retry_after) == (503, "no_room", 5.0)
+            client = asyncio.create_task(asked(pool, TWIN))
+            await until(lambda: figures(pool, TWIN).loading)
+            client.cancel()
+            await asyncio.wait([client])
+        await until(lambda: not figures(pool, TWIN).loading)
+        assert in_memory(pool) == [TINY]
+
+
+@awaited
+async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless: Listing) -> None:
+    async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
+        await asked(pool, TINY, QUESTION)
+        await asked(pool, TWIN, QUESTION)
+        held = await held_by(pool, TINY, TWIN)
+        pool._room._budget = budget = held - CACHED  # as if they had grown
+        await looked(pool, lambda held: held <= budget)
+        assert in_memory(pool) == [TINY, TWIN]
+        pool._room._budget = ONE
+        await looked(pool, lambda _: in_memory(pool) == [TWIN])
+        await asked(pool, TINY, QUESTION)  # there seems to be room; its worker says that there is not
+        assert in_memory(pool) == [TINY]
+
+
+@awaited
+async def test_a_model_is_not_ended_because_its_worker_is_slow_to_give_up_its_cache(
+    sizeless: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
+        tiny, _ = await asked(pool, TINY, QUESTION)
+        await asked(pool, TWIN, QUESTION)
+        held = await held_by(pool, TINY, TWIN)
+        await pool._doors.measure()
+        pool._room._budget = budget = held - CACHED
+        with monkeypatch.context() as patience:
+            patience.setattr(managed_model, "_FIGURES_S", 0.05)
+            os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
+            try:
+                await pool._keeper.look()
+                assert in_memory(pool) == [TINY, TWIN]
+            finally:
+                os.kill(tiny, signal.SIGCONT)
+        await looked(pool, lambda held: held <= budget)
+        assert in_memory(pool) == [TINY, TWIN]
+
+
+@awaited
+async def test_what_is_cached_is_given_up_before_a_model_is(listing: Listing) -> None:
+    tiny, twin = listing()
+    twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
+    async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
+        await asked(pool, TINY, QUESTION)
+        pool._room._budget = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        await asked(pool, TWIN, QUESTION)
+        assert in_memory(pool) == [TINY, TWIN]
+
+
+@awaited
+async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
+    async with pooled(memory_bytes=10_000_000, listing=listing) as pool:
+        with pytest.raises(ApiError, match=r"takes 13,983,313 bytes, and all models together have 10,000,000") as error:
+            await asked(pool, TINY)
+        assert (error.value.status, error.value.code, error.value.param) == (400, "out_of_memory", "model")
+    async with pooled(memory_bytes=10_000_000, listing=sizeless) as pool:
+        with pytest.raises(ApiError, match=r"13\.3 MiB for its weights") as error:
+            await asked(pool, TINY)
+        assert (error.value.status, error.value.code) == (400, "out_of_memory")
+        assert in_memory(pool) == []
+
+
+@awaited
+async def test_without_a_budget_models_give_way_when_a_worker_finds_no_memory(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "", "--fault failed-load:code=out_of_memory", "")
+    async with pooled(command=command) as pool:
+        oldest, newer, newest = "mock:step_ms=1", "mock", "mock:step_ms=2"
+        await asked(pool, oldest)
+        await asked(pool, newer)
+        await asked(pool, newest)
+        assert in_memory(pool) == [newer, newest]
+        assert started(tmp_path) == 4
+
+
+@awaited
+async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
+    async with pooled(command=command) as pool:
+        await asked(pool, "mock")
+        with pytest.raises(ApiError) as error:
+            await asked(pool, "mock:step_ms=1")
+        assert (error.value.status, error.value.code) == (400, "out_of_memory")
+
+
+@awaited
+async def test_models_that_do_not_fit_together_are_told_at_the_start(tmp_path: Path) -> None:
+    command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
+    problem = "mock:step_ms=1 cannot be loaded: there is no memory for mock:step_ms=1 beside mock"
+    with pytest.raises(ApiError, match=problem):
+        async with pooled("mock", "mock:step_ms=1", command=command, preload=True):
+            pass

@@ -1,0 +1,223 @@
+"""How a model is found by what a client calls it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import random_model
+from http_pool import Clock, awaited, local_model
+from lmwire import LocalModel
+from lmwire_http.errors import ApiError
+from lmwire_http.pool.model_resolver import Names
+from lmwire_http.settings import Settings
+
+TINY = local_model("builtin:tiny")
+QWEN = local_model("mlx-community/Qwen3-0.6B-4bit", aliases=["qwen3-0.6b"])
+ONE_GEMMA = local_model("mlx-community/gemma-3-1b-it-4bit")
+OTHER_GEMMA = local_model("google/Gemma-3-1b-it-4bit")
+HALF = local_model("somebody/Half", problem="no weights")
+
+
+class Listing:
+    """What is on a machine, with a count of how often it was looked for."""
+
+    def __init__(self, *models: LocalModel) -> None:
+        self.models = list(models)
+        self.asked = 0
+
+    def __call__(self, *folders: str) -> Sequence[LocalModel]:
+        self.asked += 1
+        return [local_model(folder, path=folder) for folder in folders] or self.models
+
+
+async def names(*models: LocalModel, **settings: object) -> Names:
+    found = Names(Settings(**settings), Listing(*models))  # pyright: ignore[reportArgumentType]
+    await found.start()
+    return found
+
+
+async def refused(found: Names, name: str) -> ApiError:
+    with pytest.raises(ApiError) as error:
+        await found.find(name)
+    assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
+    return error.value
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlx-community/Qwen3-0.6B-4bit",
+        "MLX-Community/qwen3-0.6b-4BIT",
+        "Qwen3-0.6B-4bit",
+        "qwen3-0.6b-4bit",
+        "qwen3-0.6b",
+    ],
+)
+@awaited
+async def test_a_model_on_this_machine_has_many_names(name: str) -> None:
+    found = await (await names(TINY, QWEN, ONE_GEMMA)).find(name)
+    assert (found.id, found.path) == (QWEN.id, QWEN.path)
+
+
+@awaited
+async def test_the_same_letters_go_before_another_case() -> None:
+    upper = local_model(QWEN.id.upper())
+    found = await names(QWEN, upper)
+    assert (await found.find(QWEN.id)).id == QWEN.id
+    assert (await found.find(upper.id)).id == upper.id
+
+
+@awaited
+async def test_a_short_name_of_two_models_is_refused_with_both() -> None:
+    error = await refused(await names(ONE_GEMMA, OTHER_GEMMA), "gemma-3-1b-it-4bit")
+    assert ONE_GEMMA.id in error.message
+    assert OTHER_GEMMA.id in error.message
+
+
+@awaited
+async def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
+    error = await refused(await names(TINY, QWEN), "gpt-4o")
+    assert error.message == f"the model 'gpt-4o' is not served here; there are {TINY.id}, {QWEN.id}"
+
+
+@awaited
+async def test_many_names_are_not_all_said() -> None:
+    error = await refused(await names(*(local_model(f"a/{number:03}") for number in range(100))), "gpt-4o")
+    assert error.message.endswith("a/018, a/019 and 80 more")
+
+
+@awaited
+async def test_what_cannot_run_is_not_listed_and_the_log_alone_has_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    found = await names(TINY, HALF)
+    assert (await refused(found, "half")).message == unknown_message("half")
+    assert "somebody/Half was asked for, and cannot run: no weights" in caplog.text
+    assert [target.id for target in await found.all()] == [TINY.id]
+
+
+@awaited
+async def test_a_short_name_of_two_models_that_cannot_run_is_unknown_too() -> None:
+    found = await names(TINY, HALF, local_model("other/Half", problem="no weights"))
+    assert (await refused(found, "half")).message == unknown_message("half")
+
+
+@awaited
+async def test_a_folder_is_unknown_whatever_is_at_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its sentence nor a look at the disk tells a client of a model, a directory, a file, or nothing."""
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "file").touch()
+    listing = Listing(TINY, local_model("owner/Cached", path=str(tmp_path / "cached")))
+    for settings in (Settings(), Settings(download=True)):
+        found = Names(settings, listing)
+        monkeypatch.setattr("os.path.isdir", lambda _: pytest.fail("the disk was looked at"))
+        for name in (
+            str(model),
+            str(tmp_path),
+            f"{tmp_path}/file",
+            f"{tmp_path}/no",
+            f"{tmp_path}/cached",
+            "~",
+            ".",
+            "..",
+        ):
+            assert (await refused(found, name)).message == unknown_message(name, TINY.id, "owner/Cached")
+
+
+def unknown_message(name: str, *known: str) -> str:
+    return f"the model {name!r} is not served here; there are {', '.join(known or [TINY.id])}"
+
+
+@awaited
+async def test_what_would_have_to_be_fetched_is_refused_unless_that_is_allowed() -> None:
+    await refused(await names(TINY), "owner/model")
+    fetching = await names(TINY, HALF, download=True)
+    assert (await fetching.find("owner/model")).path == "owner/model"
+    assert (await fetching.find("half")).path == "somebody/Half"
+    await refused(fetching, "../model; echo")
+
+
+@awaited
+async def test_a_model_that_came_later_is_found_but_not_looked_for_at_every_request() -> None:
+    listing, clock = Listing(TINY), Clock()
+    found = Names(Settings(), listing, clock)
+    for _ in range(5):
+        await refused(found, "qwen3-0.6b")
+    listing.models.append(QWEN)
+    assert listing.asked == 1
+    clock.now += 11
+    assert (await found.find("qwen3-0.6b")).id == QWEN.id
+    clock.now += 11
+    for _ in range(5):
+        await found.find("qwen3-0.6b")
+    assert listing.asked == 2
+
+
+@awaited
+async def test_of_named_models_no_other_is_served() -> None:
+    found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "owner/Model", "builtin:tiny"))
+    assert [target.id for target in await found.all()] == [TINY.id, QWEN.id, "owner/Model"]
+    for name in ("Qwen3-0.6B-4bit", "qwen3-0.6b", QWEN.id):
+        assert (await found.find(name)).path == QWEN.path
+    assert (await found.find("model")).path == "owner/Model"
+    there_are = f"there are {TINY.id}, {QWEN.id}, owner/Model"
+    assert (await refused(found, ONE_GEMMA.id)).message.endswith(there_are)
+
+
+@awaited
+async def test_a_named_folder_is_called_by_its_path_or_its_last_part(tmp_path: Path) -> None:
+    folder = tmp_path / "My-Model"
+    folder.mkdir()
+    found = await names(TINY, models=(str(folder),))
+    assert (await found.find("my-model")).path == str(folder)
+    assert (await found.find(str(folder))).id == str(folder)
+
+
+@awaited
+async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
+    anything = await names(TINY, command=("ssh", "studio", "lmwire", "worker"))
+    for name in (QWEN.id, "qwen3-0.6b", "builtin:tiny"):
+        assert (await anything.find(name)).path == name
+    for name in (
+        "/Users/ada/models/Qwen",
+        "./Qwen",
+        "~/Qwen",
+        "models/mlx/Qwen",
+        "models/..",
+        r"C:\Qwen",
+        "..",
+        "a/../b",
+        "",
+    ):
+        await refused(anything, name)
+    any_path = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), allow_paths=True)
+    assert (await any_path.find("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
+    named = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))
+    assert (await named.find("qwen")).path == "/Users/ada/models/Qwen"
+    await refused(named, "builtin:tiny")
+
+
+@awaited
+async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    snapshot = tmp_path / "hub" / "models--owner--Cached" / "snapshots" / ("a" * 40)
+    random_model.write_model(snapshot)
+    (refs := tmp_path / "hub" / "models--owner--Cached" / "refs").mkdir()
+    (refs / "main").write_text("a" * 40)
+    found = Names(Settings(allow_paths=True))
+    assert [target.id for target in await found.all()] == ["builtin:tiny", "owner/Cached"]
+    assert (await found.find("cached")).context_len == 4096
+    folder = random_model.write_model(tmp_path / "folder")
+    target = await found.find(f"{folder}/../folder/")
+    assert (target.path, target.context_len) == (str(folder.resolve()), 4096)
+    assert (await found.find(str(snapshot))).id == "owner/Cached"
+    for name in (str(tmp_path), str(tmp_path / "nowhere"), "/odd\0path", "~odd\0user/model", "/" + "long" * 10_000):
+        await refused(found, name)
+
+
+@awaited
+async def test_a_named_folder_without_a_model_is_told_at_the_start(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ApiError, match=r"cannot run: .*no config\.json"):
+            await Names(Settings(models=(str(folder),))).start()

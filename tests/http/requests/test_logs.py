@@ -1,0 +1,167 @@
+"""The log: a line a request with what an operator needs, for people or for programs, and no word of what was said."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asgi_exchange import exchanged
+from http_server import MOCK, Server, served
+from lmwire_http.http.replies import Reply
+from lmwire_http.telemetry.logs import JsonLines, Lines, TextLines, log
+from raw_http import CHAT, asked, chat_body
+
+SECRET = "plumbago"
+
+
+@pytest.fixture(scope="module")
+def json_server() -> Iterator[Server]:
+    with served("--worker", MOCK, "--log-format", "json") as server:
+        yield server
+
+
+def line_of(server: Server, request_id: str) -> str:
+    return server.wait_for_line(request_id)
+
+
+def test_a_request_is_a_line_of_names_and_values(mock_server: Server) -> None:
+    asked(mock_server.url, "POST", CHAT, chat_body("three words here"), x_request_id="in-text")
+    _, level, message, *facts = line_of(mock_server, "in-text").split()
+    named = dict(fact.split("=", 1) for fact in facts)
+    assert (level, message) == ("info", "request")
+    assert float(named.pop("seconds")) > 0
+    assert named == {
+        "method": "POST",
+        "path": CHAT,
+        "status": "200",
+        "model": "mock",
+        "prompt_tokens": "3",
+        "completion_tokens": "3",
+        "request_id": "in-text",
+    }
+
+
+def test_or_an_object(json_server: Server) -> None:
+    asked(json_server.url, "POST", CHAT, chat_body("three words here"), x_request_id="in-json")
+    line = json.loads(line_of(json_server, "in-json"))
+    assert line.pop("seconds") > 0
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "info",
+        "logger": "lmwire_http",
+        "message": "request",
+        "method": "POST",
+        "path": CHAT,
+        "status": 200,
+        "model": "mock",
+        "prompt_tokens": 3,
+        "completion_tokens": 3,
+        "request_id": "in-json",
+    }
+
+
+def test_then_every_line_is_one_those_of_the_workers_and_of_uvicorn_too(json_server: Server) -> None:
+    asked(json_server.url, "POST", CHAT, chat_body("hello"))
+    asked(json_server.url, "GET", "/health", bad_header="\0")
+    json_server.wait_for_line("Invalid HTTP request")
+    loggers = {json.loads(line)["logger"] for line in json_server.log}
+    assert {"lmwire_http", "lmwire_http.worker", "uvicorn.error"} <= loggers
+
+
+def test_a_stream_has_its_tokens_counted_too(mock_server: Server) -> None:
+    asked(mock_server.url, "POST", CHAT, chat_body("four words are here", stream=True), x_request_id="streamed")
+    assert "prompt_tokens=4 completion_tokens=4" in line_of(mock_server, "streamed")
+
+
+def test_a_request_for_no_model_has_none(mock_server: Server) -> None:
+    asked(mock_server.url, "GET", "/health", x_request_id="healthy")
+    assert "model=" not in line_of(mock_server, "healthy")
+
+
+def test_a_path_is_told_as_it_is_served_and_not_as_it_was_written(mock_server: Server) -> None:
+    """A client that writes its key, or anything else, into the path has none of it in the log."""
+    asked(mock_server.url, "GET", "/v1/a%0Ainfo%20forged", x_request_id="unknown-path")
+    assert "path=unknown" in line_of(mock_server, "unknown-path")
+    asked(mock_server.url, "GET", f"/v1/models/{SECRET}?key={SECRET}", x_request_id="models-path")
+    assert "path=/v1/models/{model}" in line_of(mock_server, "models-path")
+    assert not [line for line in mock_server.log if SECRET in line or "forged" in line]
+
+
+def test_a_model_cannot_make_lines_of_its_own(mock_server: Server) -> None:
+    body = chat_body("hello", model="a\u2028info status=200 forged")
+    asked(mock_server.url, "POST", CHAT, body, x_request_id="forged-model")
+    assert r'model="a\u2028info status=200 forged"' in line_of(mock_server, "forged-model")
+
+
+@pytest.mark.parametrize("body", [chat_body(SECRET), chat_body(SECRET, colour=SECRET), SECRET.encode()])
+@pytest.mark.parametrize("query", ["", f"?key={SECRET}"])
+def test_a_log_has_nothing_of_what_was_said(json_server: Server, body: Any, query: str) -> None:
+    asked(json_server.url, "POST", CHAT + query, body, x_request_id="discreet")
+    line_of(json_server, "discreet")
+    assert SECRET not in "".join(json_server.log)
+
+
+def test_a_failure_of_the_server_is_told_without_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def serve(*_: object) -> Reply:
+        raise ValueError(SECRET)
+
+    sent = exchanged(serve)
+    assert (sent.status, sent.code) == (500, "internal")
+    assert "failed with ValueError in" in caplog.text
+    assert "raise ValueError(SECRET)" in caplog.text
+    assert SECRET not in caplog.text + str(sent)
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()])
+def test_an_exception_of_a_library_is_shown(formatter: logging.Formatter) -> None:
+    try:
+        raise OSError("no disk")
+    except OSError:
+        record = logging.LogRecord("library", logging.ERROR, "", 0, "it %s", ("fails",), sys.exc_info())
+    shown = formatter.format(record)
+    assert "it fails" in shown
+    assert "OSError: no disk" in shown
+
+
+def test_nobody_waits_for_whoever_reads_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stderr that nobody reads holds some lines, the server some more, and those after them are counted."""
+    reading, writing = os.pipe()
+    saved = os.dup(2)
+    monkeypatch.setattr("lmwire_http.telemetry.logs._LINES", 100)
+    os.dup2(writing, 2)
+    lines = Lines()
+    lines.setFormatter(TextLines())
+    logger = logging.getLogger("lmwire_http")
+    logger.addHandler(lines)
+    try:
+        for _ in range(1000):
+            log(logging.WARNING, "x" * 1000, {})
+        os.set_blocking(reading, False)
+        read = b""
+        while b"lines=" not in read:
+            try:
+                read += os.read(reading, 65536)
+            except BlockingIOError:
+                log(logging.WARNING, "and another", {})
+    finally:
+        logger.removeHandler(lines)
+        os.dup2(saved, 2)
+        for descriptor in (saved, writing, reading):
+            os.close(descriptor)
+        lines.close()
+    assert read.count(b"x" * 1000) < 1000
+    assert b"lines of the log were dropped before this one" in read
+
+
+def test_the_servers_options_are_not_in_the_log(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(SECRET)
+    with served("--api-key-file", str(keys), "--worker", MOCK) as server:
+        asked(server.url, "GET", "/metrics", x_request_id="refused", authorization="Bearer wrong")
+        line_of(server, "refused")
+    assert SECRET not in "".join(server.log)

@@ -1,0 +1,129 @@
+"""/metrics: what the server counted, and what its workers say of themselves when they are asked."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from http_server import MOCK, Server, served
+from lmwire_http.http.app_state import make_service
+from lmwire_http.http.context import Call
+from lmwire_http.settings import Settings
+from lmwire_http.telemetry.metrics import Metrics
+from lmwire_protocol.events import Usage
+from raw_http import CHAT, RawClient, asked, chat_body
+
+_UNITS = ("_seconds", "_bytes", "_total", "_up", "_loaded", "_in_flight", "_waiting", "_active", "_queued", "_entries")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One that has answered a request of three words in and three out, whole and streamed, and again."""
+    with served("mock", "--worker", MOCK) as server:
+        for stream in (False, True):
+            assert asked(server.url, "POST", CHAT, chat_body("three words here", stream=stream)).status == 200
+        yield server
+
+
+@pytest.fixture(scope="module")
+def text(server: Server) -> str:
+    answer = asked(server.url, "GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    return answer.body.decode()
+
+
+def test_prometheus_reads_it(text: str) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert families["lmwire_worker_memory_bytes"].type == "gauge"
+    assert all(family.documentation.endswith(".") for family in families.values())
+
+
+def test_every_name_says_whose_it_is_and_what_it_counts(text: str) -> None:
+    names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert not [name for name in names if not (name.startswith("lmwire_") and name.endswith(_UNITS))]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("lmwire_http_requests_total", {"path": CHAT, "model": "mock", "status": "200"}, 2),
+        ("lmwire_http_request_duration_seconds_count", {"path": CHAT}, 2),
+        ("lmwire_http_requests_in_flight", {}, 1),
+        ("lmwire_tokens_total", {"model": "mock", "kind": "prompt"}, 6),
+        ("lmwire_tokens_total", {"model": "mock", "kind": "completion"}, 6),
+        ("lmwire_tokens_total", {"model": "mock", "kind": "cached"}, 2),
+        ("lmwire_time_to_first_token_seconds_count", {"model": "mock"}, 2),
+        ("lmwire_model_loaded", {"model": "mock"}, 1),
+        ("lmwire_model_requests_waiting", {"model": "mock"}, 0),
+        ("lmwire_worker_up", {"model": "mock", "replica": "0"}, 1),
+        ("lmwire_worker_restarts_total", {"model": "mock", "replica": "0"}, 0),
+        ("lmwire_worker_deaths_total", {"model": "mock", "replica": "0"}, 0),
+        ("lmwire_worker_requests_active", {"model": "mock"}, 0),
+        ("lmwire_worker_requests_queued", {"model": "mock"}, 0),
+        ("lmwire_worker_tokens_total", {"model": "mock", "kind": "completion"}, 6),
+        ("lmwire_prompt_cache_hits_total", {"model": "mock"}, 1),
+        ("lmwire_prompt_cache_misses_total", {"model": "mock"}, 1),
+        ("lmwire_prompt_cache_saved_tokens_total", {"model": "mock"}, 2),
+    ],
+)
+def test_it_counts_requests_tokens_times_queues_caches_and_workers(
+    server: Server, name: str, labels: dict[str, str], value: float
+) -> None:
+    assert server.figure(name, **labels) == value
+
+
+def test_it_has_the_workers_memory_and_age(server: Server, text: str) -> None:
+    assert server.figure("lmwire_worker_uptime_seconds", model="mock") > 0
+    for kind in ("active", "cache", "peak"):
+        assert f'lmwire_worker_memory_bytes{{kind="{kind}",model="mock",replica="0"}}' in text
+
+
+def test_tokens_of_a_stream_have_times_between_them() -> None:
+    """Those that come together count as one: how many do, the machine decides."""
+    tokens = 40
+    with served("mock", "--worker", f"{MOCK} --token-ms 5") as server:
+        asked(server.url, "POST", CHAT, chat_body("water", stream=True, max_tokens=tokens))
+        assert 0 < server.figure("lmwire_inter_token_seconds_count", model="mock") < tokens
+        assert server.figure("lmwire_inter_token_seconds_sum", model="mock") > 0
+
+
+def test_a_worker_that_died_and_the_one_in_its_place_are_counted() -> None:
+    with served("mock", "--worker", f"{MOCK} --fault crash-mid-stream:after=1") as server:
+        for deaths in (1, 2):
+            with RawClient(server.url) as client:
+                client.chat("three words here")
+                assert client.answer().status == 503
+            server.wait_for("lmwire_worker_deaths_total", deaths, model="mock")
+        assert server.figure("lmwire_worker_restarts_total", model="mock") == 1
+        assert server.figure("lmwire_worker_up", model="mock") == 0
+
+
+def test_a_worker_that_hangs_does_not_hold_it_up() -> None:
+    scenario = f"{MOCK} --fault no-hello"
+    with served("mock", "--worker", scenario) as server, RawClient(server.url) as client:
+        client.chat("hello")
+        server.wait_for("lmwire_model_requests_waiting", 1)
+        assert server.figure("lmwire_worker_up") == 0
+
+
+def test_names_that_clients_invent_are_no_labels(server: Server) -> None:
+    asked(server.url, "POST", CHAT, chat_body("hello", model="invented"))
+    asked(server.url, "GET", "/invented")
+    assert "invented" not in asked(server.url, "GET", "/metrics").body.decode()
+    assert server.figure("lmwire_http_requests_total", path=CHAT, model="", status="404") == 1
+    assert server.figure("lmwire_http_requests_total", path="", status="404") == 1
+
+
+def test_nor_are_more_of_them_than_memory_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmwire_http.telemetry.metrics._MODELS", 2)
+    metrics, service = Metrics(), make_service(Settings())
+    for model in "abcd":
+        call = Call(id="", service=service, headers={}, path={}, query={}, model=model)
+        metrics.used(call, Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=1))
+    values = {
+        model: metrics.registry.get_sample_value("lmwire_tokens_total", {"model": model, "kind": "prompt"})
+        for model in ("a", "b", "c", "d", "other")
+    }
+    assert values == {"a": 1, "b": 1, "c": None, "d": None, "other": 2}

@@ -1,0 +1,120 @@
+"""The OpenAPI document: valid, complete, and true of what the server does with what follows it and what does not."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+
+from http_server import MOCK, Server, served
+from lmwire_http.app import ENDPOINTS
+from lmwire_http.http.openapi import document as written
+from raw_http import asked
+from worker_process import SECONDS
+
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "unsupported_method",
+    "allow_header_conformance",
+)
+AT_MOST_S = 30
+"""A slow machine sends fewer requests."""
+SAME_BODY = "/v1/messages/count_tokens"
+"""It takes what /v1/messages takes, but for the options."""
+
+
+@pytest.fixture(scope="module")
+def document(mock_server: Server) -> dict[str, Any]:
+    return asked(mock_server.url, "GET", "/openapi.json").json
+
+
+def test_it_is_valid(document: dict[str, Any]) -> None:
+    assert document["openapi"] == "3.1.1"
+    schemathesis.openapi.from_dict(document).validate()
+
+
+def test_a_document_that_is_not_would_be_found(document: dict[str, Any]) -> None:
+    wrong = {**document, "paths": {"/health": {"get": {"responses": {"200": {"headers": 1}}}}}}
+    with pytest.raises(Exception, match="is a required property"):
+        schemathesis.openapi.from_dict(wrong).validate()
+
+
+def test_it_has_every_endpoint(document: dict[str, Any]) -> None:
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert described == {(endpoint.method, endpoint.path.replace(":path", "")) for endpoint in ENDPOINTS}
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+
+
+def test_a_body_is_its_structs_schema(document: dict[str, Any]) -> None:
+    chat = document["paths"]["/v1/chat/completions"]["post"]
+    body = resolved(document, chat["requestBody"]["content"]["application/json"]["schema"])
+    assert {"model", "messages"} <= set(body["required"])
+    assert body["additionalProperties"] is False
+    answer = chat["responses"]["200"]["content"]
+    assert set(answer) == {"application/json", "text/event-stream"}
+    event = answer["text/event-stream"]["schema"]["properties"]["data"]["anyOf"][0]["contentSchema"]
+    assert resolved(document, event)["properties"]["choices"]
+
+
+def test_a_file_is_sent_as_it_is_in_a_form(document: dict[str, Any]) -> None:
+    operation = document["paths"]["/v1/audio/transcriptions"]["post"]
+    form = resolved(document, operation["requestBody"]["content"]["multipart/form-data"]["schema"])
+    assert form["properties"]["file"] == {"type": "string", "format": "binary"}
+    assert "timestamp_granularities[]" in form["properties"]
+
+
+@pytest.mark.parametrize(
+    ("path", "envelope"), [("/v1/chat/completions", ["error"]), ("/v1/messages", ["error", "request_id"])]
+)
+def test_an_error_is_its_apis(document: dict[str, Any], path: str, envelope: list[str]) -> None:
+    refused = resolved(document, document["paths"][path]["post"]["responses"]["400"])
+    assert resolved(document, refused["content"]["application/json"]["schema"])["required"] == envelope
+
+
+def test_what_comes_again_later_says_when(document: dict[str, Any]) -> None:
+    refused = resolved(document, document["paths"]["/v1/messages"]["post"]["responses"]["429"])
+    assert set(refused["headers"]) == {"x-request-id", "retry-after"}
+
+
+def test_keys_are_asked_for_where_the_server_asks_for_them(document: dict[str, Any]) -> None:
+    assert document["security"] == []
+    keyed = written(ENDPOINTS, keyed=True)
+    assert keyed["security"] == [{"bearer": []}, {"x-api-key": []}]
+    assert keyed["paths"]["/health"]["get"]["security"] == []
+    assert "security" not in keyed["paths"]["/metrics"]["get"]
+
+
+def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path: Path) -> None:
+    """Each field by itself at its bounds and beyond, left out, and of another type; every method at every path."""
+    with served("mock", "--context-len", "64", "--worker", MOCK) as server:
+        document = asked(server.url, "GET", "/openapi.json").json
+        for schema in document["components"]["schemas"].values():
+            if schema.get("additionalProperties") is False and "model" in schema["properties"]:
+                schema["properties"]["model"] = {"enum": ["mock"]}  # any other is answered with 404 alone
+        file = tmp_path / "openapi.json"
+        file.write_text(json.dumps(document))
+        options = ["--url", server.url, "--checks", ",".join(CHECKS), "--phases", "coverage", "--workers", "4"]
+        options += ["--generation-deterministic", "--continue-on-failure", "--no-color", "--exclude-path", SAME_BODY]
+        options += ["--max-time", str(AT_MOST_S)]
+        command = [sys.executable, "-m", "schemathesis.cli", "run", str(file), *options]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "Traceback" not in "".join(server.log)
+
+
+def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """What a reference stands for."""
+    _, _, *names = schema["$ref"].split("/")
+    found = document["components"]
+    for name in names:
+        found = found[name]
+    return found

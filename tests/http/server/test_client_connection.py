@@ -1,0 +1,106 @@
+"""A client that reads slowly is waited for as long as it reads; one that does not is left."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from lmwire_http.server.client_connection import Connection
+
+PATIENCE = 60.0
+
+
+class Loop:
+    """Has one timer at most, which the test lets run out."""
+
+    def __init__(self) -> None:
+        self.timer: Timer | None = None
+
+    def call_later(self, seconds: float, callback: Callable[..., None], *args: Any) -> "Timer":
+        assert seconds == PATIENCE
+        self.timer = Timer(lambda: callback(*args))
+        return self.timer
+
+
+class Timer:
+    def __init__(self, run_out: Callable[[], None]) -> None:
+        self.run_out, self.cancelled = run_out, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Transport(asyncio.Transport):
+    """Has so many bytes that the client has not read."""
+
+    unread = 0
+    aborted = False
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def transport() -> Transport:
+    return Transport()
+
+
+@pytest.fixture
+def connection(loop: Loop, transport: Transport) -> Connection:
+    """One whose client has not read what it was sent."""
+    config = uvicorn.Config(nothing, log_config=None, ws="none")
+    config.load()
+    connection = Connection(config, ServerState(), {}, cast(Any, loop), patience_s=PATIENCE, body_s=PATIENCE, limit=1)
+    connection.connection_made(transport)
+    transport.unread = 100_000
+    connection.pause_writing()
+    return connection
+
+
+async def nothing(scope: object, receive: object, send: object) -> None:
+    """Serves nobody."""
+
+
+def run_out(loop: Loop) -> None:
+    assert loop.timer
+    assert not loop.timer.cancelled
+    loop.timer.run_out()
+
+
+@pytest.mark.usefixtures("connection")
+def test_who_reads_nothing_is_left(loop: Loop, transport: Transport) -> None:
+    run_out(loop)
+    assert transport.aborted
+
+
+@pytest.mark.usefixtures("connection")
+def test_who_reads_slowly_is_not(loop: Loop, transport: Transport) -> None:
+    for unread in (99_999, 50_000, 49_000):
+        transport.unread = unread
+        run_out(loop)
+        assert not transport.aborted
+    run_out(loop)
+    assert transport.aborted
+
+
+def test_who_has_read_is_not_watched(connection: Connection, loop: Loop) -> None:
+    connection.resume_writing()
+    assert loop.timer
+    assert loop.timer.cancelled
+
+
+def test_nor_is_who_has_gone(connection: Connection, loop: Loop) -> None:
+    connection.connection_lost(ConnectionResetError())
+    assert loop.timer
+    assert loop.timer.cancelled

@@ -1,0 +1,171 @@
+"""Clients that say nothing, or read nothing: a stream shows that it lives, and nobody is waited for without an end."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from socket import MSG_PEEK
+
+import pytest
+
+from http_server import MOCK, Server, served
+from raw_http import CHAT, RawClient, chat_body, request
+from worker_process import SECONDS
+
+POURED = 2_000_000
+"""Tokens: more than all buffers between a worker and a client hold."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    script = Path(__file__).parents[1] / "held_answers.json"
+    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05", "--patience", "1") as server:
+        yield server
+
+
+@pytest.fixture
+def crowded_server() -> Iterator[Server]:
+    script = Path(__file__).parents[1] / "held_answers.json"
+    with served("--worker", f"{MOCK} --scenario {script}", "--max-connections", "3") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def slow_server() -> Iterator[Server]:
+    """It waits for any byte for long, and for all of a body not."""
+    with served("--worker", MOCK, "--body-timeout", "1") as server:
+        yield server
+
+
+def test_a_stream_without_a_token_is_kept_alive_by_comments(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("wait", stream=True)
+        head = client.read_until(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        for _ in range(3):
+            client.read_until(b": keep-alive\n\n")
+
+
+def test_so_is_one_whose_model_loads(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("Hello", model="never", stream=True)
+        client.read_until(b": keep-alive\n\n")
+
+
+def test_an_error_after_a_comment_is_an_event(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("fail late", stream=True)
+        answer = client.answer()
+    assert answer.status == 200
+    assert answer.body.startswith(b": keep-alive\n\n")
+    assert b'"code":"engine_error"' in answer.body.split(b"\n\n")[-2]
+
+
+def test_an_answer_that_is_not_streamed_has_no_comments(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("answer late")
+        assert client.answer().json["choices"][0]["message"]["content"] == "Late"
+
+
+def test_a_body_that_stops_coming_is_given_up(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.send(request("POST", CHAT, b"{", content_length="100"))
+        answer = client.answer()
+        assert (answer.status, answer.json["error"]["code"]) == (408, "timeout")
+        assert client.at_end()
+
+
+def test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops(slow_server: Server) -> None:
+    """A byte now and then keeps the other limit, and would hold a connection for days."""
+    with RawClient(slow_server.url) as client:
+        client.send(request("POST", CHAT, b"{", content_length="1000000"))
+        client.socket.settimeout(0.05)
+        answered = b""
+        while not answered:
+            client.send(b" ")
+            with suppress(TimeoutError):
+                answered = client.socket.recv(1, MSG_PEEK)
+        client.socket.settimeout(SECONDS)
+        answer = client.answer()
+        assert (answer.status, answer.json["error"]["code"]) == (408, "timeout")
+        assert "the body was not whole within 1 s" in answer.json["error"]["message"]
+        assert client.at_end()
+
+
+def test_nor_is_one_read_for_ever_that_was_refused_before(slow_server: Server) -> None:
+    with RawClient(slow_server.url) as client:
+        client.send(request("POST", "/v1/nothing", b"{", content_length="1000000"))
+        assert client.answer().status == 404
+        client.send(b" ")
+        assert client.at_end()
+
+
+def test_a_body_that_comes_in_time_is_served(slow_server: Server) -> None:
+    with RawClient(slow_server.url) as client:
+        whole = request("POST", CHAT, chat_body("hello"))
+        for start in range(0, len(whole), 16):
+            client.send(whole[start : start + 16])
+        assert client.answer().status == 200
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nhost: loc"])
+def test_a_head_that_stops_coming_is_given_up(server: Server, begun: bytes) -> None:
+    with RawClient(server.url) as client:
+        client.send(begun)
+        assert client.at_end()
+
+
+def test_a_second_head_that_stops_coming_is_given_up(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.send(request("GET", "/health") + b"GET /health HT")
+        assert client.answer().status == 200
+        assert client.at_end()
+
+
+def test_a_client_that_reads_nothing_of_its_stream_loses_it(server: Server) -> None:
+    with RawClient(server.url) as client:
+        client.chat("Hello")  # so that the worker is there, and tells
+        assert client.answer().status == 200
+        before = server.figure("lmwire_worker_requests_total", outcome="cancelled")
+        client.ask("POST", CHAT, stream_of(POURED), x_request_id="unread")
+        assert "status=499" in server.wait_for_line("request_id=unread")
+        server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")
+
+
+def stream_of(tokens: int) -> dict[str, object]:
+    messages = [{"role": "user", "content": "pour"}]
+    return {"model": "mock", "messages": messages, "stream": True, "max_tokens": tokens}
+
+
+# Connections.
+
+
+def test_for_a_new_connection_the_longest_idle_one_is_closed(crowded_server: Server) -> None:
+    """So clients that open connections and ask nothing keep nobody out, nor cost the server its descriptors."""
+    with RawClient(crowded_server.url) as busy, RawClient(crowded_server.url) as oldest:
+        busy.chat("say one and wait", stream=True)
+        busy.read_until(b'"content":"One"')
+        with RawClient(crowded_server.url) as second:
+            for client in (oldest, second):
+                client.ask("GET", "/health")
+                assert client.answer().status == 200
+            with RawClient(crowded_server.url) as newest:
+                assert oldest.at_end()
+                for client in (newest, second):
+                    client.ask("GET", "/health")
+                    assert client.answer().status == 200
+
+
+def test_where_all_are_in_use_a_new_one_is_told_to_come_again(crowded_server: Server) -> None:
+    with (
+        RawClient(crowded_server.url) as one,
+        RawClient(crowded_server.url) as two,
+        RawClient(crowded_server.url) as three,
+    ):
+        for client in (one, two, three):
+            client.chat("say one and wait", stream=True)
+            client.read_until(b'"content":"One"')
+        with RawClient(crowded_server.url) as another:
+            answer = another.answer()
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+            assert b"too many connections" in answer.body
+            assert another.at_end()

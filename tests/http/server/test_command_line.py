@@ -1,0 +1,153 @@
+"""The command line of `lmwire serve`: what can be typed becomes settings, and anything else is named with the fix."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from lmwire_command import lmwire
+from lmwire_http.cli.main import parse
+from lmwire_http.settings import Settings
+
+USAGE = 64
+
+CASES: list[tuple[list[str], str, object]] = [
+    (["a", "b/c"], "models", ("a", "b/c")),
+    (["a", "--preload"], "preload", True),
+    (["--download"], "download", True),
+    (["--allow-paths"], "allow_paths", True),
+    (["--replicas", "2"], "replicas", 2),
+    (["--memory", "8G"], "memory_bytes", 8 * 2**30),
+    (["--memory", "1.5 GiB"], "memory_bytes", 3 * 2**29),
+    (["--memory", "1000"], "memory_bytes", 1000),
+    (["--idle", "10m"], "idle_s", 600.0),
+    (["--idle", "1.5"], "idle_s", 1.5),
+    (["a", "--adapter", "poet"], "load", {"adapter_path": "poet"}),
+    (["a", "--draft", "small"], "load", {"draft_path": "small"}),
+    (["--context-len", "4096", "--kv-bits", "8"], "load", {"context_len": 4096, "kv_bits": 8}),
+    (["--worker", "ssh -T studio 'lmwire worker'"], "command", ("ssh", "-T", "studio", "lmwire worker")),
+    (["--cache-dir", "c", "--cache-disk", "1G"], "worker", ("--cache-dir", "c", "--cache-disk-bytes", str(2**30))),
+    (
+        ["--media-dir", "a", "--media-dir", "b", "--media-urls"],
+        "worker",
+        ("--media-dir", "a", "--media-dir", "b", "--media-urls"),
+    ),
+    (["--request-templates"], "request_templates", True),
+    (["--host", "::1"], "host", "::1"),
+    (["--port", "0"], "port", 0),
+    (["--uds", "/tmp/s"], "uds", "/tmp/s"),
+    (["--public"], "public", True),
+    (["--cors", "http://localhost:3000", "--cors", "null"], "cors", ("http://localhost:3000", "null")),
+    (["--cors", "*", "--api-key", "k-1"], "cors", ("*",)),
+    (["--host-name", "studio.local", "--host-name", "box"], "host_names", ("studio.local", "box")),
+    (["--max-body", "1M"], "body_bytes", 2**20),
+    (["--body-timeout", "10m"], "body_s", 600.0),
+    (["--max-connections", "9"], "connections", 9),
+    (["--max-queue", "3"], "queue", 3),
+    (["--step-limit", "90"], "step_limit_s", 90.0),
+    (["--step-limit", "0"], "step_limit_s", 0.0),
+    (["--keep-alive", "2s"], "keep_alive_s", 2.0),
+    (["--patience", "5"], "patience_s", 5.0),
+    (["--drain", "0"], "drain_s", 0.0),
+    (["--stored", "7"], "stored", 7),
+    (["--log-format", "json"], "log_format", "json"),
+    (["--memory-wait", "9"], "room_s", 9.0),
+]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str, environment: dict[str, str] | None = None) -> str:
+    with pytest.raises(SystemExit) as exit:
+        parse(argv, environment or {})
+    shown = capsys.readouterr()
+    assert (exit.value.code, shown.out) == (USAGE, "")
+    assert shown.err.endswith("See lmwire serve --help\n")
+    return shown.err
+
+
+def test_without_anything_it_serves_this_machine_what_it_has() -> None:
+    assert parse([], {}) == Settings()
+    assert Settings().host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("argv", "field", "value"), CASES)
+def test_every_option_becomes_a_setting(argv: Sequence[str], field: str, value: object) -> None:
+    assert getattr(parse(argv, {}), field) == value
+
+
+def test_every_setting_can_be_typed() -> None:
+    assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys", "warnings"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--port", "x"], "argument --port: 'x' must be a whole number from 0 to 65535"),
+        (["--port", "65536"], "from 0 to 65535"),
+        (["--replicas", "0"], "argument --replicas: '0' must be a whole number, 1 or more"),
+        (["--max-queue", "-1"], "argument --max-queue: '-1' must be"),
+        (["--memory", "8X"], "argument --memory: '8X' is no size: write bytes, or a number with K, M, G or T, as 8G"),
+        (["--memory", "0"], "must be 1 byte or more"),
+        (["--max-body", "much"], "argument --max-body: 'much' is no size"),
+        (["--idle", "soon"], "argument --idle: 'soon' is no time: write seconds, or a number with s, m or h, as 10m"),
+        (["--keep-alive", "0"], "argument --keep-alive: must be more than 0 seconds"),
+        (["--drain", "-1"], "argument --drain: "),
+        (["--kv-bits", "5"], "argument --kv-bits: invalid choice: 5"),
+        (["--log-format", "xml"], "argument --log-format: invalid choice: 'xml'"),
+        (["--cors", "localhost"], "argument --cors: 'localhost' is no origin: write scheme://host:port"),
+        (["--cors", "*.example"], "argument --cors: '*.example' is no origin"),
+        (["--host-name", "studio.local:8080"], "argument --host-name: 'studio.local:8080' is no host name"),
+        (["--body-timeout", "0"], "argument --body-timeout: must be more than 0 seconds"),
+        (["--cors", "http://a/b"], "without a path"),
+        (["--worker", "'"], "argument --worker: "),
+        (["--worker", " "], "argument --worker: is empty"),
+        ([""], "argument MODEL: is empty"),
+        (["a", "--allow-paths"], "--allow-paths: only the models that are named are served"),
+        (["--preload"], "--preload: name the models to load"),
+        (["--adapter", "poet"], "--adapter: it belongs to one model"),
+        (["a", "b", "--draft", "small"], "--draft: it belongs to one model"),
+        (["--uds", "/tmp/s", "--port", "1"], "--uds: it is instead of --host and --port"),
+        (["--colour"], "unrecognized arguments: --colour"),
+        (["--prel"], "unrecognized arguments: --prel"),
+        (["--api-key", "two words"], "--api-key is no API key: a key is one or more printable ASCII characters"),
+        (["--api-key", ""], "--api-key is no API key"),
+        (["--api-key-file", "/nowhere"], "--api-key-file: cannot read /nowhere"),
+    ],
+)
+def test_what_cannot_be_is_named_with_the_fix(
+    capsys: pytest.CaptureFixture[str], argv: Sequence[str], words: str
+) -> None:
+    assert words in refusal(capsys, *argv)
+
+
+def test_a_key_that_is_none_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "hush" not in refusal(capsys, "--api-key", "hush hush")
+    assert "hush" not in refusal(capsys, environment={"LMWIRE_API_KEY": "hush hush"})
+
+
+def test_keys_come_from_the_command_line_a_file_and_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# of the team\n\nk-ada\n  k-alan \nk-ada\n")
+    argv = ["--api-key", "k-1", "--api-key", "k-2", "--api-key-file", str(file)]
+    assert parse(argv, {"LMWIRE_API_KEY": "k-3"}).api_keys == ("k-1", "k-2", "k-ada", "k-alan", "k-3")
+
+
+def test_a_file_of_keys_without_one_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# none yet\n")
+    assert "has no key: write one a line" in refusal(capsys, "--api-key-file", str(file))
+    file.write_text("k-1\nk 2\n")
+    assert f"line 2 of {file} is no API key" in refusal(capsys, "--api-key-file", str(file))
+
+
+def test_it_explains_itself_with_examples() -> None:
+    shown = lmwire("serve", "--help")
+    assert shown.returncode == 0
+    assert "examples:\n  lmwire serve " in shown.stdout
+    assert "--api-key-file keys.txt" in shown.stdout
+
+
+def test_wrong_usage_ends_the_program_with_64() -> None:
+    result = lmwire("serve", "--port", "x")
+    assert (result.returncode, result.stdout) == (USAGE, "")
+    assert "Traceback" not in result.stderr

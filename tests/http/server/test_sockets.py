@@ -1,0 +1,128 @@
+"""Where the server listens: on this machine unless told, never by mistake, and before it starts anything."""
+
+import os
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from http_server import MOCK, served
+from lmwire_command import lmwire
+from lmwire_http.server.sockets import CannotListen, listening
+from lmwire_http.settings import Settings
+from raw_http import asked
+
+USAGE = 64
+UNAVAILABLE = 69
+
+
+def refusal(code: int, **settings: object) -> str:
+    with pytest.raises(CannotListen) as refused, listening(Settings(**settings)):  # type: ignore[arg-type]
+        pass
+    assert refused.value.code == code
+    return str(refused.value)
+
+
+def test_by_default_only_this_machine_can_connect() -> None:
+    with listening(Settings(port=0)) as found:
+        assert [each.getsockname()[0] for each in found.sockets] == ["127.0.0.1"]
+        assert found.where == f"http://127.0.0.1:{found.sockets[0].getsockname()[1]}"
+
+
+def test_a_name_is_all_its_addresses_at_one_port() -> None:
+    with listening(Settings(host="localhost", port=0)) as found:
+        assert len({each.getsockname()[1] for each in found.sockets}) == 1
+        assert "127.0.0.1" in [each.getsockname()[0] for each in found.sockets]
+        assert found.where.startswith("http://localhost:")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_other_machines_are_not_let_in_without_a_key(host: str) -> None:
+    told = refusal(USAGE, host=host, port=0)
+    assert "--api-key-file FILE" in told
+    assert "--public" in told
+
+
+@pytest.mark.parametrize("leave", [{"public": True}, {"api_keys": ("key",)}])
+def test_they_are_with_one_or_when_told(leave: dict[str, object]) -> None:
+    with listening(Settings(host="0.0.0.0", port=0, **leave)) as found:  # type: ignore[arg-type]
+        assert found.sockets
+
+
+@pytest.mark.parametrize(("host", "code"), [("no.such.host.invalid", USAGE), ("192.0.2.1", UNAVAILABLE)])
+def test_an_address_that_is_not_here_is_said_to_be_none(host: str, code: int) -> None:
+    assert f"--host {host}" in refusal(code, host=host, port=0, public=True)
+
+
+def test_a_taken_port_is_said_at_once_and_in_words() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = lmwire("serve", "--port", str(port), "--worker", "/no/such/worker")
+    assert result.returncode == UNAVAILABLE
+    told = f"lmwire: 127.0.0.1 port {port} is taken: end what listens there, or give another --port"
+    assert result.stderr.startswith(told)
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_public_address_without_a_key_is_refused_at_once_and_in_words() -> None:
+    result = lmwire("serve", "--host", "0.0.0.0", "--port", "0", "--worker", "/no/such/worker")
+    assert result.returncode == USAGE
+    assert result.stderr.startswith("lmwire: --host 0.0.0.0 lets other machines in: ")
+
+
+# Unix sockets. Their paths are short: a system has room for some hundred bytes.
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    return "s"
+
+
+def test_a_unix_socket_is_its_owners_alone(path: str) -> None:
+    with listening(Settings(uds=path)) as found:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert found.where == f"unix:{path}"
+    assert not os.path.exists(path)
+
+
+def test_one_that_a_killed_server_left_is_replaced(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    with listening(Settings(uds=path)), socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+
+
+def test_one_that_is_served_is_not(path: str) -> None:
+    with listening(Settings(uds=path)):
+        assert "is taken" in refusal(UNAVAILABLE, uds=path)
+        assert os.path.exists(path)
+
+
+def test_nor_is_a_file_that_is_no_socket(path: str) -> None:
+    Path(path).write_text("mine")
+    assert "give another path" in refusal(USAGE, uds=path)
+    assert Path(path).read_text() == "mine"
+
+
+def test_another_servers_socket_in_its_place_is_left_alone(path: str) -> None:
+    with listening(Settings(uds=path)):
+        os.unlink(path)
+        Path(path).write_text("another's")
+    assert os.path.exists(path)
+
+
+@pytest.mark.parametrize("path", ["no/such/folder/s", "x" * 200])
+def test_a_path_that_cannot_be_one_is_named(path: str) -> None:
+    assert f"--uds {path}: cannot listen there: " in refusal(UNAVAILABLE, uds=path)
+
+
+def test_a_server_serves_on_one_and_removes_it(path: str) -> None:
+    with served("--uds", path, "--worker", MOCK) as server:
+        assert server.url == f"unix:{path}"
+        assert asked(server.url, "GET", "/health").json == {"status": "ok"}
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait() == 0
+    assert not os.path.exists(path)
