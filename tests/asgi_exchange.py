@@ -5,10 +5,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from lmwire_http.http.app_state import make_service
+from lmwire_http.http.app_state import make_app_state
 from lmwire_http.http.endpoint import Endpoint
 from lmwire_http.http.replies import Reply
-from lmwire_http.http.request_handler import Exchange
+from lmwire_http.http.request_handler import RequestHandler
 from lmwire_http.settings import Settings
 
 
@@ -37,11 +37,11 @@ def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
         return await asyncio.Event().wait()
 
     receive_once = [{"type": "http.request"}]
-    endpoint = Endpoint(method="POST", path="/", summary="", serve=serve, open=True)
+    endpoint = Endpoint(method="POST", path="/", summary="", handler=serve, is_public=True)
     scope = {"method": "POST", "path": "/", "headers": [], "query_string": b""}
 
     async def run() -> None:
-        await Exchange(endpoint, make_service(Settings()), scope, receive, send).run()
+        await RequestHandler(endpoint, make_app_state(Settings()), scope, receive, send).run()
 
     asyncio.run(run())
     return Sent(messages[0]["status"], b"".join(message.get("body", b"") for message in messages))

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, ParamSpec
 
 from lmwire import LocalModel, MessageDict, local_models
-from lmwire_http.pool import Pool, ResidentFigures
+from lmwire_http.pool import ModelStatus, Pool
 from lmwire_http.settings import Settings
 from worker_process import SECONDS
 
@@ -66,9 +66,9 @@ def said(text: str) -> MessageDict:
     return {"role": "user", "content": text}
 
 
-def figures(pool: Pool, id: str) -> ResidentFigures:
+def figures(pool: Pool, id: str) -> ModelStatus:
     """What the pool says of a model."""
-    return next(resident for resident in pool.residents() if resident.id == id)
+    return next(resident for resident in pool.statuses() if resident.id == id)
 
 
 async def until(condition: Callable[[], object]) -> None:

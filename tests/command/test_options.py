@@ -17,7 +17,7 @@ import random_model
 import random_vision
 from lmwire.command import arguments, bench
 from lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
-from lmwire_http.cli import main as serve
+from lmwire_http.cli.parser import make_parser
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
 from option_checks import CHECKS
@@ -38,7 +38,7 @@ def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[t
             for command, its_parser in action.choices.items():
                 if name != "lmwire" or command not in ELSEWHERE:
                     yield from options(its_parser, f"{name} {command}".removeprefix("lmwire "))
-        elif not isinstance(action, argparse._HelpAction):
+        elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
             found.append(action.option_strings[-1] if action.option_strings else str(action.metavar))
     if found:
         yield name, found
@@ -51,7 +51,7 @@ def every_option() -> dict[str, list[str]]:
         **dict(options(arguments._parser())),
         "worker": list(WORKER),
         **dict(options(mock._parser(), "mock")),
-        **dict(options(serve._parser(), "serve")),
+        **dict(options(make_parser(), "serve")),
     }
 
 

@@ -1,6 +1,6 @@
-"""lmwire over HTTP: OpenAI's and Anthropic's APIs, served by workers that speak lmwire's protocol over their pipes.
+"""HTTP server with the OpenAI and Anthropic APIs, on workers that speak lmwire's protocol over pipes.
 
-It is written on the Python client's public API. `lmwire serve` starts it; `make_app` is the ASGI application.
+It uses only the Python client's public API. `lmwire serve` starts it; `make_app` returns the ASGI application.
 """
 
 from .app import make_app

@@ -1,4 +1,4 @@
-"""`python -P -m lmwire_http`, which is `lmwire serve`."""
+"""`python -P -m lmwire_http`, the same as `lmwire serve`."""
 
 import sys
 

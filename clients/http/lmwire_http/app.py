@@ -1,4 +1,4 @@
-"""The application: every endpoint at its path, and what starts and ends with the server."""
+"""The ASGI application: every endpoint at its path, and the start and end of the workers."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,32 +7,32 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from . import anthropic, openai, operations
-from .http.app_state import Service, make_service
+from .http.app_state import AppState, make_app_state
 from .http.endpoint import Endpoint
-from .http.openapi import document_endpoint
-from .http.origin_guard import Guard
+from .http.openapi import make_document_endpoint
+from .http.origin_guard import OriginGuard
 from .http.routing import make_router
 from .settings import Settings
 
 _APIS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *operations.ENDPOINTS)
-ENDPOINTS: Sequence[Endpoint] = (*_APIS, document_endpoint(_APIS))
+ENDPOINTS: Sequence[Endpoint] = (*_APIS, make_document_endpoint(_APIS))
 
 
 def make_app(settings: Settings) -> ASGIApp:
-    """The server's application; its lifespan starts and ends the workers."""
-    return app_of(make_service(settings))
+    """Return the server's application. Its lifespan starts and ends the workers."""
+    return make_app_with_state(make_app_state(settings))
 
 
-def app_of(service: Service) -> ASGIApp:
-    """The application of a service, for those who hold on to it."""
+def make_app_with_state(state: AppState) -> ASGIApp:
+    """Return the application for a state that the caller keeps."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        service.startup.begin(service.pool.start())
+        state.startup.begin(state.pool.start())
         try:
             yield
         finally:
-            await service.startup.stop()
-            await service.pool.close()
+            await state.startup.stop()
+            await state.pool.close()
 
-    return Guard(make_router(ENDPOINTS, service, lifespan), service)
+    return OriginGuard(make_router(ENDPOINTS, state, lifespan), state)

@@ -1,4 +1,4 @@
-"""What goes wrong, as an HTTP client is told of it. How it is written is the dialects' matter."""
+"""HTTP errors, and the mapping from worker errors to them. The format on the wire is in `http.error_formats`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,13 +15,11 @@ from lmwire import (
     WorkerUnavailable,
 )
 
-from .settings import Settings
-
-_STATUS: Final = {
+_STATUS_OF_CODE: Final = {
     "invalid_request": 400,
     "unsupported": 400,
     "context_overflow": 400,
-    "out_of_memory": 400,  # what fits later is queued: this never will
+    "out_of_memory": 400,  # a request that fits later is queued: this one never fits
     "model_not_found": 404,
     "line_too_long": 413,
     "busy": 429,
@@ -30,30 +28,30 @@ _STATUS: Final = {
     "not_loaded": 503,
     "timeout": 504,
 }
-"""By the worker's code. Of the others the server is to blame: 500."""
+"""HTTP status for each code of a worker error. Other codes are the server's fault: 500."""
 _RETRY_S: Final = 1.0
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
-Rename = Callable[[str], str | None]
-"""Makes the path of a field on the wire, as `messages[0].content`, the one that the client wrote, if it wrote one."""
+RenameField = Callable[[str], str | None]
+"""Maps the path of a worker's field, such as `messages[0].content`, to the client's path, if the client wrote one."""
 
 
 class ApiError(Exception):
-    """A request that is answered with an error.
+    """An error response to a request.
 
     Args:
         status: The HTTP status.
-        message: A sentence: what is wrong, where, and what to do.
-        code: A word for programs.
-        param: The path of the field that is wrong.
+        message: A sentence that says what was wrong, where, and what to do.
+        code: A machine-readable code.
+        param: The path of the invalid field.
         retry_after: Seconds after which the same request may succeed.
-        headers: Further ones of the response.
+        headers: Further response headers.
 
     Attributes:
-        frames: The last events of a stream that ends with it, where the dialect's own would not do.
+        stream_events: Encoded events that end a stream with this error, instead of the error format's own event.
     """
 
-    frames: bytes | None = None
+    stream_events: bytes | None = None
 
     def __init__(
         self,
@@ -70,26 +68,23 @@ class ApiError(Exception):
         self.retry_after, self.headers = retry_after, headers
 
 
-def check_template(body: object, settings: Settings) -> None:
-    """Raise ApiError where a request brings a chat template of its own, unless whoever serves allows that.
+def invalid_field(message: str, param: str | None) -> ApiError:
+    """Return the error for a request with one invalid field.
 
     Args:
-        body: A request's.
-        settings: The server's.
+        message: A sentence that says what was wrong and what to do.
+        param: The path of the field.
     """
-    if not settings.request_templates and getattr(body, "chat_template", None) is not None:
-        problem = "this server runs no chat templates of requests; it does when started with --request-templates"
-        raise invalid(f"chat_template: {problem}", "chat_template")
-
-
-def invalid(message: str, param: str | None) -> ApiError:
-    """A request that is wrong in one field."""
     return ApiError(400, message, code="invalid_value", param=param)
 
 
 @contextmanager
-def told(rename: Rename) -> Iterator[None]:
-    """Raises the client library's errors as ApiError."""
+def translate_worker_errors(rename: RenameField) -> Iterator[None]:
+    """Raise the client library's errors as ApiError.
+
+    Args:
+        rename: Maps field paths to those of the client.
+    """
     try:
         yield
     except LmwireError as error:
@@ -97,25 +92,34 @@ def told(rename: Rename) -> Iterator[None]:
 
 
 @contextmanager
-def written(rename: Rename) -> Iterator[None]:
-    """Raises as ApiError what is wrong with a command's fields together, which its Struct says as `field: problem`."""
+def translate_value_errors(rename: RenameField) -> Iterator[None]:
+    """Raise ValueErrors of the form `field: problem` as ApiError. The wire's Structs raise them for invalid commands.
+
+    Args:
+        rename: Maps field paths to those of the client.
+    """
     try:
         yield
     except UnicodeError as error:
-        raise invalid(f"the body has text that is not valid Unicode: {error}", None) from error
+        raise invalid_field(f"the body has text that is not valid Unicode: {error}", None) from error
     except ValueError as error:
         field, _, problem = str(error).partition(": ")
         param = rename(field)
-        raise invalid(f"{param or field}: {problem}", param) from error
+        raise invalid_field(f"{param or field}: {problem}", param) from error
 
 
-def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiError:
-    """What a failure of a worker, or of what leads to it, is over HTTP."""
+def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> ApiError:
+    """Return the HTTP error for an error of a worker or of its start.
+
+    Args:
+        error: The client library's error.
+        rename: Maps field paths to those of the client.
+    """
     match error:
         case RequestFailed():
             retry_after = _RETRY_S if error.retryable else None
             param = rename(error.field) if error.field else None
-            status = _STATUS.get(error.code, 500)
+            status = _STATUS_OF_CODE.get(error.code, 500)
             message = error.event.error
             if error.field and param and message.lstrip("`").startswith(error.field):
                 message = message.replace(error.field, param, 1)
@@ -132,7 +136,7 @@ def api_error(error: LmwireError, rename: Rename = lambda field: field) -> ApiEr
             )
             return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case WorkerLost() | StartFailed():
-            # What the worker wrote to stderr is for the log, not for whoever is at the other end of the network.
+            # The worker's stderr belongs in the log. Network clients must not see it.
             message = "the model's process has ended, and the request with it; a new one is started for the next"
             return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case _:

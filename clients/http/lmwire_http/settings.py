@@ -1,73 +1,73 @@
-"""How a server is to serve. `lmwire serve` has an option for each."""
+"""Settings of a server. Each has an option of `lmwire serve`."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 MIB = 1024 * 1024
 ANY_ORIGIN = "*"
-"""In `Settings.cors`: pages of every origin."""
+"""Value in `Settings.cors_origins` for web pages of every origin."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What `lmwire serve` was told."""
+    """Settings of a server."""
 
     models: tuple[str, ...] = ()
-    """Names of the models to serve; any on this machine when empty."""
+    """Names of the models to serve; any model on this machine if empty."""
     allow_paths: bool = False
-    """Whether a request may name any folder of this machine as its model."""
+    """Allow requests to name any folder on this machine as their model."""
     download: bool = False
-    """Whether a model that is not on this machine may be fetched from the hub."""
+    """Allow downloads of models that are not on this machine."""
     preload: bool = False
     """Load the models before the server is ready."""
     replicas: int = 1
-    """Workers of each model."""
+    """Number of workers for each model."""
     memory_bytes: int | None = None
-    """For all models together; as much as there is when None."""
-    room_s: float = 60.0
-    """That a model waits for memory which others have that are in use."""
+    """Memory for all models together, in bytes; no limit if None."""
+    memory_wait_s: float = 60.0
+    """Longest wait of a model for memory that models in use hold, in seconds."""
     idle_s: float | None = None
-    """A model that nobody asked for so long is unloaded; never when None."""
-    load: dict[str, Any] = field(default_factory=dict)
+    """Unload a model after this time without a request, in seconds; never if None."""
+    load_options: dict[str, Any] = field(default_factory=dict)
     """`lmwire.LoadOptions` for every model."""
-    command: tuple[str, ...] | None = None
-    """The program that is a worker, or leads to one; this installation's own when None."""
-    worker: tuple[str, ...] = ()
-    """Further arguments of it."""
+    worker_command: tuple[str, ...] | None = None
+    """Command that starts a worker, here or on another machine; this installation's own worker if None."""
+    worker_args: tuple[str, ...] = ()
+    """Further arguments of the worker command."""
 
     host: str = "127.0.0.1"
     port: int = 8080
-    uds: str | None = None
-    """The path of a Unix socket to listen on, instead of host and port."""
+    unix_socket: str | None = None
+    """Path of a Unix socket to listen on instead of host and port."""
     public: bool = False
-    """Whether other machines may be served without an API key."""
+    """Serve other machines even without an API key."""
     api_keys: tuple[str, ...] = ()
-    """Any of them opens everything; without one everything is open."""
+    """Each key gives access to everything. Without keys, no key is needed."""
     host_names: tuple[str, ...] = ()
-    """Names of this server, besides `localhost` and addresses, that a request may have as its Host."""
-    cors: tuple[str, ...] = ()
-    """Origins of pages that may ask."""
+    """Names of this server that requests may have as their Host, besides `localhost` and addresses."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins of web pages that may send requests."""
 
     request_templates: bool = False
-    """Whether a request may bring a chat template of its own: a program, which takes a worker's time."""
-    body_bytes: int = 24 * MIB
-    """Of a request, at most. A worker's line holds 32 MiB."""
-    queue: int = 256
-    """Requests of one model at once; more are told to come again."""
+    """Allow requests to send chat templates. They are programs and take a worker's time."""
+    max_body_bytes: int = 24 * MIB
+    """Largest request body, in bytes. A line to a worker may have 32 MiB."""
+    max_requests: int = 256
+    """Most requests for one model at once. Further ones receive status 429."""
     step_limit_s: float = 300.0
-    """Without progress, after which a worker that requests wait for counts as hung and is replaced; 0 is never."""
+    """Replace a worker that makes no progress on its requests for this time, in seconds; never if 0."""
     keep_alive_s: float = 10.0
-    """Of silence in a stream, until a comment is sent."""
-    patience_s: float = 60.0
-    """For a client that stops in the middle, sending a request or reading its answer."""
-    body_s: float = 300.0
-    """Total time in which a request's body must arrive."""
-    connections: int = 1024
-    """Open connections, at most. For a new one the connection that is idle for longest is closed."""
+    """Time of silence in a stream before a comment is sent, in seconds."""
+    client_timeout_s: float = 60.0
+    """Longest pause of a client while it sends a request or reads its response, in seconds."""
+    body_timeout_s: float = 300.0
+    """Time for a whole request body to arrive, in seconds."""
+    max_connections: int = 1024
+    """Most open connections. A new one closes the connection that is idle for longest."""
     drain_s: float = 30.0
-    """For running requests when the server ends."""
-    stored: int = 1024
-    """Responses that are kept to be continued, at most."""
+    """Time for running requests to finish when the server stops, in seconds."""
+    max_stored_responses: int = 1024
+    """Most stored responses of /v1/responses."""
     log_format: Literal["text", "json"] = "text"
     warnings: tuple[str, ...] = ()
-    """Sentences for the log: settings that the operator may not have meant."""
+    """Sentences for the log, about settings that may be a mistake."""

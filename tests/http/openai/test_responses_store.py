@@ -1,49 +1,49 @@
 """What is kept of responses is bounded: in number, and in bytes."""
 
-from lmwire_http.http.response_store import Stored
+from lmwire_http.http.response_store import ResponseStore
 
 
 def test_the_oldest_is_dropped_for_one_too_many() -> None:
-    stored = Stored(2)
+    stored = ResponseStore(2)
     for id in "abc":
-        stored.keep(id, id.upper(), 1)
+        stored.put(id, id.upper(), 1)
     assert [stored.get(id) for id in "abc"] == [None, "B", "C"]
-    assert [*stored.newest()] == ["C", "B"]
+    assert [*stored.newest_first()] == ["C", "B"]
 
 
 def test_the_oldest_are_dropped_for_one_that_needs_their_room() -> None:
-    stored = Stored(100, bytes=10)
+    stored = ResponseStore(100, max_bytes=10)
     for id, size in (("a", 4), ("b", 4), ("c", 9)):
-        stored.keep(id, id, size)
+        stored.put(id, id, size)
     assert [stored.get(id) for id in "abc"] == [None, None, "c"]
 
 
 def test_what_has_no_room_at_all_is_not_kept_and_drops_nothing() -> None:
-    stored = Stored(100, bytes=10)
-    stored.keep("a", "a", 4)
-    stored.keep("b", "b", 11)
+    stored = ResponseStore(100, max_bytes=10)
+    stored.put("a", "a", 4)
+    stored.put("b", "b", 11)
     assert (stored.get("a"), stored.get("b")) == ("a", None)
 
 
 def test_what_was_dropped_leaves_its_room() -> None:
-    stored = Stored(100, bytes=10)
-    stored.keep("a", "a", 6)
-    assert stored.drop("a")
-    assert not stored.drop("a")
-    stored.keep("b", "b", 6)
-    stored.keep("c", "c", 4)
+    stored = ResponseStore(100, max_bytes=10)
+    stored.put("a", "a", 6)
+    assert stored.delete("a")
+    assert not stored.delete("a")
+    stored.put("b", "b", 6)
+    stored.put("c", "c", 4)
     assert (stored.get("b"), stored.get("c")) == ("b", "c")
 
 
 def test_what_is_kept_again_counts_once() -> None:
-    stored = Stored(100, bytes=10)
+    stored = ResponseStore(100, max_bytes=10)
     for _ in range(3):
-        stored.keep("a", "a", 6)
-    stored.keep("b", "b", 4)
+        stored.put("a", "a", 6)
+    stored.put("b", "b", 4)
     assert (stored.get("a"), stored.get("b")) == ("a", "b")
 
 
 def test_nothing_is_kept_where_none_may_be() -> None:
-    stored = Stored(0)
-    stored.keep("a", "a", 1)
+    stored = ResponseStore(0)
+    stored.put("a", "a", 1)
     assert stored.get("a") is None

@@ -17,12 +17,12 @@ from lmwire_http.pool import Pool
 async def killed(pool: Pool, pid: int) -> None:
     """Kills a worker, and waits until the pool knows."""
     os.kill(pid, SIGKILL)
-    await until(lambda: all(replica.pid != pid for resident in pool.residents() for replica in resident.replicas))
+    await until(lambda: all(replica.pid != pid for resident in pool.statuses() for replica in resident.replicas))
 
 
 @awaited
 async def test_a_crash_ends_the_requests_on_the_worker_and_the_next_one_gets_another(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--fault crash-mid-stream", "")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-mid-stream", "")) as pool:
         lost = await asyncio.gather(*(asked(pool, "mock") for _ in range(3)), return_exceptions=True)
         assert [isinstance(error, WorkerLost) for error in lost] == [True] * 3
         assert figures(pool, "mock").replicas[0].deaths == 1
@@ -33,7 +33,7 @@ async def test_a_crash_ends_the_requests_on_the_worker_and_the_next_one_gets_ano
 
 @awaited
 async def test_other_models_go_on(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--token-ms 1")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "--token-ms 1")) as pool:
         doomed, _ = await asked(pool, "mock")
         async with pool.lease("mock:step_ms=1") as lease, lease.worker.chat([said("on")], max_tokens=500) as stream:
             pieces = aiter(stream)
@@ -45,7 +45,7 @@ async def test_other_models_go_on(tmp_path: Path) -> None:
 
 @awaited
 async def test_a_worker_that_dies_while_it_loads_is_told_as_lost_and_can_be_tried_again(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--fault crash-start", "")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start", "")) as pool:
         with pytest.raises(ApiError) as error:
             await asked(pool, "mock")
         assert (error.value.status, error.value.code, error.value.retry_after) == (503, "worker_lost", 1.0)
@@ -55,7 +55,7 @@ async def test_a_worker_that_dies_while_it_loads_is_told_as_lost_and_can_be_trie
 
 @awaited
 async def test_one_that_dies_again_and_again_is_left_alone_for_a_while(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--fault crash-start")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start")) as pool:
         for _ in range(3):
             with pytest.raises(ApiError, match="has ended"):
                 await asked(pool, "mock")
@@ -68,7 +68,7 @@ async def test_one_that_dies_again_and_again_is_left_alone_for_a_while(tmp_path:
 
 @awaited
 async def test_while_one_replica_comes_up_again_the_others_serve(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "", "", "gate"), replicas=2) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "", "", "gate"), replicas=2) as pool:
         await asked(pool, "mock")
         first, second = (replica.pid for replica in figures(pool, "mock").replicas)
         assert first and second

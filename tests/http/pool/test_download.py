@@ -29,10 +29,10 @@ async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(h
         fetched, _ = await asked(pool, ALIAS)
         assert hub.requests
         clock.now += 60
-        assert ID in [model.id for model in await pool.models() if model.loaded]
+        assert ID in [model.id for model in await pool.served_models() if model.loaded]
         for name in (ID, "SmolLM2-135M-instruct", ALIAS):
             assert (await asked(pool, name))[0] == fetched
-        assert len([model for model in await pool.models() if model.loaded]) == 1
+        assert len([model for model in await pool.served_models() if model.loaded]) == 1
 
 
 @awaited
@@ -62,4 +62,4 @@ async def test_a_name_that_a_client_chose_is_looked_for_on_the_hub_and_not_in_a_
     async with pooled(download=True) as pool:
         await asked(pool, ID)
         assert hub.requests
-        assert [model.context_len for model in await pool.models() if model.loaded] != [77]
+        assert [model.context_len for model in await pool.served_models() if model.loaded] != [77]

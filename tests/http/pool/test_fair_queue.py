@@ -12,13 +12,13 @@ import pytest
 
 from http_pool import awaited, until
 from http_server import MOCK, Server, served, wait_until
-from lmwire_http.http.client_identity import client_of
-from lmwire_http.pool.fair_queue import AHEAD, Turns
+from lmwire_http.http.client_identity import identify_client
+from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
 """The mock worker's."""
-OUTSTANDING = ROWS + ROWS // AHEAD
+OUTSTANDING = ROWS + ROWS // LOOKAHEAD_DIVISOR
 MANY = 16
 REQUESTS = 63
 GREEDY, MODEST = "greedy-key", "modest-key"
@@ -30,7 +30,7 @@ class Queue:
     """Turns at so many rows, and who has had one, in order."""
 
     def __init__(self, rows: int) -> None:
-        self.turns = Turns(lambda: rows)
+        self.turns = FairQueue(lambda: rows)
         self.served: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -52,7 +52,7 @@ class Queue:
         await asyncio.sleep(0)
 
     async def _run(self, name: str, client: str, rows: int) -> None:
-        async with self.turns.turn(client, rows):
+        async with self.turns.enter(client, rows):
             self.served.append(name)
             await self._ends[name].wait()
 
@@ -161,7 +161,7 @@ LOCAL, OTHER, REMOTE = ("127.0.0.1", 1), ("127.0.0.1", 2), ("192.0.2.7", 1)
     ],
 )
 def test_a_client_is_a_key_of_several_an_address_or_a_connection(one: Any, another: Any, same: bool) -> None:
-    assert (client_of(*one) == client_of(*another)) is same
+    assert (identify_client(*one) == identify_client(*another)) is same
 
 
 def waiting(server: Server, key: str | None = None) -> int:
@@ -244,7 +244,7 @@ def test_the_time_in_the_queue_is_measured() -> None:
 
 def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:
     """Rows are free when the worker is done, which has nothing to do with who reads what it made."""
-    with served("mock", "--worker", MOCK, "--patience", "1h") as server, ExitStack() as clients:
+    with served("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
         for _ in range(OUTSTANDING // MANY + 1):
             client = clients.enter_context(RawClient(server.url))
             client.chat("long" * 1000, stream=True, n=MANY, max_tokens=200)  # more than sockets hold

@@ -13,27 +13,27 @@ from lmwire_http.pool import Pool
 @awaited
 async def test_only_what_was_idle_for_long_enough_ends() -> None:
     clock = Clock()
-    async with pooled(command=MOCK, idle_s=60, clock=clock) as pool:
+    async with pooled(worker_command=MOCK, idle_s=60, clock=clock) as pool:
         await asked(pool, "mock")
         clock.now += 40
         await asked(pool, "mock:step_ms=1")
         async with pool.lease("mock:load_steps=2"):
             clock.now += 59
             assert loaded(pool) == {"mock", "mock:step_ms=1", "mock:load_steps=2"}
-            await pool._keeper.look()
+            await pool._idle_reaper.reap()
             assert loaded(pool) == {"mock:step_ms=1", "mock:load_steps=2"}
             clock.now += 1
-            await pool._keeper.look()
+            await pool._idle_reaper.reap()
             assert loaded(pool) == {"mock:load_steps=2"}
-        assert pool._keeper.pause() == 60
+        assert pool._idle_reaper.next_check_s() == 60
         clock.now += 60
-        await pool._keeper.look()
+        await pool._idle_reaper.reap()
         assert loaded(pool) == set()
 
 
 @awaited
 async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
-    async with pooled(command=MOCK, idle_s=0.02) as pool:
+    async with pooled(worker_command=MOCK, idle_s=0.02) as pool:
         first, _ = await asked(pool, "mock")
         await until(lambda: not loaded(pool))
         second, text = await asked(pool, "mock")
@@ -44,9 +44,9 @@ async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
 
 @awaited
 async def test_who_asks_while_the_model_ends_gets_a_new_worker(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
         old, _ = await asked(pool, "mock")
-        ending = pool._doors.end(pool._residents["mock"])
+        ending = pool._lifecycle.unload(pool._models["mock"])
         client = asyncio.create_task(asked(pool, "mock"))
         await until(lambda: figures(pool, "mock").waiting)
         assert not ending.done()
@@ -56,4 +56,4 @@ async def test_who_asks_while_the_model_ends_gets_a_new_worker(tmp_path: Path) -
 
 
 def loaded(pool: Pool) -> set[str]:
-    return {resident.id for resident in pool.residents() if resident.model}
+    return {resident.id for resident in pool.statuses() if resident.loaded}

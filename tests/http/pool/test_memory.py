@@ -44,7 +44,7 @@ def sizeless(listing: Listing) -> Listing:
 
 
 def in_memory(pool: Pool) -> list[str]:
-    return [resident.id for resident in pool.residents() if resident.model]
+    return [resident.id for resident in pool.statuses() if resident.loaded]
 
 
 async def held_by(pool: Pool, *models: str) -> int:
@@ -56,7 +56,7 @@ async def held_by(pool: Pool, *models: str) -> int:
 async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
     """Looks after the models until what they hold is enough: a worker may be slow to answer."""
     while True:
-        await pool._keeper.look()
+        await pool._idle_reaper.reap()
         if enough(await held_by(pool, *in_memory(pool))):
             return
 
@@ -79,7 +79,7 @@ async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_
 
 @awaited
 async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody(listing: Listing) -> None:
-    async with pooled(memory_bytes=ONE, listing=listing, room_s=0.1) as pool:
+    async with pooled(memory_bytes=ONE, listing=listing, memory_wait_s=0.1) as pool:
         async with pool.lease(TINY):
             with pytest.raises(ApiError, match=f"no memory for {TWIN} beside {TINY}, in use now") as error:
                 await asked(pool, TWIN)
@@ -98,10 +98,10 @@ async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         held = await held_by(pool, TINY, TWIN)
-        pool._room._budget = budget = held - CACHED  # as if they had grown
+        pool._budget._limit = budget = held - CACHED  # as if they had grown
         await looked(pool, lambda held: held <= budget)
         assert in_memory(pool) == [TINY, TWIN]
-        pool._room._budget = ONE
+        pool._budget._limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
         await asked(pool, TINY, QUESTION)  # there seems to be room; its worker says that there is not
         assert in_memory(pool) == [TINY]
@@ -115,13 +115,13 @@ async def test_a_model_is_not_ended_because_its_worker_is_slow_to_give_up_its_ca
         tiny, _ = await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         held = await held_by(pool, TINY, TWIN)
-        await pool._doors.measure()
-        pool._room._budget = budget = held - CACHED
+        await pool._lifecycle.measure_memory()
+        pool._budget._limit = budget = held - CACHED
         with monkeypatch.context() as patience:
-            patience.setattr(managed_model, "_FIGURES_S", 0.05)
+            patience.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
             os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
             try:
-                await pool._keeper.look()
+                await pool._idle_reaper.reap()
                 assert in_memory(pool) == [TINY, TWIN]
             finally:
                 os.kill(tiny, signal.SIGCONT)
@@ -135,7 +135,7 @@ async def test_what_is_cached_is_given_up_before_a_model_is(listing: Listing) ->
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
     async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
         await asked(pool, TINY, QUESTION)
-        pool._room._budget = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
         assert in_memory(pool) == [TINY, TWIN]
 
@@ -156,7 +156,7 @@ async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, 
 @awaited
 async def test_without_a_budget_models_give_way_when_a_worker_finds_no_memory(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "", "--fault failed-load:code=out_of_memory", "")
-    async with pooled(command=command) as pool:
+    async with pooled(worker_command=command) as pool:
         oldest, newer, newest = "mock:step_ms=1", "mock", "mock:step_ms=2"
         await asked(pool, oldest)
         await asked(pool, newer)
@@ -168,7 +168,7 @@ async def test_without_a_budget_models_give_way_when_a_worker_finds_no_memory(tm
 @awaited
 async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
-    async with pooled(command=command) as pool:
+    async with pooled(worker_command=command) as pool:
         await asked(pool, "mock")
         with pytest.raises(ApiError) as error:
             await asked(pool, "mock:step_ms=1")
@@ -180,5 +180,5 @@ async def test_models_that_do_not_fit_together_are_told_at_the_start(tmp_path: P
     command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
     problem = "mock:step_ms=1 cannot be loaded: there is no memory for mock:step_ms=1 beside mock"
     with pytest.raises(ApiError, match=problem):
-        async with pooled("mock", "mock:step_ms=1", command=command, preload=True):
+        async with pooled("mock", "mock:step_ms=1", worker_command=command, preload=True):
             pass

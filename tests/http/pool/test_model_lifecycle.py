@@ -14,14 +14,14 @@ from lmwire_http.pool import Pool
 async def loading(pool: Pool) -> "asyncio.Task[tuple[int, str]]":
     """A client that waits for the model, which is on its way."""
     client = asyncio.create_task(asked(pool, "mock"))
-    await until(lambda: pool.residents() and pool.residents()[0].loading)
+    await until(lambda: pool.statuses() and pool.statuses()[0].loading)
     return client
 
 
 @awaited
 async def test_a_worker_is_started_for_the_first_request_and_kept() -> None:
-    async with pooled(command=MOCK) as pool:
-        assert pool.residents() == []
+    async with pooled(worker_command=MOCK) as pool:
+        assert pool.statuses() == []
         first, text = await asked(pool, "mock")
         assert text == "to be or not"
         assert (await asked(pool, "mock"))[0] == first
@@ -30,7 +30,7 @@ async def test_a_worker_is_started_for_the_first_request_and_kept() -> None:
 
 @awaited
 async def test_all_who_ask_at_once_share_one_load(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "gate")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "gate")) as pool:
         clients = [await loading(pool) for _ in range(5)]
         await until(lambda: figures(pool, "mock").waiting == 5)
         await asyncio.to_thread(let_through, tmp_path, 0)
@@ -40,7 +40,7 @@ async def test_all_who_ask_at_once_share_one_load(tmp_path: Path) -> None:
 
 @awaited
 async def test_who_leaves_while_the_model_loads_takes_it_from_nobody(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "gate")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "gate")) as pool:
         first, second = await loading(pool), await loading(pool)
         await until(lambda: figures(pool, "mock").waiting == 2)
         first.cancel()
@@ -53,7 +53,7 @@ async def test_who_leaves_while_the_model_loads_takes_it_from_nobody(tmp_path: P
 
 @awaited
 async def test_a_load_goes_on_when_all_have_left_so_that_who_comes_again_finds_it(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "gate")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "gate")) as pool:
         client = await loading(pool)
         client.cancel()
         await asyncio.wait([client])
@@ -66,7 +66,7 @@ async def test_a_load_goes_on_when_all_have_left_so_that_who_comes_again_finds_i
 @awaited
 async def test_a_load_that_fails_fails_for_all_and_is_tried_again_for_the_next(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "gate --fault failed-load", "")
-    async with pooled(command=command) as pool:
+    async with pooled(worker_command=command) as pool:
         clients = [await loading(pool) for _ in range(3)]
         await until(lambda: figures(pool, "mock").waiting == 3)
         await asyncio.to_thread(let_through, tmp_path, 0)
@@ -77,17 +77,17 @@ async def test_a_load_that_fails_fails_for_all_and_is_tried_again_for_the_next(t
 
 @awaited
 async def test_what_the_worker_does_not_know_is_a_wrong_model_and_leaves_nothing_behind() -> None:
-    async with pooled(command=MOCK) as pool:
+    async with pooled(worker_command=MOCK) as pool:
         for name in ("gpt-4o", "gpt-4o", ""):
             with pytest.raises(ApiError) as error:
                 await asked(pool, name)
             assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
-        assert pool.residents() == []
+        assert pool.statuses() == []
 
 
 @awaited
 async def test_more_requests_of_a_model_than_it_may_have_are_told_to_come_again(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "gate"), queue=2) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "gate"), max_requests=2) as pool:
         clients = [await loading(pool) for _ in range(2)]
         await until(lambda: figures(pool, "mock").waiting == 2)
         with pytest.raises(ApiError, match="mock has 2 requests") as error:
@@ -100,7 +100,7 @@ async def test_more_requests_of_a_model_than_it_may_have_are_told_to_come_again(
 
 @awaited
 async def test_requests_are_counted_on_their_worker_and_off_it_however_they_end() -> None:
-    async with pooled(command=(*MOCK, "--token-ms", "10")) as pool:
+    async with pooled(worker_command=(*MOCK, "--token-ms", "10")) as pool:
         for end in (RuntimeError, asyncio.CancelledError):
             with pytest.raises(end):
                 async with pool.lease("mock") as lease, lease.worker.chat([said("on and on")]) as stream:
@@ -113,8 +113,8 @@ async def test_requests_are_counted_on_their_worker_and_off_it_however_they_end(
 @awaited
 async def test_models_are_loaded_before_the_start_has_ended_if_that_was_asked_for(tmp_path: Path) -> None:
     names = ("mock", "mock:load_steps=2")
-    async with pooled(*names, command=in_a_row(tmp_path, ""), preload=True) as pool:
-        assert [model.id for model in await pool.models() if model.loaded] == [*names]
+    async with pooled(*names, worker_command=in_a_row(tmp_path, ""), preload=True) as pool:
+        assert [model.id for model in await pool.served_models() if model.loaded] == [*names]
         assert started(tmp_path) == 2
 
 
@@ -122,13 +122,13 @@ async def test_models_are_loaded_before_the_start_has_ended_if_that_was_asked_fo
 async def test_a_model_that_cannot_be_loaded_at_the_start_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "--fault failed-load")
     with pytest.raises(ApiError, match="mock:load_steps=2 cannot be loaded: bad_model: the model is broken"):
-        async with pooled("mock", "mock:load_steps=2", command=command, preload=True):
+        async with pooled("mock", "mock:load_steps=2", worker_command=command, preload=True):
             pass
 
 
 @awaited
 async def test_the_end_does_not_wait_for_a_load_and_tells_who_waits(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "", "gate --fault slow-load:seconds=600")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "", "gate --fault slow-load:seconds=600")) as pool:
         await asked(pool, "mock")
         client = asyncio.create_task(asked(pool, "mock:load_steps=2"))
         await asyncio.to_thread(let_through, tmp_path, 1)
@@ -139,26 +139,26 @@ async def test_the_end_does_not_wait_for_a_load_and_tells_who_waits(tmp_path: Pa
         assert error.value.status == 503
         with pytest.raises(ApiError, match="the server is ending"):
             await asked(pool, "mock")
-    assert [replica.pid for resident in pool.residents() for replica in resident.replicas] == [None, None]
+    assert [replica.pid for resident in pool.statuses() for replica in resident.replicas] == [None, None]
 
 
 @awaited
 async def test_the_models_are_listed_the_loaded_ones_first() -> None:
-    async with pooled("one", "mock", "Another", command=MOCK) as pool:
-        assert [model.id for model in await pool.models()] == ["Another", "mock", "one"]
+    async with pooled("one", "mock", "Another", worker_command=MOCK) as pool:
+        assert [model.id for model in await pool.served_models()] == ["Another", "mock", "one"]
         await asked(pool, "mock")
-        models = await pool.models()
+        models = await pool.served_models()
         assert [(model.id, model.context_len) for model in models] == [
             ("mock", 1048576),
             ("Another", None),
             ("one", None),
         ]
-        assert (await pool.model("MOCK")).loaded == models[0].loaded
+        assert (await pool.served_model("MOCK")).loaded == models[0].loaded
 
 
 @awaited
 async def test_workers_are_asked_how_they_are_and_one_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
-    async with pooled(command=in_a_row(tmp_path, "", "--fault no-hello")) as pool:
+    async with pooled(worker_command=in_a_row(tmp_path, "", "--fault no-hello")) as pool:
         await asked(pool, "mock")
         [stats] = (await pool.stats(60))["mock"]
         [ping] = (await pool.ping(60))["mock"]

@@ -9,7 +9,7 @@ import random_model
 from http_pool import Clock, awaited, local_model
 from lmwire import LocalModel
 from lmwire_http.errors import ApiError
-from lmwire_http.pool.model_resolver import Names
+from lmwire_http.pool.model_resolver import ModelResolver
 from lmwire_http.settings import Settings
 
 TINY = local_model("builtin:tiny")
@@ -31,15 +31,15 @@ class Listing:
         return [local_model(folder, path=folder) for folder in folders] or self.models
 
 
-async def names(*models: LocalModel, **settings: object) -> Names:
-    found = Names(Settings(**settings), Listing(*models))  # pyright: ignore[reportArgumentType]
+async def names(*models: LocalModel, **settings: object) -> ModelResolver:
+    found = ModelResolver(Settings(**settings), Listing(*models))  # pyright: ignore[reportArgumentType]
     await found.start()
     return found
 
 
-async def refused(found: Names, name: str) -> ApiError:
+async def refused(found: ModelResolver, name: str) -> ApiError:
     with pytest.raises(ApiError) as error:
-        await found.find(name)
+        await found.resolve(name)
     assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
     return error.value
 
@@ -56,7 +56,7 @@ async def refused(found: Names, name: str) -> ApiError:
 )
 @awaited
 async def test_a_model_on_this_machine_has_many_names(name: str) -> None:
-    found = await (await names(TINY, QWEN, ONE_GEMMA)).find(name)
+    found = await (await names(TINY, QWEN, ONE_GEMMA)).resolve(name)
     assert (found.id, found.path) == (QWEN.id, QWEN.path)
 
 
@@ -64,8 +64,8 @@ async def test_a_model_on_this_machine_has_many_names(name: str) -> None:
 async def test_the_same_letters_go_before_another_case() -> None:
     upper = local_model(QWEN.id.upper())
     found = await names(QWEN, upper)
-    assert (await found.find(QWEN.id)).id == QWEN.id
-    assert (await found.find(upper.id)).id == upper.id
+    assert (await found.resolve(QWEN.id)).id == QWEN.id
+    assert (await found.resolve(upper.id)).id == upper.id
 
 
 @awaited
@@ -91,8 +91,8 @@ async def test_many_names_are_not_all_said() -> None:
 async def test_what_cannot_run_is_not_listed_and_the_log_alone_has_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     found = await names(TINY, HALF)
     assert (await refused(found, "half")).message == unknown_message("half")
-    assert "somebody/Half was asked for, and cannot run: no weights" in caplog.text
-    assert [target.id for target in await found.all()] == [TINY.id]
+    assert "named the model somebody/Half, which cannot run: no weights" in caplog.text
+    assert [target.id for target in await found.list_models()] == [TINY.id]
 
 
 @awaited
@@ -108,7 +108,7 @@ async def test_a_folder_is_unknown_whatever_is_at_its_path(tmp_path: Path, monke
     (tmp_path / "file").touch()
     listing = Listing(TINY, local_model("owner/Cached", path=str(tmp_path / "cached")))
     for settings in (Settings(), Settings(download=True)):
-        found = Names(settings, listing)
+        found = ModelResolver(settings, listing)
         monkeypatch.setattr("os.path.isdir", lambda _: pytest.fail("the disk was looked at"))
         for name in (
             str(model),
@@ -131,34 +131,34 @@ def unknown_message(name: str, *known: str) -> str:
 async def test_what_would_have_to_be_fetched_is_refused_unless_that_is_allowed() -> None:
     await refused(await names(TINY), "owner/model")
     fetching = await names(TINY, HALF, download=True)
-    assert (await fetching.find("owner/model")).path == "owner/model"
-    assert (await fetching.find("half")).path == "somebody/Half"
+    assert (await fetching.resolve("owner/model")).path == "owner/model"
+    assert (await fetching.resolve("half")).path == "somebody/Half"
     await refused(fetching, "../model; echo")
 
 
 @awaited
 async def test_a_model_that_came_later_is_found_but_not_looked_for_at_every_request() -> None:
     listing, clock = Listing(TINY), Clock()
-    found = Names(Settings(), listing, clock)
+    found = ModelResolver(Settings(), listing, clock)
     for _ in range(5):
         await refused(found, "qwen3-0.6b")
     listing.models.append(QWEN)
     assert listing.asked == 1
     clock.now += 11
-    assert (await found.find("qwen3-0.6b")).id == QWEN.id
+    assert (await found.resolve("qwen3-0.6b")).id == QWEN.id
     clock.now += 11
     for _ in range(5):
-        await found.find("qwen3-0.6b")
+        await found.resolve("qwen3-0.6b")
     assert listing.asked == 2
 
 
 @awaited
 async def test_of_named_models_no_other_is_served() -> None:
     found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "owner/Model", "builtin:tiny"))
-    assert [target.id for target in await found.all()] == [TINY.id, QWEN.id, "owner/Model"]
+    assert [target.id for target in await found.list_models()] == [TINY.id, QWEN.id, "owner/Model"]
     for name in ("Qwen3-0.6B-4bit", "qwen3-0.6b", QWEN.id):
-        assert (await found.find(name)).path == QWEN.path
-    assert (await found.find("model")).path == "owner/Model"
+        assert (await found.resolve(name)).path == QWEN.path
+    assert (await found.resolve("model")).path == "owner/Model"
     there_are = f"there are {TINY.id}, {QWEN.id}, owner/Model"
     assert (await refused(found, ONE_GEMMA.id)).message.endswith(there_are)
 
@@ -168,15 +168,15 @@ async def test_a_named_folder_is_called_by_its_path_or_its_last_part(tmp_path: P
     folder = tmp_path / "My-Model"
     folder.mkdir()
     found = await names(TINY, models=(str(folder),))
-    assert (await found.find("my-model")).path == str(folder)
-    assert (await found.find(str(folder))).id == str(folder)
+    assert (await found.resolve("my-model")).path == str(folder)
+    assert (await found.resolve(str(folder))).id == str(folder)
 
 
 @awaited
 async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
-    anything = await names(TINY, command=("ssh", "studio", "lmwire", "worker"))
+    anything = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"))
     for name in (QWEN.id, "qwen3-0.6b", "builtin:tiny"):
-        assert (await anything.find(name)).path == name
+        assert (await anything.resolve(name)).path == name
     for name in (
         "/Users/ada/models/Qwen",
         "./Qwen",
@@ -189,10 +189,10 @@ async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
         "",
     ):
         await refused(anything, name)
-    any_path = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), allow_paths=True)
-    assert (await any_path.find("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
-    named = await names(TINY, command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))
-    assert (await named.find("qwen")).path == "/Users/ada/models/Qwen"
+    any_path = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"), allow_paths=True)
+    assert (await any_path.resolve("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
+    named = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))
+    assert (await named.resolve("qwen")).path == "/Users/ada/models/Qwen"
     await refused(named, "builtin:tiny")
 
 
@@ -205,13 +205,13 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
     random_model.write_model(snapshot)
     (refs := tmp_path / "hub" / "models--owner--Cached" / "refs").mkdir()
     (refs / "main").write_text("a" * 40)
-    found = Names(Settings(allow_paths=True))
-    assert [target.id for target in await found.all()] == ["builtin:tiny", "owner/Cached"]
-    assert (await found.find("cached")).context_len == 4096
+    found = ModelResolver(Settings(allow_paths=True))
+    assert [target.id for target in await found.list_models()] == ["builtin:tiny", "owner/Cached"]
+    assert (await found.resolve("cached")).context_len == 4096
     folder = random_model.write_model(tmp_path / "folder")
-    target = await found.find(f"{folder}/../folder/")
+    target = await found.resolve(f"{folder}/../folder/")
     assert (target.path, target.context_len) == (str(folder.resolve()), 4096)
-    assert (await found.find(str(snapshot))).id == "owner/Cached"
+    assert (await found.resolve(str(snapshot))).id == "owner/Cached"
     for name in (str(tmp_path), str(tmp_path / "nowhere"), "/odd\0path", "~odd\0user/model", "/" + "long" * 10_000):
         await refused(found, name)
 
@@ -220,4 +220,4 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
 async def test_a_named_folder_without_a_model_is_told_at_the_start(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ApiError, match=r"cannot run: .*no config\.json"):
-            await Names(Settings(models=(str(folder),))).start()
+            await ModelResolver(Settings(models=(str(folder),))).start()

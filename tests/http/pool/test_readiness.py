@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from http_server import MOCK, Server, served, wait_until
-from lmwire_http.pool.readiness import STUCK_MS, hangs
+from lmwire_http.pool.readiness import HANG_MS, hang_problem
 from lmwire_protocol.events import PingDone
 from raw_http import CHAT, RawClient, asked, chat_body
 
@@ -76,12 +76,12 @@ def ping(age_ms: float | None) -> PingDone:
     [
         ([ping(None)], None),
         ([ping(20)], None),
-        ([ping(STUCK_MS)], "m: its worker has made no progress for 60 s"),
-        ([ping(STUCK_MS), ping(20)], None),
-        ([ping(STUCK_MS), None], "m: its worker has made no progress for 60 s"),
+        ([ping(HANG_MS)], "m: its worker has made no progress for 60 s"),
+        ([ping(HANG_MS), ping(20)], None),
+        ([ping(HANG_MS), None], "m: its worker has made no progress for 60 s"),
         ([None], "m: its worker does not answer"),
         ([None, ping(None)], None),
     ],
 )
 def test_workers_hang_when_none_of_them_makes_progress(pings: list[PingDone | None], problem: str | None) -> None:
-    assert hangs("m", pings) == problem
+    assert hang_problem("m", pings) == problem

@@ -18,7 +18,7 @@ async def continued(pool: Pool, *turns: str) -> tuple[int, int]:
 
 @awaited
 async def test_conversations_are_spread_and_come_back_to_the_worker_that_has_them_cached() -> None:
-    async with pooled(command=MOCK, replicas=3) as pool:
+    async with pooled(worker_command=MOCK, replicas=3) as pool:
         began = {name: await continued(pool, f"{name} is here.", "Hello!") for name in ("Ada", "Bob", "Cem", "Dua")}
         assert [known for _, known in began.values()] == [0, 0, 0, 0]
         assert len({pid for pid, _ in began.values()}) == 3
@@ -28,7 +28,7 @@ async def test_conversations_are_spread_and_come_back_to_the_worker_that_has_the
 
 @awaited
 async def test_requests_at_once_are_spread_over_all() -> None:
-    async with pooled(command=MOCK, replicas=3) as pool, asyncio.TaskGroup() as clients:
+    async with pooled(worker_command=MOCK, replicas=3) as pool, asyncio.TaskGroup() as clients:
         everybody_is_there = asyncio.Event()
         pids: list[int] = []
 
@@ -49,7 +49,7 @@ async def test_requests_at_once_are_spread_over_all() -> None:
 
 @awaited
 async def test_all_are_told_to_end_before_any_has_ended() -> None:
-    async with pooled(command=(*MOCK, "--fault", "ignore-sigterm"), replicas=3) as pool:
+    async with pooled(worker_command=(*MOCK, "--fault", "ignore-sigterm"), replicas=3) as pool:
         await asked(pool, "mock")
         pids = [replica.pid for replica in figures(pool, "mock").replicas]
         closing = asyncio.create_task(pool.close())
@@ -63,7 +63,7 @@ async def test_all_are_told_to_end_before_any_has_ended() -> None:
 
 @awaited
 async def test_the_answers_of_all_are_asked_for() -> None:
-    async with pooled(command=MOCK, replicas=2) as pool:
+    async with pooled(worker_command=MOCK, replicas=2) as pool:
         await asked(pool, "mock")
         stats = (await pool.stats(60))["mock"]
         assert sorted(each.requests.done for each in stats if each) == [1, 2]

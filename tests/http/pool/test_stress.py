@@ -16,7 +16,7 @@ from lmwire import AsyncWorker, WorkerLost
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool
 from lmwire_http.pool import pool as pool_module
-from lmwire_http.pool.managed_model import Resident
+from lmwire_http.pool.managed_model import ManagedModel
 
 MODELS = [local_model(f"made-up/{size}", size_bytes=size) for size in (3, 4, 5, 6, 9)]
 BUDGET = 10
@@ -28,10 +28,10 @@ def sized_mocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers without a model that are taken to have as much in memory as the listing says."""
     (scenario := tmp_path / "any.json").write_text(json.dumps(ANY_MODEL))
 
-    async def held(resident: Resident) -> int:
-        return resident.target.size_bytes
+    async def memory_bytes(model: ManagedModel) -> int:
+        return model.spec.size_bytes
 
-    monkeypatch.setattr(Resident, "held", held)
+    monkeypatch.setattr(ManagedModel, "memory_bytes", memory_bytes)
     monkeypatch.setattr(pool_module, "make_worker", lambda *_: AsyncWorker([*MOCK, "--scenario", str(scenario)]))
 
 
@@ -55,15 +55,15 @@ async def come_and_go(pool: Pool, chance: random.Random) -> str:
 
 def assert_within_budget(pool: Pool) -> None:
     """What is there, and is not about to go, fits."""
-    placed = [resident for resident in pool._room.tenants if not resident.ending]
-    assert sum(resident.target.size_bytes for resident in placed) <= BUDGET
+    placed = [model for model in pool._budget.holders if not model.unload_task]
+    assert sum(model.spec.size_bytes for model in placed) <= BUDGET
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 @awaited
 async def test_every_request_ends_and_every_model_does(seed: int, sized_mocks: None) -> None:
     chance, ends = random.Random(seed), Counter[str]()
-    async with pooled(listing=lambda *_: MODELS, memory_bytes=BUDGET, room_s=1, idle_s=0.2) as pool:
+    async with pooled(listing=lambda *_: MODELS, memory_bytes=BUDGET, memory_wait_s=1, idle_s=0.2) as pool:
 
         async def client() -> None:
             for _ in range(4):
@@ -73,5 +73,5 @@ async def test_every_request_ends_and_every_model_does(seed: int, sized_mocks: N
         assert ends["a b"] > 0
         expected = {"a b", "TimeoutError", "WorkerExited", "worker_lost", "worker_unavailable", "no_room"}
         assert set(ends) <= expected
-        await until(lambda: not pool._room.tenants)
-        assert [resident.waiting for resident in pool.residents()] == [0] * len(pool.residents())
+        await until(lambda: not pool._budget.holders)
+        assert [model.waiting for model in pool.statuses()] == [0] * len(pool.statuses())

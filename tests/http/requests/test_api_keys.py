@@ -11,7 +11,7 @@ import pytest
 
 from http_server import MOCK, Server, served
 from lmwire_http.errors import ApiError
-from lmwire_http.http.api_keys import BadKeys, check_key, given_keys
+from lmwire_http.http.api_keys import InvalidApiKeys, check_api_key, read_api_keys
 from raw_http import CHAT, Answer, asked, chat_body
 
 KEY, OTHER = "k-ada", "k-alan"
@@ -106,9 +106,9 @@ def test_every_key_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         return given == key
 
     monkeypatch.setattr("hmac.compare_digest", compare)
-    check_key({"x-api-key": "a"}, ["a", "b", "c"])
+    check_api_key({"x-api-key": "a"}, ["a", "b", "c"])
     with pytest.raises(ApiError):
-        check_key({"x-api-key": "d"}, ["a", "b", "c"])
+        check_api_key({"x-api-key": "d"}, ["a", "b", "c"])
     assert compared == [b"a", b"b", b"c"] * 2
 
 
@@ -208,8 +208,8 @@ def test_one_of_its_owner_alone_is_not(keys: Path) -> None:
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "keys")
     for path in (tmp_path / "keys", Path("/dev/zero")):
-        with pytest.raises(BadKeys, match=rf"{path} is not a regular file"):
-            given_keys([], path, {})
+        with pytest.raises(InvalidApiKeys, match=rf"{path} is not a regular file"):
+            read_api_keys([], path, {})
 
 
 def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(keys: Path) -> None:

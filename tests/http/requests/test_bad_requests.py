@@ -16,7 +16,7 @@ from raw_http import CHAT, Answer, asked
 
 COMPLETIONS, RESPONSES, MESSAGES = "/v1/completions", "/v1/responses", "/v1/messages"
 TRANSCRIPTIONS: Final = "/v1/audio/transcriptions"
-BODIES: Final = [endpoint for endpoint in ENDPOINTS if endpoint.body is not None]
+BODIES: Final = [endpoint for endpoint in ENDPOINTS if endpoint.request_type is not None]
 MODEL: Final = "builtin:tiny"
 
 TREE: Final = {
@@ -107,7 +107,7 @@ def test_what_the_worker_blames_on_the_request_is_blamed_on_it_in_every_dialect(
     if error.status >= 500 and error.status not in {503, 504}:
         assert code in fault_of_server | {"unknown_command", "duplicate_id", "parse_error", "unsupported_protocol"}
     for endpoint in BODIES:
-        assert "it is wrong" in msgspec.to_builtins(endpoint.dialect.body(error, "req_1"))["error"]["message"]
+        assert "it is wrong" in msgspec.to_builtins(endpoint.error_format.body(error, "req_1"))["error"]["message"]
 
 
 # What no field can be.

@@ -13,7 +13,7 @@ import pytest
 from asgi_exchange import exchanged
 from http_server import MOCK, Server, served
 from lmwire_http.http.replies import Reply
-from lmwire_http.telemetry.logs import JsonLines, Lines, TextLines, log
+from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
 from raw_http import CHAT, asked, chat_body
 
 SECRET = "plumbago"
@@ -117,7 +117,7 @@ def test_a_failure_of_the_server_is_told_without_what_was_said(caplog: pytest.Lo
     assert SECRET not in caplog.text + str(sent)
 
 
-@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()])
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
 def test_an_exception_of_a_library_is_shown(formatter: logging.Formatter) -> None:
     try:
         raise OSError("no disk")
@@ -132,22 +132,22 @@ def test_nobody_waits_for_whoever_reads_the_log(monkeypatch: pytest.MonkeyPatch)
     """A stderr that nobody reads holds some lines, the server some more, and those after them are counted."""
     reading, writing = os.pipe()
     saved = os.dup(2)
-    monkeypatch.setattr("lmwire_http.telemetry.logs._LINES", 100)
+    monkeypatch.setattr("lmwire_http.telemetry.logs._MAX_WAITING_LINES", 100)
     os.dup2(writing, 2)
-    lines = Lines()
-    lines.setFormatter(TextLines())
+    lines = StderrHandler()
+    lines.setFormatter(TextFormatter())
     logger = logging.getLogger("lmwire_http")
     logger.addHandler(lines)
     try:
         for _ in range(1000):
-            log(logging.WARNING, "x" * 1000, {})
+            log_facts(logging.WARNING, "x" * 1000, {})
         os.set_blocking(reading, False)
         read = b""
         while b"lines=" not in read:
             try:
                 read += os.read(reading, 65536)
             except BlockingIOError:
-                log(logging.WARNING, "and another", {})
+                log_facts(logging.WARNING, "and another", {})
     finally:
         logger.removeHandler(lines)
         os.dup2(saved, 2)

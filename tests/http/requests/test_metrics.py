@@ -7,9 +7,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from http_server import MOCK, Server, served
-from lmwire_http.http.app_state import make_service
-from lmwire_http.http.context import Call
-from lmwire_http.settings import Settings
 from lmwire_http.telemetry.metrics import Metrics
 from lmwire_protocol.events import Usage
 from raw_http import CHAT, RawClient, asked, chat_body
@@ -117,11 +114,10 @@ def test_names_that_clients_invent_are_no_labels(server: Server) -> None:
 
 
 def test_nor_are_more_of_them_than_memory_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmwire_http.telemetry.metrics._MODELS", 2)
-    metrics, service = Metrics(), make_service(Settings())
+    monkeypatch.setattr("lmwire_http.telemetry.metrics._MAX_MODELS", 2)
+    metrics = Metrics()
     for model in "abcd":
-        call = Call(id="", service=service, headers={}, path={}, query={}, model=model)
-        metrics.used(call, Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=1))
+        metrics.count_tokens(model, Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=1))
     values = {
         model: metrics.registry.get_sample_value("lmwire_tokens_total", {"model": model, "kind": "prompt"})
         for model in ("a", "b", "c", "d", "other")

@@ -11,7 +11,7 @@ import schemathesis
 
 from http_server import MOCK, Server, served
 from lmwire_http.app import ENDPOINTS
-from lmwire_http.http.openapi import document as written
+from lmwire_http.http.openapi import make_document as written
 from raw_http import asked
 from worker_process import SECONDS
 
@@ -87,7 +87,7 @@ def test_what_comes_again_later_says_when(document: dict[str, Any]) -> None:
 
 def test_keys_are_asked_for_where_the_server_asks_for_them(document: dict[str, Any]) -> None:
     assert document["security"] == []
-    keyed = written(ENDPOINTS, keyed=True)
+    keyed = written(ENDPOINTS, needs_key=True)
     assert keyed["security"] == [{"bearer": []}, {"x-api-key": []}]
     assert keyed["paths"]["/health"]["get"]["security"] == []
     assert "security" not in keyed["paths"]["/metrics"]["get"]

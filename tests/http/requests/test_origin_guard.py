@@ -9,8 +9,8 @@ import pytest
 
 from http_server import MOCK, Server, served
 from lmwire_http.app import ENDPOINTS
-from lmwire_http.http.app_state import make_service
-from lmwire_http.http.origin_guard import Guard
+from lmwire_http.http.app_state import make_app_state
+from lmwire_http.http.origin_guard import OriginGuard
 from lmwire_http.settings import Settings
 from raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
@@ -128,7 +128,7 @@ def test_the_name_to_listen_on_is_such_a_name(host: str, status: int) -> None:
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    guard = Guard(app, make_service(Settings(host="Studio.local")))
+    guard = OriginGuard(app, make_app_state(Settings(host="Studio.local")))
     scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/health", "query_string": b""}
     asyncio.run(guard({**scope, "headers": [(b"host", host.encode())]}, receive, send))
     assert sent[0]["status"] == status

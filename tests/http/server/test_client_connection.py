@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from lmwire_http.server.client_connection import Connection
+from lmwire_http.server.client_connection import ClientConnection
 
 PATIENCE = 60.0
 
@@ -57,11 +57,19 @@ def transport() -> Transport:
 
 
 @pytest.fixture
-def connection(loop: Loop, transport: Transport) -> Connection:
+def connection(loop: Loop, transport: Transport) -> ClientConnection:
     """One whose client has not read what it was sent."""
     config = uvicorn.Config(nothing, log_config=None, ws="none")
     config.load()
-    connection = Connection(config, ServerState(), {}, cast(Any, loop), patience_s=PATIENCE, body_s=PATIENCE, limit=1)
+    connection = ClientConnection(
+        config,
+        ServerState(),
+        {},
+        cast(Any, loop),
+        client_timeout_s=PATIENCE,
+        body_timeout_s=PATIENCE,
+        max_connections=1,
+    )
     connection.connection_made(transport)
     transport.unread = 100_000
     connection.pause_writing()
@@ -94,13 +102,13 @@ def test_who_reads_slowly_is_not(loop: Loop, transport: Transport) -> None:
     assert transport.aborted
 
 
-def test_who_has_read_is_not_watched(connection: Connection, loop: Loop) -> None:
+def test_who_has_read_is_not_watched(connection: ClientConnection, loop: Loop) -> None:
     connection.resume_writing()
     assert loop.timer
     assert loop.timer.cancelled
 
 
-def test_nor_is_who_has_gone(connection: Connection, loop: Loop) -> None:
+def test_nor_is_who_has_gone(connection: ClientConnection, loop: Loop) -> None:
     connection.connection_lost(ConnectionResetError())
     assert loop.timer
     assert loop.timer.cancelled

@@ -18,7 +18,7 @@ POURED = 2_000_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     script = Path(__file__).parents[1] / "held_answers.json"
-    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05", "--patience", "1") as server:
+    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05", "--client-timeout", "1") as server:
         yield server
 
 

@@ -23,36 +23,36 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--memory", "1000"], "memory_bytes", 1000),
     (["--idle", "10m"], "idle_s", 600.0),
     (["--idle", "1.5"], "idle_s", 1.5),
-    (["a", "--adapter", "poet"], "load", {"adapter_path": "poet"}),
-    (["a", "--draft", "small"], "load", {"draft_path": "small"}),
-    (["--context-len", "4096", "--kv-bits", "8"], "load", {"context_len": 4096, "kv_bits": 8}),
-    (["--worker", "ssh -T studio 'lmwire worker'"], "command", ("ssh", "-T", "studio", "lmwire worker")),
-    (["--cache-dir", "c", "--cache-disk", "1G"], "worker", ("--cache-dir", "c", "--cache-disk-bytes", str(2**30))),
+    (["a", "--adapter", "poet"], "load_options", {"adapter_path": "poet"}),
+    (["a", "--draft", "small"], "load_options", {"draft_path": "small"}),
+    (["--context-len", "4096", "--kv-bits", "8"], "load_options", {"context_len": 4096, "kv_bits": 8}),
+    (["--worker", "ssh -T studio 'lmwire worker'"], "worker_command", ("ssh", "-T", "studio", "lmwire worker")),
+    (["--cache-dir", "c", "--cache-disk", "1G"], "worker_args", ("--cache-dir", "c", "--cache-disk-bytes", str(2**30))),
     (
         ["--media-dir", "a", "--media-dir", "b", "--media-urls"],
-        "worker",
+        "worker_args",
         ("--media-dir", "a", "--media-dir", "b", "--media-urls"),
     ),
     (["--request-templates"], "request_templates", True),
     (["--host", "::1"], "host", "::1"),
     (["--port", "0"], "port", 0),
-    (["--uds", "/tmp/s"], "uds", "/tmp/s"),
+    (["--uds", "/tmp/s"], "unix_socket", "/tmp/s"),
     (["--public"], "public", True),
-    (["--cors", "http://localhost:3000", "--cors", "null"], "cors", ("http://localhost:3000", "null")),
-    (["--cors", "*", "--api-key", "k-1"], "cors", ("*",)),
+    (["--cors", "http://localhost:3000", "--cors", "null"], "cors_origins", ("http://localhost:3000", "null")),
+    (["--cors", "*", "--api-key", "k-1"], "cors_origins", ("*",)),
     (["--host-name", "studio.local", "--host-name", "box"], "host_names", ("studio.local", "box")),
-    (["--max-body", "1M"], "body_bytes", 2**20),
-    (["--body-timeout", "10m"], "body_s", 600.0),
-    (["--max-connections", "9"], "connections", 9),
-    (["--max-queue", "3"], "queue", 3),
+    (["--max-body", "1M"], "max_body_bytes", 2**20),
+    (["--body-timeout", "10m"], "body_timeout_s", 600.0),
+    (["--max-connections", "9"], "max_connections", 9),
+    (["--max-queue", "3"], "max_requests", 3),
     (["--step-limit", "90"], "step_limit_s", 90.0),
     (["--step-limit", "0"], "step_limit_s", 0.0),
     (["--keep-alive", "2s"], "keep_alive_s", 2.0),
-    (["--patience", "5"], "patience_s", 5.0),
+    (["--client-timeout", "5"], "client_timeout_s", 5.0),
     (["--drain", "0"], "drain_s", 0.0),
-    (["--stored", "7"], "stored", 7),
+    (["--stored", "7"], "max_stored_responses", 7),
     (["--log-format", "json"], "log_format", "json"),
-    (["--memory-wait", "9"], "room_s", 9.0),
+    (["--memory-wait", "9"], "memory_wait_s", 9.0),
 ]
 
 
@@ -75,6 +75,15 @@ def test_every_option_becomes_a_setting(argv: Sequence[str], field: str, value: 
     assert getattr(parse(argv, {}), field) == value
 
 
+def test_the_old_name_of_client_timeout_works_and_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["--patience", "5"], {}).client_timeout_s == 5.0
+    with pytest.raises(SystemExit):
+        parse(["--help"], {})
+    shown = capsys.readouterr().out
+    assert "--client-timeout TIME" in shown
+    assert "--patience" not in shown
+
+
 def test_every_setting_can_be_typed() -> None:
     assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys", "warnings"}
 
@@ -86,17 +95,23 @@ def test_every_setting_can_be_typed() -> None:
         (["--port", "65536"], "from 0 to 65535"),
         (["--replicas", "0"], "argument --replicas: '0' must be a whole number, 1 or more"),
         (["--max-queue", "-1"], "argument --max-queue: '-1' must be"),
-        (["--memory", "8X"], "argument --memory: '8X' is no size: write bytes, or a number with K, M, G or T, as 8G"),
+        (
+            ["--memory", "8X"],
+            "argument --memory: '8X' is not a size: write bytes, or a number with K, M, G or T, such as 8G",
+        ),
         (["--memory", "0"], "must be 1 byte or more"),
-        (["--max-body", "much"], "argument --max-body: 'much' is no size"),
-        (["--idle", "soon"], "argument --idle: 'soon' is no time: write seconds, or a number with s, m or h, as 10m"),
+        (["--max-body", "much"], "argument --max-body: 'much' is not a size"),
+        (
+            ["--idle", "soon"],
+            "argument --idle: 'soon' is not a time: write seconds, or a number with s, m or h, such as 10m",
+        ),
         (["--keep-alive", "0"], "argument --keep-alive: must be more than 0 seconds"),
         (["--drain", "-1"], "argument --drain: "),
         (["--kv-bits", "5"], "argument --kv-bits: invalid choice: 5"),
         (["--log-format", "xml"], "argument --log-format: invalid choice: 'xml'"),
-        (["--cors", "localhost"], "argument --cors: 'localhost' is no origin: write scheme://host:port"),
-        (["--cors", "*.example"], "argument --cors: '*.example' is no origin"),
-        (["--host-name", "studio.local:8080"], "argument --host-name: 'studio.local:8080' is no host name"),
+        (["--cors", "localhost"], "argument --cors: 'localhost' is not an origin: write scheme://host:port"),
+        (["--cors", "*.example"], "argument --cors: '*.example' is not an origin"),
+        (["--host-name", "studio.local:8080"], "argument --host-name: 'studio.local:8080' is not a host name"),
         (["--body-timeout", "0"], "argument --body-timeout: must be more than 0 seconds"),
         (["--cors", "http://a/b"], "without a path"),
         (["--worker", "'"], "argument --worker: "),
@@ -106,11 +121,11 @@ def test_every_setting_can_be_typed() -> None:
         (["--preload"], "--preload: name the models to load"),
         (["--adapter", "poet"], "--adapter: it belongs to one model"),
         (["a", "b", "--draft", "small"], "--draft: it belongs to one model"),
-        (["--uds", "/tmp/s", "--port", "1"], "--uds: it is instead of --host and --port"),
+        (["--uds", "/tmp/s", "--port", "1"], "--uds: it replaces --host and --port"),
         (["--colour"], "unrecognized arguments: --colour"),
         (["--prel"], "unrecognized arguments: --prel"),
-        (["--api-key", "two words"], "--api-key is no API key: a key is one or more printable ASCII characters"),
-        (["--api-key", ""], "--api-key is no API key"),
+        (["--api-key", "two words"], "--api-key is not an API key: a key is one or more printable ASCII characters"),
+        (["--api-key", ""], "--api-key is not an API key"),
         (["--api-key-file", "/nowhere"], "--api-key-file: cannot read /nowhere"),
     ],
 )
@@ -137,7 +152,7 @@ def test_a_file_of_keys_without_one_is_refused(capsys: pytest.CaptureFixture[str
     file.write_text("# none yet\n")
     assert "has no key: write one a line" in refusal(capsys, "--api-key-file", str(file))
     file.write_text("k-1\nk 2\n")
-    assert f"line 2 of {file} is no API key" in refusal(capsys, "--api-key-file", str(file))
+    assert f"line 2 of {file} is not an API key" in refusal(capsys, "--api-key-file", str(file))
 
 
 def test_it_explains_itself_with_examples() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from http_server import MOCK, served
 from lmwire_command import lmwire
-from lmwire_http.server.sockets import CannotListen, listening
+from lmwire_http.server.sockets import CannotListen, listen
 from lmwire_http.settings import Settings
 from raw_http import asked
 
@@ -19,23 +19,23 @@ UNAVAILABLE = 69
 
 
 def refusal(code: int, **settings: object) -> str:
-    with pytest.raises(CannotListen) as refused, listening(Settings(**settings)):  # type: ignore[arg-type]
+    with pytest.raises(CannotListen) as refused, listen(Settings(**settings)):  # type: ignore[arg-type]
         pass
-    assert refused.value.code == code
+    assert refused.value.exit_code == code
     return str(refused.value)
 
 
 def test_by_default_only_this_machine_can_connect() -> None:
-    with listening(Settings(port=0)) as found:
+    with listen(Settings(port=0)) as found:
         assert [each.getsockname()[0] for each in found.sockets] == ["127.0.0.1"]
-        assert found.where == f"http://127.0.0.1:{found.sockets[0].getsockname()[1]}"
+        assert found.address == f"http://127.0.0.1:{found.sockets[0].getsockname()[1]}"
 
 
 def test_a_name_is_all_its_addresses_at_one_port() -> None:
-    with listening(Settings(host="localhost", port=0)) as found:
+    with listen(Settings(host="localhost", port=0)) as found:
         assert len({each.getsockname()[1] for each in found.sockets}) == 1
         assert "127.0.0.1" in [each.getsockname()[0] for each in found.sockets]
-        assert found.where.startswith("http://localhost:")
+        assert found.address.startswith("http://localhost:")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -47,7 +47,7 @@ def test_other_machines_are_not_let_in_without_a_key(host: str) -> None:
 
 @pytest.mark.parametrize("leave", [{"public": True}, {"api_keys": ("key",)}])
 def test_they_are_with_one_or_when_told(leave: dict[str, object]) -> None:
-    with listening(Settings(host="0.0.0.0", port=0, **leave)) as found:  # type: ignore[arg-type]
+    with listen(Settings(host="0.0.0.0", port=0, **leave)) as found:  # type: ignore[arg-type]
         assert found.sockets
 
 
@@ -82,33 +82,33 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_unix_socket_is_its_owners_alone(path: str) -> None:
-    with listening(Settings(uds=path)) as found:
+    with listen(Settings(unix_socket=path)) as found:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-        assert found.where == f"unix:{path}"
+        assert found.address == f"unix:{path}"
     assert not os.path.exists(path)
 
 
 def test_one_that_a_killed_server_left_is_replaced(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
-    with listening(Settings(uds=path)), socket.socket(socket.AF_UNIX) as client:
+    with listen(Settings(unix_socket=path)), socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
 
 
 def test_one_that_is_served_is_not(path: str) -> None:
-    with listening(Settings(uds=path)):
-        assert "is taken" in refusal(UNAVAILABLE, uds=path)
+    with listen(Settings(unix_socket=path)):
+        assert "is taken" in refusal(UNAVAILABLE, unix_socket=path)
         assert os.path.exists(path)
 
 
 def test_nor_is_a_file_that_is_no_socket(path: str) -> None:
     Path(path).write_text("mine")
-    assert "give another path" in refusal(USAGE, uds=path)
+    assert "give another path" in refusal(USAGE, unix_socket=path)
     assert Path(path).read_text() == "mine"
 
 
 def test_another_servers_socket_in_its_place_is_left_alone(path: str) -> None:
-    with listening(Settings(uds=path)):
+    with listen(Settings(unix_socket=path)):
         os.unlink(path)
         Path(path).write_text("another's")
     assert os.path.exists(path)
@@ -116,7 +116,7 @@ def test_another_servers_socket_in_its_place_is_left_alone(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["no/such/folder/s", "x" * 200])
 def test_a_path_that_cannot_be_one_is_named(path: str) -> None:
-    assert f"--uds {path}: cannot listen there: " in refusal(UNAVAILABLE, uds=path)
+    assert f"--uds {path}: cannot listen there: " in refusal(UNAVAILABLE, unix_socket=path)
 
 
 def test_a_server_serves_on_one_and_removes_it(path: str) -> None:

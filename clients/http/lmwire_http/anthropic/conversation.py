@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
-from ..errors import invalid
+from ..errors import invalid_field
 from ..inference.media_inputs import image_media
 from .content_blocks import (
     AssistantMessage,
@@ -55,7 +55,7 @@ class Conversation:
             else:
                 self._add_message(message, path)
         if not self.messages:
-            raise invalid("messages: hold only how the answer begins; put before it what it answers", "messages")
+            raise invalid_field("messages: hold only how the answer begins; put before it what it answers", "messages")
 
     def rename(self, field: str) -> str:
         """What the client calls a field of the worker's request."""
@@ -127,7 +127,7 @@ def _prefix(message: AssistantMessage, path: str) -> str:
         return message.content
     for place, block in _places(message.content, path):
         if not isinstance(block, Text):
-            raise invalid(f"{place}: the last message is how the answer begins, and that is text alone", place)
+            raise invalid_field(f"{place}: the last message is how the answer begins, and that is text alone", place)
     return "".join(block.text for block in message.content if isinstance(block, Text))
 
 

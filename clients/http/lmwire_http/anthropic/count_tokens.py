@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..errors import told
-from ..http.context import Call
+from ..errors import translate_worker_errors
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
-from ..http.error_formats import ANTHROPIC
+from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json
 from .conversation import Conversation
 from .request_options import prompt_options
@@ -23,14 +23,14 @@ class TokenCount(Struct):
     input_tokens: int
 
 
-async def count_tokens(call: Call, body: Prompt) -> Json:
+async def count_tokens(context: RequestContext, body: Prompt) -> Json:
     """Serves /v1/messages/count_tokens."""
     conversation, options = Conversation(body), prompt_options(body)
-    call.model = body.model
+    context.model = body.model
     prompt = [options.get("tools"), *conversation.messages]
-    with told(conversation.rename):
-        async with call.service.pool.lease(body.model, prompt=prompt) as lease:
-            call.model = lease.name
+    with translate_worker_errors(conversation.rename):
+        async with context.state.pool.lease(body.model, prompt=prompt) as lease:
+            context.model = lease.model_id
             count = await lease.worker.count_tokens(conversation.messages, prefix=conversation.prefix, **options)
     return Json(TokenCount(count))
 
@@ -39,8 +39,8 @@ COUNT_TOKENS: Final = Endpoint(
     method="POST",
     path="/v1/messages/count_tokens",
     summary="Count the tokens of a conversation",
-    serve=count_tokens,
-    dialect=ANTHROPIC,
-    body=Prompt,
-    reply=TokenCount,
+    handler=count_tokens,
+    error_format=ANTHROPIC_ERRORS,
+    request_type=Prompt,
+    response_type=TokenCount,
 )

@@ -8,9 +8,9 @@ from typing import Final
 from lmwire_protocol import events
 
 from ..errors import ApiError
-from ..http.context import Call
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
-from ..http.error_formats import ANTHROPIC
+from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import EventStream, Json, Reply
 from ..inference.generation import Generation, generation
 from .conversation import Conversation
@@ -24,15 +24,15 @@ class Answering:
     """One answer, from the request to its end.
 
     Args:
-        call: For whom.
+        context: For whom.
         body: What is asked.
 
     Raises:
         ApiError: it cannot be asked.
     """
 
-    def __init__(self, call: Call, body: Messages) -> None:
-        self._call, self._body = call, body
+    def __init__(self, context: RequestContext, body: Messages) -> None:
+        self._context, self._body = context, body
         self._conversation = Conversation(body)
         self._options = chat_options(body)
         self._blocks = Blocks(shows_thinking=shows_thinking(body))
@@ -73,7 +73,7 @@ class Answering:
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
         conversation, options = self._conversation, self._options
         return generation(
-            self._call,
+            self._context,
             self._body.model,
             lambda worker: worker.chat(
                 conversation.messages, prefix=conversation.prefix, on_progress=self._note_progress, **options
@@ -97,12 +97,12 @@ class Answering:
         )
 
 
-async def create_message(call: Call, body: Messages) -> Reply:
+async def create_message(context: RequestContext, body: Messages) -> Reply:
     """Serves /v1/messages."""
     if body.thread is not None:
         problem = "thread: no conversations are kept here; send the whole of it, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
-    answering = Answering(call, body)
+    answering = Answering(context, body)
     return EventStream(answering.frames()) if body.stream else Json(await answering.whole())
 
 
@@ -117,9 +117,9 @@ MESSAGES: Final = Endpoint(
     method="POST",
     path="/v1/messages",
     summary="Answer a conversation",
-    serve=create_message,
-    dialect=ANTHROPIC,
-    body=Messages,
-    reply=Message,
-    events=AnyEvent,
+    handler=create_message,
+    error_format=ANTHROPIC_ERRORS,
+    request_type=Messages,
+    response_type=Message,
+    event_type=AnyEvent,
 )

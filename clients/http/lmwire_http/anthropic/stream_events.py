@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lmwire import CallPiece, Piece
 
-from ..http.named_events import NamedEvents
+from ..http.sse import NamedEventEncoder
 from ..inference.partial_tool_calls import whole_members
 from .response_schema import (
     UNSIGNED,
@@ -99,7 +99,7 @@ AnyEvent: TypeAlias = (
 )
 
 
-frame: Final = NamedEvents(AnyEvent).frame
+frame: Final = NamedEventEncoder(AnyEvent).encode
 """Writes an event."""
 
 

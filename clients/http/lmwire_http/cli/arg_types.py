@@ -1,4 +1,7 @@
-"""Values as people type them on the command line: `8G`, `10m`, `8080`. Each function raises what argparse shows."""
+"""Types of command line arguments, such as `8G`, `10m` and `8080`.
+
+Each function returns the value of a text, and raises the error that argparse shows.
+"""
 
 import re
 import shlex
@@ -16,9 +19,9 @@ _UNIT_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def size(text: str) -> int:
-    """Bytes: `1048576`, `512M`, `8G`. A K is 1,024."""
+    """Return a number of bytes: `1048576`, `512M`, `8G`. A K is 1,024."""
     if not (found := _BYTES.fullmatch(text.strip())):
-        raise ArgumentTypeError(f"{text!r} is no size: write bytes, or a number with K, M, G or T, as 8G")
+        raise ArgumentTypeError(f"{text!r} is not a size: write bytes, or a number with K, M, G or T, such as 8G")
     bytes = int(float(found["number"]) * 1024 ** _POWERS[found["unit"].upper()])
     if bytes < 1:
         raise ArgumentTypeError(f"{text!r} must be 1 byte or more")
@@ -26,60 +29,60 @@ def size(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Seconds: `30`, `0.5`, `10m`, `2h`."""
+    """Return a number of seconds: `30`, `0.5`, `10m`, `2h`."""
     if not (found := _SECONDS.fullmatch(text.strip())):
-        raise ArgumentTypeError(f"{text!r} is no time: write seconds, or a number with s, m or h, as 10m")
+        raise ArgumentTypeError(f"{text!r} is not a time: write seconds, or a number with s, m or h, such as 10m")
     return float(found["number"]) * _UNIT_S[found["unit"].lower()]
 
 
 def positive_duration(text: str) -> float:
-    """Seconds, more than none."""
+    """Return a number of seconds above 0."""
     if not (seconds := duration(text)):
         raise ArgumentTypeError("must be more than 0 seconds")
     return seconds
 
 
 def count(text: str) -> int:
-    """1 or more."""
+    """Return a whole number from 1."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
 
 
 def port(text: str) -> int:
-    """A TCP port; 0 is any that is free."""
+    """Return a TCP port; 0 means any free one."""
     if not text.isdecimal() or int(text) > 65535:
         raise ArgumentTypeError(f"{text!r} must be a whole number from 0 to 65535")
     return int(text)
 
 
 def model(text: str) -> str:
-    """A model's name."""
+    """Return a model's name."""
     if not text.strip():
         raise ArgumentTypeError("is empty: name a folder, a hub id or an alias")
     return text
 
 
 def origin(text: str) -> str:
-    """Where a page is from: `http://localhost:3000`; `null`, which is what files are from; `*` for anywhere."""
+    """Return the origin of web pages: `http://localhost:3000`, `null` for local files, or `*` for any."""
     if text != ANY_ORIGIN and not _ORIGIN.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is no origin: write scheme://host:port, without a path, or *")
+        raise ArgumentTypeError(f"{text!r} is not an origin: write scheme://host:port, without a path, or *")
     return text
 
 
 def host_name(text: str) -> str:
-    """A name of this machine, as it stands in a URL: `studio.local`."""
+    """Return a host name as in a URL: `studio.local`."""
     if not _HOST_NAME.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is no host name: write it as in a URL, without a port, as studio.local")
+        raise ArgumentTypeError(f"{text!r} is not a host name: write it without a port, such as studio.local")
     return text
 
 
 def command(text: str) -> tuple[str, ...]:
-    """A program and its arguments, quoted as in a shell."""
+    """Return the words of a command, quoted as in a shell."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ArgumentTypeError(f"{text!r}: {error}") from None
     if not words:
-        raise ArgumentTypeError("is empty: write a command, as 'lmwire worker'")
+        raise ArgumentTypeError("is empty: write a command, such as 'lmwire worker'")
     return tuple(words)

@@ -1,4 +1,4 @@
-"""API keys: where they come from, and who has one."""
+"""API keys: reading them at the start, and checking them in requests."""
 
 import hmac
 import os
@@ -10,87 +10,100 @@ from typing import Final
 
 from ..errors import ApiError
 
-VARIABLE: Final = "LMWIRE_API_KEY"
-_FILE_BYTES: Final = 1024 * 1024
-_OTHERS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+ENVIRONMENT_VARIABLE: Final = "LMWIRE_API_KEY"
+_MAX_FILE_BYTES: Final = 1024 * 1024
+_OTHER_USERS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _KEY: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class BadKeys(ValueError):
-    """What was given for a key can be none. The message does not repeat it."""
+class InvalidApiKeys(ValueError):
+    """An invalid API key or key file. The message does not repeat the key."""
 
 
-def given_keys(typed: Sequence[str], file: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The keys of the command line, of a file with one a line, and of the environment.
+def read_api_keys(typed: Sequence[str], file: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of the command line, of a file with one key per line, and of the environment.
+
+    Args:
+        typed: Keys of the command line.
+        file: The key file, if there is one.
+        environment: The environment variables.
 
     Raises:
-        BadKeys: one of them is no key, or the file has none: a server must not be open by mistake.
+        InvalidApiKeys: A key is invalid or the file has none. The server must not run without keys by mistake.
     """
-    keys = [_checked(key, "--api-key") for key in typed]
+    keys = [_check_syntax(key, "--api-key") for key in typed]
     if file is not None:
         keys += _from_file(file)
-    if VARIABLE in environment:
-        keys.append(_checked(environment[VARIABLE], f"${VARIABLE}"))
+    if ENVIRONMENT_VARIABLE in environment:
+        keys.append(_check_syntax(environment[ENVIRONMENT_VARIABLE], f"${ENVIRONMENT_VARIABLE}"))
     return tuple(dict.fromkeys(keys))
 
 
-def exposure(path: Path) -> str | None:
-    """Return a sentence if other users of this machine can read or change a file of keys, else None."""
+def exposure_warning(path: Path) -> str | None:
+    """Return a warning if other users of this machine can read or change a key file; None otherwise."""
     mode = stat.S_IMODE(path.stat().st_mode)
-    if not mode & _OTHERS:
+    if not mode & _OTHER_USERS:
         return None
     return f"--api-key-file: other users can read or change {path} (mode {mode:04o}): chmod 600 {path}"
 
 
 def _from_file(path: Path) -> list[str]:
     try:
-        lines = _read_regular(path).decode().splitlines()
+        lines = _read_regular_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadKeys(f"--api-key-file: cannot read {path}: {error}") from error
+        raise InvalidApiKeys(f"--api-key-file: cannot read {path}: {error}") from error
     numbered = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
-    keys = [_checked(line, f"--api-key-file: line {number} of {path}") for number, line in numbered if line[0] != "#"]
+    keys = [
+        _check_syntax(line, f"--api-key-file: line {number} of {path}") for number, line in numbered if line[0] != "#"
+    ]
     if not keys:
-        raise BadKeys(f"--api-key-file: {path} has no key: write one a line; lines with # are comments")
+        raise InvalidApiKeys(f"--api-key-file: {path} has no key: write one a line; lines with # are comments")
     return keys
 
 
-def _read_regular(path: Path) -> bytes:
+def _read_regular_file(path: Path) -> bytes:
     """Return a file's content.
 
     Raises:
-        BadKeys: it is a device, a pipe or a directory, reading which may never end, or it is too long.
-        OSError: it cannot be read.
+        InvalidApiKeys: The file is too long, or is a device, a pipe or a directory, which may block or never end.
+        OSError: The file cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise BadKeys(f"--api-key-file: {path} is not a regular file")
-        if status.st_size > _FILE_BYTES:
-            raise BadKeys(f"--api-key-file: {path} is longer than {_FILE_BYTES:,} bytes")
-        return os.read(descriptor, _FILE_BYTES)
+            raise InvalidApiKeys(f"--api-key-file: {path} is not a regular file")
+        if status.st_size > _MAX_FILE_BYTES:
+            raise InvalidApiKeys(f"--api-key-file: {path} is longer than {_MAX_FILE_BYTES:,} bytes")
+        return os.read(descriptor, _MAX_FILE_BYTES)
     finally:
         os.close(descriptor)
 
 
-def _checked(key: str, where: str) -> str:
+def _check_syntax(key: str, where: str) -> str:
     if not _KEY.fullmatch(key):
-        raise BadKeys(f"{where} is no API key: a key is one or more printable ASCII characters, without spaces")
+        raise InvalidApiKeys(
+            f"{where} is not an API key: a key is one or more printable ASCII characters, without spaces"
+        )
     return key
 
 
-def check_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
-    """Lets a request pass that brings one of the keys, as `Authorization: Bearer KEY` or as `x-api-key: KEY`.
+def check_api_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
+    """Check that a request has one of the keys, as `Authorization: Bearer KEY` or as `x-api-key: KEY`.
+
+    Args:
+        headers: The request's headers, with names in lower case.
+        keys: The server's keys. Without keys every request passes.
 
     Raises:
-        ApiError: it brings none of them. How long that takes tells nothing of the keys but their lengths.
+        ApiError: The request has no valid key. The time that the check takes reveals only the keys' lengths.
     """
     if not keys:
         return
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     given = [text.encode() for text in (bearer, headers.get("x-api-key", "")) if text]
-    # Not any(): every key is compared, so that the time does not tell which one came close.
+    # Not any(): every key is compared, so that the time does not reveal which one matched in part.
     if not sum([hmac.compare_digest(text, key.encode()) for text in given for key in keys]):
         problem = "this API key is not known here" if given else "an API key is needed: Authorization: Bearer KEY"
         raise ApiError(401, problem, code="invalid_api_key")

@@ -1,4 +1,4 @@
-"""What all calls share."""
+"""The state that all requests share."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,33 @@ from ..pool.readiness import Readiness
 from ..pool.startup import Startup
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
-from .in_flight import Running
-from .response_store import Stored
+from .in_flight import InFlightRequests
+from .response_store import ResponseStore
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The server's parts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppState:
+    """The parts of a server."""
 
     settings: Settings
     pool: Pool
     metrics: Metrics
-    running: Running
+    in_flight: InFlightRequests
     startup: Startup
     readiness: Readiness
-    responses: Stored
-    """Of /v1/responses."""
+    response_store: ResponseStore
+    """Responses of /v1/responses that requests can continue."""
 
 
-def make_service(settings: Settings) -> Service:
-    """The parts for these settings; nothing is started."""
-    parts = Pool(settings), Metrics(), Running(), Startup(), Readiness()
-    return Service(settings, *parts, Stored(settings.stored))
+def make_app_state(settings: Settings) -> AppState:
+    """Return the parts of a server. Nothing is started."""
+    pool, startup = Pool(settings), Startup()
+    return AppState(
+        settings=settings,
+        pool=pool,
+        metrics=Metrics(),
+        in_flight=InFlightRequests(),
+        startup=startup,
+        readiness=Readiness(settings, pool, startup),
+        response_store=ResponseStore(settings.max_stored_responses),
+    )

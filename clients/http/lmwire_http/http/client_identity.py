@@ -1,22 +1,22 @@
-"""Who asks, as far as that can be told: the clients among which a model's queue takes turns."""
+"""Identification of clients, between which a model's queue is fair."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from ipaddress import ip_address
 
 Peer = tuple[str, int]
-"""The other end of a connection: its address, and its port."""
+"""Address and port of a connection's other end."""
 
 
-def client_of(peer: Peer | None, headers: Mapping[str, str], keys: Sequence[str]) -> Hashable:
-    """Return whose request it is, which only has to be the same for requests of one client.
+def identify_client(peer: Peer | None, headers: Mapping[str, str], keys: Sequence[str]) -> Hashable:
+    """Return a value that is equal for requests of the same client.
 
-    With several keys that is whose key it brings. Else it is the address that it comes from; on this machine, which has
-    one address for all, the connection.
+    With several API keys the key identifies the client. Otherwise its address does. Clients on this machine share one
+    address, so there each connection counts as a client.
 
     Args:
-        peer: Where the connection comes from; None when that is not known.
-        headers: The request's, which has been let in.
-        keys: Those that open the server.
+        peer: The connection's other end; None if unknown.
+        headers: The headers of a request with a valid key.
+        keys: The server's API keys.
     """
     if len(keys) > 1:
         given = {headers.get("authorization", "").partition(" ")[2].strip(), headers.get("x-api-key", "")}
@@ -28,7 +28,7 @@ def client_of(peer: Peer | None, headers: Mapping[str, str], keys: Sequence[str]
 
 
 def _is_this_machine(address: str) -> bool:
-    """Return whether all clients with this address are on this machine: the loopback, or a Unix socket."""
+    """Return whether all clients with this address are on this machine: a loopback address or a Unix socket."""
     try:
         found = ip_address(address)
     except ValueError:

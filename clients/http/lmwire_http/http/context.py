@@ -1,32 +1,38 @@
-"""One call of an endpoint, as the endpoint sees it."""
+"""The context of one HTTP request, as its endpoint sees it."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .app_state import Service
+from lmwire_protocol import events
+
+from .app_state import AppState
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class RequestContext:
     """A request whose body has been read."""
 
     id: str
-    """The request's, of its X-Request-ID header if it had one."""
-    service: "Service"
+    """The request's id, from its X-Request-ID header if it had a valid one."""
+    state: AppState
     headers: Mapping[str, str]
-    """Names in lower case."""
-    path: Mapping[str, str]
-    """What the path's variables stand for."""
+    """The request's headers, with names in lower case."""
+    path_params: Mapping[str, str]
+    """Values of the path's variables."""
     query: Mapping[str, str]
     client: Hashable = None
-    """Who asks, as far as that can be told; see `clients`."""
-    began: float = field(default_factory=monotonic)
-    """When the request's head had come, by `time.monotonic`."""
+    """The client that sent the request; see `client_identity`."""
+    started_at: float = field(default_factory=monotonic)
+    """Time at which the request's head arrived, by `time.monotonic`."""
     model: str = ""
-    """The model's name, for the log and the metrics; empty while there is none."""
+    """The model's name, for the log and the metrics; empty while it is unknown."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    """Of all generations together that have ended, for the log."""
+    """Tokens of all finished generations, for the log."""
+
+    def record_usage(self, usage: events.Usage) -> None:
+        """Count the tokens of a finished generation, for the log and the metrics."""
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.state.metrics.count_tokens(self.model, usage)

@@ -1,4 +1,4 @@
-"""Request bodies read into Structs, and what is said of those that cannot be."""
+"""Decoding of request bodies, and the errors for those that cannot be decoded."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ..errors import ApiError, invalid
+from ..errors import ApiError, invalid_field
+from ..settings import Settings
 
 T = TypeVar("T")
 
@@ -16,17 +17,17 @@ _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 
 
 def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
-    """Refuse a body that cannot be read, by what the request's head says of it.
+    """Check that the request's headers announce a body that the endpoint can decode.
 
-    A body without a type is taken. One with a type that any web page may send, such as text/plain, is not: a form on a
-    page must not start a generation.
+    A body without a type is accepted. Types that any web page can send, such as text/plain, are not: a page must not be
+    able to start a generation.
 
     Args:
-        headers: Names in lower case.
-        form: Whether the endpoint reads a form, and not JSON.
+        headers: The request's headers, with names in lower case.
+        form: Whether the endpoint reads a form instead of JSON.
 
     Raises:
-        ApiError: it is of another type, or compressed.
+        ApiError: The body has another type or is compressed.
     """
     if headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
         problem = "the body must not be compressed: send it without the header content-encoding"
@@ -39,16 +40,20 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
         raise ApiError(415, problem, code="unsupported_media_type")
 
 
-def decode(body: bytes, type: type[T]) -> T:
-    """The body as what an endpoint takes.
+def decode_json(body: bytes, type: type[T]) -> T:
+    """Return the decoded JSON body.
+
+    Args:
+        body: The request's body.
+        type: The type of the result.
 
     Raises:
-        ApiError: it is not that. The error names the field.
+        ApiError: The body is not valid JSON of that type. The error names the field.
     """
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise _validation_error(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
     except RecursionError as error:
@@ -56,17 +61,41 @@ def decode(body: bytes, type: type[T]) -> T:
 
 
 def convert(value: Any, type: type[T], *, strict: bool = True) -> T:
-    """The same for plain data, as of a form, where numbers are texts: `strict` is False there."""
+    """Return plain data as a typed value.
+
+    Args:
+        value: The data.
+        type: The type of the result.
+        strict: Whether strings are not accepted as numbers, which they are in forms.
+
+    Raises:
+        ApiError: The data is invalid. The error names the field.
+    """
     try:
         return msgspec.convert(value, type, strict=strict)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise _validation_error(str(error)) from error
 
 
-def _refusal(problem: str) -> ApiError:
+def check_template(body: object, settings: Settings) -> None:
+    """Check that a request sends no chat template, unless the server allows that.
+
+    Args:
+        body: The request's decoded body.
+        settings: The server's settings.
+
+    Raises:
+        ApiError: The request sends a chat template.
+    """
+    if not settings.request_templates and getattr(body, "chat_template", None) is not None:
+        problem = "this server runs no chat templates of requests; it does when started with --request-templates"
+        raise invalid_field(f"chat_template: {problem}", "chat_template")
+
+
+def _validation_error(problem: str) -> ApiError:
     place = _PLACE.search(problem)
     sentence = problem[: place.start()] if place else problem
     path = place["path"].removeprefix(".") if place else ""
     if field := _FIELD.search(sentence):
         path = f"{path}.{field['name']}" if path else field["name"]
-    return invalid(f"{path}: {sentence}" if path else sentence, path or None)
+    return invalid_field(f"{path}: {sentence}" if path else sentence, path or None)

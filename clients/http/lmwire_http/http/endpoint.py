@@ -1,47 +1,47 @@
-"""What the server serves, as data: routes, metrics and the OpenAPI document are made of it."""
+"""Endpoints as data. Routes, metrics and the OpenAPI document are made from them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .error_formats import OPENAI, Dialect
+from .error_formats import OPENAI_ERRORS, ErrorFormat
 from .replies import Reply
 
 if TYPE_CHECKING:
     from ..errors import ApiError
-    from .context import Call
+    from .context import RequestContext
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One path with one method.
+    """One method of one path.
 
     Args:
-        method: As `POST`.
-        path: As `/v1/models/{model:path}`.
-        summary: A line of the OpenAPI document.
-        serve: Answers a call. Its second argument is the body, or None for an endpoint without one. Raises ApiError.
-        dialect: How errors are written.
-        body: The Struct of the request.
-        form: Whether the body comes as multipart/form-data. An uploaded file is a field of type bytes.
-        reply: The type of the response's JSON; None when it is none.
-        texts: Media types that it can have instead.
-        events: The type of a streamed event's data, if the reply can be streamed.
-        statuses: The types of the JSON that comes with other statuses, where it is no error.
-        open: Whether it needs no API key.
-        refusal: Makes the error with which it answers every request, before the body is read; None to serve them.
+        method: The HTTP method, such as `POST`.
+        path: The path, such as `/v1/models/{model:path}`.
+        summary: A line for the OpenAPI document.
+        handler: Handles a request: receives its context and its body, or None without a body. Raises ApiError.
+        error_format: The format of errors.
+        request_type: The Struct of the body; None without a body.
+        is_form: Whether the body is multipart/form-data. An uploaded file is a field of type bytes.
+        response_type: The type of the JSON response; None without one.
+        text_media_types: Media types that the response can have instead.
+        event_type: The type of a stream's events, if the response can be a stream.
+        status_types: The types of JSON responses with other statuses, errors excluded.
+        is_public: Whether no API key is needed.
+        always_fails_with: Returns the error for every request, before its body is read; None for real endpoints.
     """
 
     method: str
     path: str
     summary: str
-    serve: "Callable[[Call, Any], Awaitable[Reply]]"
-    dialect: Dialect = OPENAI
-    body: Any = None
-    form: bool = False
-    reply: Any = None
-    texts: Sequence[str] = ()
-    events: Any = None
-    statuses: Mapping[int, Any] = field(default_factory=dict)
-    open: bool = False
-    refusal: "Callable[[], ApiError] | None" = None
+    handler: "Callable[[RequestContext, Any], Awaitable[Reply]]"
+    error_format: ErrorFormat = OPENAI_ERRORS
+    request_type: Any = None
+    is_form: bool = False
+    response_type: Any = None
+    text_media_types: Sequence[str] = ()
+    event_type: Any = None
+    status_types: Mapping[int, Any] = field(default_factory=dict)
+    is_public: bool = False
+    always_fails_with: "Callable[[], ApiError] | None" = None

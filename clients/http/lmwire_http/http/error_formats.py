@@ -1,4 +1,4 @@
-"""How the two families of APIs write an error."""
+"""Formats of errors in the OpenAI and Anthropic APIs."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -8,53 +8,53 @@ import msgspec
 from ..errors import ApiError
 
 
-class Dialect(Protocol):
-    """How errors are written."""
+class ErrorFormat(Protocol):
+    """The format of an API's errors."""
 
     @property
-    def error(self) -> type[msgspec.Struct]:
-        """What `body` returns."""
+    def error_type(self) -> type[msgspec.Struct]:
+        """The type that `body` returns."""
         ...
 
     @property
-    def id_header(self) -> str:
-        """The response's header in which its clients look for the request's id."""
+    def request_id_header(self) -> str:
+        """The response header in which this API's clients look for the request id."""
         ...
 
     def body(self, error: ApiError, request_id: str) -> msgspec.Struct:
-        """Of a response."""
+        """Return the body of an error response."""
         ...
 
-    def frame(self, error: ApiError, request_id: str) -> bytes:
-        """The last event of a stream."""
+    def stream_event(self, error: ApiError, request_id: str) -> bytes:
+        """Return the encoded event that ends a stream with an error."""
         ...
 
 
 class OpenAIProblem(msgspec.Struct, frozen=True):
-    """What is wrong."""
+    """Details of an OpenAI error."""
 
     message: str
     type: str
     param: str | None
-    """The path of the field that is wrong, if one is."""
+    """The path of the invalid field, if the error is about one."""
     code: str | None
-    """A word for programs."""
+    """A machine-readable code."""
 
 
 class OpenAIError(msgspec.Struct, frozen=True):
-    """An error as api.openai.com writes it."""
+    """The body of an error response in OpenAI's API."""
 
     error: OpenAIProblem
 
 
 class AnthropicDetails(msgspec.Struct, frozen=True):
-    """What there is for programs."""
+    """Machine-readable details of an Anthropic error."""
 
     error_code: str
 
 
 class AnthropicProblem(msgspec.Struct, frozen=True):
-    """What is wrong."""
+    """Details of an Anthropic error."""
 
     type: str
     message: str
@@ -62,7 +62,7 @@ class AnthropicProblem(msgspec.Struct, frozen=True):
 
 
 class AnthropicError(msgspec.Struct, frozen=True):
-    """An error as api.anthropic.com writes it."""
+    """The body of an error response in Anthropic's API."""
 
     error: AnthropicProblem
     request_id: str
@@ -70,66 +70,66 @@ class AnthropicError(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class OpenAI:
-    """As api.openai.com does."""
+class OpenAIErrorFormat:
+    """OpenAI's error format."""
 
     @property
-    def error(self) -> type[OpenAIError]:
-        """See `Dialect`."""
+    def error_type(self) -> type[OpenAIError]:
+        """See `ErrorFormat`."""
         return OpenAIError
 
     @property
-    def id_header(self) -> str:
-        """See `Dialect`."""
+    def request_id_header(self) -> str:
+        """See `ErrorFormat`."""
         return "x-request-id"
 
     def body(self, error: ApiError, request_id: str) -> OpenAIError:
-        """See `Dialect`."""
+        """See `ErrorFormat`."""
         return OpenAIError(
             OpenAIProblem(
                 message=error.message,
-                type=_OPENAI_TYPES.get(error.status, _fallback(error.status, "server_error")),
+                type=_OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error")),
                 param=error.param,
                 code=_OPENAI_CODES.get(error.code, error.code),
             )
         )
 
-    def frame(self, error: ApiError, request_id: str) -> bytes:
-        """See `Dialect`."""
+    def stream_event(self, error: ApiError, request_id: str) -> bytes:
+        """See `ErrorFormat`."""
         return b"data: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
 
 
 @dataclass(frozen=True)
-class Anthropic:
-    """As api.anthropic.com does."""
+class AnthropicErrorFormat:
+    """Anthropic's error format."""
 
     @property
-    def error(self) -> type[AnthropicError]:
-        """See `Dialect`."""
+    def error_type(self) -> type[AnthropicError]:
+        """See `ErrorFormat`."""
         return AnthropicError
 
     @property
-    def id_header(self) -> str:
-        """See `Dialect`."""
+    def request_id_header(self) -> str:
+        """See `ErrorFormat`."""
         return "request-id"
 
     def body(self, error: ApiError, request_id: str) -> AnthropicError:
-        """See `Dialect`. There is no field for a parameter: the message begins with it."""
+        """See `ErrorFormat`. The format has no field for a parameter, so the message starts with it."""
         named = error.param is None or error.message.lstrip("`").startswith(error.param)
         problem = AnthropicProblem(
-            type=_ANTHROPIC_TYPES.get(error.status, _fallback(error.status, "api_error")),
+            type=_ANTHROPIC_TYPES.get(error.status, _default_type(error.status, "api_error")),
             message=error.message if named else f"{error.param}: {error.message}",
             details=AnthropicDetails(error.code),
         )
         return AnthropicError(problem, request_id)
 
-    def frame(self, error: ApiError, request_id: str) -> bytes:
-        """See `Dialect`."""
+    def stream_event(self, error: ApiError, request_id: str) -> bytes:
+        """See `ErrorFormat`."""
         return b"event: error\ndata: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
 
 
-OPENAI: Final = OpenAI()
-ANTHROPIC: Final = Anthropic()
+OPENAI_ERRORS: Final = OpenAIErrorFormat()
+ANTHROPIC_ERRORS: Final = AnthropicErrorFormat()
 
 _OPENAI_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
@@ -144,5 +144,5 @@ _ANTHROPIC_TYPES: Final = {
 }
 
 
-def _fallback(status: int, fault: str) -> str:
+def _default_type(status: int, fault: str) -> str:
     return "invalid_request_error" if status < 500 else fault

@@ -1,4 +1,4 @@
-"""Multipart forms read into Structs."""
+"""Decoding of multipart forms."""
 
 from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
@@ -12,11 +12,16 @@ T = TypeVar("T")
 
 
 async def read_form(headers: Headers, body: bytes, type: type[T]) -> T:
-    """The form as what an endpoint takes: `name[]` is a list, a file is its content.
+    """Return a form as a typed value. A field `name[]` is a list, and a file is its content.
+
+    Args:
+        headers: The request's headers.
+        body: The request's body.
+        type: The type of the result.
 
     Raises:
-        ApiError: it is not that.
-        MultiPartException: it is no form.
+        ApiError: A field is invalid.
+        MultiPartException: The body is not a multipart form.
     """
     form = await MultiPartParser(headers, _whole(body), max_part_size=len(body) + 1).parse()
     fields: dict[str, Any] = {}

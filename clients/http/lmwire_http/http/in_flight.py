@@ -1,4 +1,4 @@
-"""The requests that are being served, to be ended together when the server ends."""
+"""The requests in flight, which the server interrupts together when it stops."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,31 +8,31 @@ from ..errors import ApiError
 
 
 class Interruptible(Protocol):
-    """What can be ended before its time."""
+    """A request that can be ended early."""
 
     def interrupt(self, error: ApiError) -> None:
-        """Ends it with this error."""
+        """End the request with this error."""
         ...
 
 
-class Running:
-    """Who is being served now."""
+class InFlightRequests:
+    """The requests in flight."""
 
     def __init__(self) -> None:
-        self._all: set[Interruptible] = set()
+        self._requests: set[Interruptible] = set()
 
     @contextmanager
-    def including(self, request: Interruptible) -> Iterator[None]:
-        """The request is being served."""
-        self._all.add(request)
+    def track(self, request: Interruptible) -> Iterator[None]:
+        """Count a request as in flight while the block runs."""
+        self._requests.add(request)
         try:
             yield
         finally:
-            self._all.discard(request)
+            self._requests.discard(request)
 
-    def interrupt(self, error: ApiError) -> int:
-        """Ends them all with this error, and returns how many there were."""
-        interrupted = [*self._all]
+    def interrupt_all(self, error: ApiError) -> int:
+        """End all requests with this error, and return their number."""
+        interrupted = [*self._requests]
         for request in interrupted:
             request.interrupt(error)
         return len(interrupted)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the endpoints and their Structs."""
+"""The OpenAPI document, generated from the endpoints and their Structs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,102 +10,114 @@ import msgspec
 
 from lmwire_protocol import __version__
 
-from .context import Call
+from .context import RequestContext
 from .endpoint import Endpoint
-from .error_formats import OPENAI
+from .error_formats import OPENAI_ERRORS
 from .replies import Plain
 
-_VARIABLE: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
-_REF: Final = "#/components/schemas/{name}"
+_PATH_PARAM: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
+_SCHEMA_REF: Final = "#/components/schemas/{name}"
 _REQUEST_ID: Final = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _RETRY_AFTER: Final = {"retry-after": {"$ref": "#/components/headers/retry-after"}}
-_RETRIED: Final = (429, 503)
+_RETRYABLE: Final = (429, 503)
 _HEADERS: Final = {
     "x-request-id": {
-        "description": "The request's own X-Request-ID, or one that was made for it. It is in the log.",
+        "description": "The request's own X-Request-ID, or a generated one. It is also in the log.",
         "required": True,
         "schema": {"type": "string"},
     },
-    "retry-after": {"description": "Seconds after which to ask again.", "schema": {"type": "integer", "minimum": 1}},
+    "retry-after": {"description": "Seconds after which to retry.", "schema": {"type": "integer", "minimum": 1}},
 }
-_KEYS: Final = {
+_SECURITY_SCHEMES: Final = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key."},
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "An API key."},
 }
-_REFUSALS: Final = {
-    400: "A header, the body, or a field of it, is wrong.",
+_ERROR_DESCRIPTIONS: Final = {
+    400: "A header, the body, or a field of the body is invalid.",
     401: "An API key is needed.",
-    403: "The page that asks may not, or the Host is no name of this server.",
-    404: "There is no such model, or no such thing.",
-    408: "The body did not come.",
+    403: "The web page's origin is not allowed, or the Host is not a name of this server.",
+    404: "The model or object does not exist.",
+    408: "The body did not arrive in time.",
     413: "The body is too long.",
-    415: "The body is of another media type, or compressed.",
-    429: "Too many requests wait.",
-    500: "The server, or the model's process, failed on this request.",
-    503: "The model's process has ended, is not there, or is ending.",
-    504: "The request took longer than it may.",
+    415: "The body has another media type, or is compressed.",
+    429: "Too many requests are waiting.",
+    500: "The server or the model's process failed on this request.",
+    503: "The model's process has exited or cannot start, or the server is stopping.",
+    504: "The request exceeded its time limit.",
 }
-_OF_ALL: Final = (400, 403, 500)
-_OF_MODELS: Final = (401, 404, 429, 503, 504)
-_OF_BODIES: Final = (408, 413, 415)
+_ERRORS_OF_ALL: Final = (400, 403, 500)
+_ERRORS_OF_MODELS: Final = (401, 404, 429, 503, 504)
+_ERRORS_OF_BODIES: Final = (408, 413, 415)
 
 
-def document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
-    """Serves the document of these endpoints, and of itself."""
+def make_document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
+    """Return an endpoint that serves the document of these endpoints and of itself."""
 
     @cache
-    def written(keyed: bool) -> bytes:
-        return msgspec.json.encode(document([*endpoints, itself], keyed=keyed))
+    def encoded(needs_key: bool) -> bytes:
+        return msgspec.json.encode(make_document([*endpoints, itself], needs_key=needs_key))
 
-    async def serve(call: Call, _: None) -> Plain:
-        return Plain(written(bool(call.service.settings.api_keys)), "application/json")
+    async def serve(context: RequestContext, _: None) -> Plain:
+        return Plain(encoded(bool(context.state.settings.api_keys)), "application/json")
 
     itself = Endpoint(
-        method="GET", path="/openapi.json", summary="This document.", serve=serve, reply=dict[str, Any], open=True
+        method="GET",
+        path="/openapi.json",
+        summary="This document.",
+        handler=serve,
+        response_type=dict[str, Any],
+        is_public=True,
     )
     return itself
 
 
-def document(endpoints: Sequence[Endpoint], *, keyed: bool) -> dict[str, Any]:
-    """The OpenAPI document of these endpoints; `keyed` is whether an API key is needed."""
-    types = dict.fromkeys(type for endpoint in endpoints for type in _types(endpoint))
-    # Each of a union's types by itself: together they would have to be told apart when read, which these are not.
-    members = dict.fromkeys(member for type in types for member in _members(type))
-    schemas, components = msgspec.json.schema_components(members, ref_template=_REF)
+def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool) -> dict[str, Any]:
+    """Return the OpenAPI document of these endpoints.
+
+    Args:
+        endpoints: The documented endpoints.
+        needs_key: Whether the server requires an API key.
+    """
+    types = dict.fromkeys(type for endpoint in endpoints for type in _schema_types(endpoint))
+    # Add the members of a union one by one: msgspec requires the members of one union to be distinguishable.
+    members = dict.fromkeys(member for type in types for member in _union_members(type))
+    schemas, components = msgspec.json.schema_components(members, ref_template=_SCHEMA_REF)
     schema_of_member = dict(zip(members, schemas, strict=True))
-    schema_of = {type: _any_of([schema_of_member[member] for member in _members(type)]) for type in types}
+    schema_of = {type: _any_of([schema_of_member[member] for member in _union_members(type)]) for type in types}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        if endpoint.form:
-            _write_as_form(components[schema_of[endpoint.body]["$ref"].rpartition("/")[2]])
-        path = _VARIABLE.sub(r"{\g<name>}", endpoint.path)
+        if endpoint.is_form:
+            _convert_to_form(components[schema_of[endpoint.request_type]["$ref"].rpartition("/")[2]])
+        path = _PATH_PARAM.sub(r"{\g<name>}", endpoint.path)
         paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
     return {
         "openapi": "3.1.1",
         "info": {
             "title": "lmwire",
             "version": __version__,
-            "summary": "Models on this machine, in OpenAI's and Anthropic's shapes.",
+            "summary": "Models on this machine, with the OpenAI and Anthropic APIs.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "security": [{name: []} for name in _KEYS] if keyed else [],
+        "security": [{name: []} for name in _SECURITY_SCHEMES] if needs_key else [],
         "paths": paths,
         "components": {
             "schemas": components,
-            "responses": _all_refusals(endpoints, schema_of),
+            "responses": _error_responses(endpoints, schema_of),
             "headers": _HEADERS,
-            "securitySchemes": _KEYS,
+            "securitySchemes": _SECURITY_SCHEMES,
         },
     }
 
 
-def _types(endpoint: Endpoint) -> Iterator[Any]:
-    yield from (type for type in (endpoint.body, endpoint.reply, endpoint.events) if type is not None)
-    yield from endpoint.statuses.values()
-    yield endpoint.dialect.error
+def _schema_types(endpoint: Endpoint) -> Iterator[Any]:
+    yield from (
+        type for type in (endpoint.request_type, endpoint.response_type, endpoint.event_type) if type is not None
+    )
+    yield from endpoint.status_types.values()
+    yield endpoint.error_format.error_type
 
 
-def _members(type: Any) -> tuple[Any, ...]:
+def _union_members(type: Any) -> tuple[Any, ...]:
     return get_args(type) if isinstance(type, UnionType) or get_origin(type) is Union else (type,)
 
 
@@ -114,96 +126,98 @@ def _any_of(schemas: list[Any]) -> Any:
 
 
 def _operation(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
-    name = re.sub(r"\W+", "_", _VARIABLE.sub(r"\g<name>", endpoint.path)).strip("_")
+    name = re.sub(r"\W+", "_", _PATH_PARAM.sub(r"\g<name>", endpoint.path)).strip("_")
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}_{name}",
         "summary": endpoint.summary,
         "responses": _responses(endpoint, schema_of),
     }
-    if names := _VARIABLE.findall(endpoint.path):
+    if names := _PATH_PARAM.findall(endpoint.path):
         operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ]
-    if endpoint.body is not None:
-        media = "multipart/form-data" if endpoint.form else "application/json"
-        operation["requestBody"] = {"required": True, "content": {media: {"schema": schema_of[endpoint.body]}}}
-    if endpoint.open:
+    if endpoint.request_type is not None:
+        media = "multipart/form-data" if endpoint.is_form else "application/json"
+        operation["requestBody"] = {"required": True, "content": {media: {"schema": schema_of[endpoint.request_type]}}}
+    if endpoint.is_public:
         operation["security"] = []
     return operation
 
 
 def _responses(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
-    answered = {"description": "The answer.", "headers": _REQUEST_ID, "content": _answer(endpoint, schema_of)}
-    refused = {str(status): _reference("responses", _refusal_name(endpoint, status)) for status in _refusals(endpoint)}
-    told = {
+    success = {"description": "The response.", "headers": _REQUEST_ID, "content": _success_content(endpoint, schema_of)}
+    errors = {
+        str(status): _reference("responses", _error_name(endpoint, status)) for status in _error_statuses(endpoint)
+    }
+    others = {
         str(status): {
-            "description": "It is not so.",
+            "description": "The negative answer.",
             "headers": _REQUEST_ID,
             "content": {"application/json": {"schema": schema_of[type]}},
         }
-        for status, type in endpoint.statuses.items()
+        for status, type in endpoint.status_types.items()
     }
-    return {"200": answered, **refused, **told}
+    return {"200": success, **errors, **others}
 
 
-def _all_refusals(endpoints: Sequence[Endpoint], schema_of: Mapping[Any, Any]) -> dict[str, Any]:
-    """The errors, which many endpoints share."""
+def _error_responses(endpoints: Sequence[Endpoint], schema_of: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the error responses, which many endpoints share."""
     return {
-        _refusal_name(endpoint, status): {
-            "description": _REFUSALS[status],
-            "headers": _REQUEST_ID | _RETRY_AFTER if status in _RETRIED else _REQUEST_ID,
-            "content": {"application/json": {"schema": schema_of[endpoint.dialect.error]}},
+        _error_name(endpoint, status): {
+            "description": _ERROR_DESCRIPTIONS[status],
+            "headers": _REQUEST_ID | _RETRY_AFTER if status in _RETRYABLE else _REQUEST_ID,
+            "content": {"application/json": {"schema": schema_of[endpoint.error_format.error_type]}},
         }
         for endpoint in endpoints
-        for status in _refusals(endpoint)
+        for status in _error_statuses(endpoint)
     }
 
 
-def _refusal_name(endpoint: Endpoint, status: int) -> str:
-    return f"{endpoint.dialect.error.__name__}{status}"
+def _error_name(endpoint: Endpoint, status: int) -> str:
+    return f"{endpoint.error_format.error_type.__name__}{status}"
 
 
 def _reference(kind: str, name: str) -> dict[str, str]:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _answer(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
+def _success_content(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    if endpoint.reply is not None:
-        content["application/json"] = {"schema": schema_of[endpoint.reply]}
-    for media in endpoint.texts:
+    if endpoint.response_type is not None:
+        content["application/json"] = {"schema": schema_of[endpoint.response_type]}
+    for media in endpoint.text_media_types:
         content[media] = {"schema": {"type": "string"}}
-    if endpoint.events is not None:
-        content["text/event-stream"] = {"schema": _event(schema_of[endpoint.events], endpoint)}
+    if endpoint.event_type is not None:
+        content["text/event-stream"] = {"schema": _event_schema(schema_of[endpoint.event_type], endpoint)}
     return content
 
 
-def _event(data: Any, endpoint: Endpoint) -> dict[str, Any]:
-    """Each server-sent event, for which OpenAPI 3.1 has no word; 3.2 has itemSchema."""
+def _event_schema(data: Any, endpoint: Endpoint) -> dict[str, Any]:
+    """Return the schema of a server-sent event. OpenAPI 3.1 has no keyword for streams; 3.2 has itemSchema."""
     encoded: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
-    if endpoint.dialect is OPENAI:
-        encoded = {"anyOf": [encoded, {"const": "[DONE]", "description": "The last one's, of some."}]}
+    if endpoint.error_format is OPENAI_ERRORS:
+        encoded = {"anyOf": [encoded, {"const": "[DONE]", "description": "The last event of some streams."}]}
     return {
         "type": "object",
-        "description": "Each of the server-sent events.",
+        "description": "A server-sent event.",
         "properties": {"event": {"type": "string"}, "data": encoded},
         "required": ["data"],
     }
 
 
-def _refusals(endpoint: Endpoint) -> list[int]:
-    statuses: set[int] = set(_OF_ALL)
-    if not endpoint.open:
-        statuses.update(_OF_MODELS)
-    if endpoint.body is not None:
-        statuses.update(_OF_BODIES)
+def _error_statuses(endpoint: Endpoint) -> list[int]:
+    statuses: set[int] = set(_ERRORS_OF_ALL)
+    if not endpoint.is_public:
+        statuses.update(_ERRORS_OF_MODELS)
+    if endpoint.request_type is not None:
+        statuses.update(_ERRORS_OF_BODIES)
     return sorted(statuses)
 
 
-def _write_as_form(schema: dict[str, Any]) -> None:
-    """A form has files as they are, where JSON would have base64, and lists under names that end so."""
+def _convert_to_form(schema: dict[str, Any]) -> None:
+    """Change a schema from JSON to a form: files are not base64, and the names of lists end with `[]`."""
     schema["properties"] = {
-        f"{name}[]" if _is_list(field) else name: _unencoded(field) for name, field in schema["properties"].items()
+        f"{name}[]" if _is_list(field) else name: _without_base64(field) for name, field in schema["properties"].items()
     }
 
 
@@ -211,11 +225,11 @@ def _is_list(field: Mapping[str, Any]) -> bool:
     return any(each.get("type") == "array" for each in field.get("anyOf", [field]))
 
 
-def _unencoded(schema: Any) -> Any:
+def _without_base64(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_unencoded(each) for each in schema]
+        return [_without_base64(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("contentEncoding") == "base64":
         return {"type": "string", "format": "binary"}
-    return {name: _unencoded(value) for name, value in schema.items()}
+    return {name: _without_base64(value) for name, value in schema.items()}

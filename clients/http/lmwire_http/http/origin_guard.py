@@ -1,13 +1,13 @@
-"""The first code that sees a request: it keeps web pages of other origins away from a server that asks for no key.
+"""Protection of servers without an API key from web pages. It sees each request first.
 
-A browser on this machine lets any page send requests to 127.0.0.1. Two kinds of page are refused here:
+A browser on this machine lets any web page send requests to 127.0.0.1. Two kinds of page are refused:
 
-- One whose own name resolves to this server's address (DNS rebinding). For the browser it is of the same origin, so it
-  could even read the answers. Its requests carry that name in Host, which is none of this server's names.
-- One of another origin. Its requests carry Origin, or at least `Sec-Fetch-Site: cross-site`. It could read nothing, but
-  have a model work.
+- A page whose host name resolves to this server's address (DNS rebinding). The browser treats the server as the page's
+  own origin, so the page could read responses. Its requests have that name as their Host, which the server refuses.
+- A page of another origin. Its requests have an Origin header, or at least `Sec-Fetch-Site: cross-site`. The page could
+  not read responses, but it could start generations.
 
-Neither kind knows an API key. So where a key is needed, the key decides, and Host and origin are not looked at.
+Neither kind of page knows an API key. On a server with keys, the key decides, and Host and Origin are ignored.
 """
 
 import ipaddress
@@ -20,43 +20,43 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ApiError
 from ..settings import ANY_ORIGIN
-from .app_state import Service
-from .request_handler import Exchange
-from .routing import dialect_of, refusing
+from .app_state import AppState
+from .request_handler import RequestHandler
+from .routing import error_format_of, make_error_endpoint
 
 _HOST: Final = re.compile(r"(?:\[(?P<literal>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::\d*)?")
-_SHOWN: Final = 200
-"""Characters of a header in an error."""
+_MAX_SHOWN: Final = 200
+"""Number of characters of a header in an error message."""
 
 
-class Guard:
-    """An ASGI application that passes on to another one what may be answered.
+class OriginGuard:
+    """ASGI middleware that refuses requests of foreign web pages.
 
     Args:
-        app: The application.
-        service: With the settings; it counts and logs what is refused.
+        app: The application for all other requests.
+        state: The server's state. It counts and logs refused requests.
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        settings = service.settings
-        self._app = _with_cors(app, settings.cors) if settings.cors else app
-        self._service = service
+    def __init__(self, app: ASGIApp, state: AppState) -> None:
+        settings = state.settings
+        self._app = _with_cors(app, settings.cors_origins) if settings.cors_origins else app
+        self._state = state
         self._needs_key = bool(settings.api_keys)
-        self._over_unix_socket = settings.uds is not None
-        self._names = {name.lower() for name in (settings.host, *settings.host_names)}
-        self._origins = frozenset(settings.cors)
+        self._over_unix_socket = settings.unix_socket is not None
+        self._host_names = {name.lower() for name in (settings.host, *settings.host_names)}
+        self._origins = frozenset(settings.cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        if scope["type"] == "http" and (error := self._refusal(scope)):
-            endpoint = refusing(dialect_of(scope["path"]), "", lambda: error)
-            await Exchange(endpoint, self._service, scope, receive, send).run()
+        """Handle an ASGI connection."""
+        if scope["type"] == "http" and (error := self._find_error(scope)):
+            endpoint = make_error_endpoint(error_format_of(scope["path"]), "", lambda: error)
+            await RequestHandler(endpoint, self._state, scope, receive, send).run()
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> ApiError | None:
-        """Why the request is not answered; None where it is."""
-        hosts = _values(scope, b"host")
+    def _find_error(self, scope: Scope) -> ApiError | None:
+        """Return the error for a refused request; None for other requests."""
+        hosts = _header_values(scope, b"host")
         if len(hosts) > 1 or (not hosts and scope["http_version"] != "1.0"):
             return ApiError(400, "a request must have one Host header", code="invalid_host")
         if self._needs_key:
@@ -64,11 +64,11 @@ class Guard:
         # A browser always sends Host, and no page reaches a Unix socket.
         if hosts and not self._over_unix_socket and not self._is_own_name(hosts[0]):
             return _forbidden(
-                f"this server does not answer to the name {hosts[0][:_SHOWN]}: ask by its address, or start it with "
-                "--host-name NAME, or with an API key",
+                f"this server does not answer to the name {hosts[0][:_MAX_SHOWN]}: ask by its address, or start it "
+                "with --host-name NAME, or with an API key",
                 "host_not_allowed",
             )
-        return self._refusal_of_page(_values(scope, b"origin"), _values(scope, b"sec-fetch-site"))
+        return self._origin_error(_header_values(scope, b"origin"), _header_values(scope, b"sec-fetch-site"))
 
     def _is_own_name(self, host: str) -> bool:
         found = _HOST.fullmatch(host)
@@ -76,15 +76,15 @@ class Guard:
             return False
         if found["literal"] is not None:
             return _is_address(found["literal"])
-        # No page has `localhost` or an address as its name without being served from there.
+        # A page with `localhost` or an address as its host comes from there, so DNS rebinding is impossible.
         name = found["name"].lower().removesuffix(".")
-        return name in self._names or name == "localhost" or name.endswith(".localhost") or _is_address(name)
+        return name in self._host_names or name == "localhost" or name.endswith(".localhost") or _is_address(name)
 
-    def _refusal_of_page(self, origins: Sequence[str], sites: Sequence[str]) -> ApiError | None:
+    def _origin_error(self, origins: Sequence[str], sites: Sequence[str]) -> ApiError | None:
         if ANY_ORIGIN in self._origins or (origins and self._origins.issuperset(origins)):
             return None
         if origins:
-            page = origins[0][:_SHOWN]
+            page = origins[0][:_MAX_SHOWN]
             return _forbidden(
                 f"pages of {page} may not ask here: start the server with --cors {page}, or with an API key",
                 "origin_not_allowed",
@@ -102,7 +102,7 @@ def _forbidden(problem: str, code: str) -> ApiError:
 
 
 def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Tells browsers that pages of these origins may ask, with a key, and read the answers."""
+    """Return the application with CORS headers: pages of these origins may send requests and read responses."""
     return CORSMiddleware(
         app,
         allow_origins=origins,
@@ -112,7 +112,7 @@ def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     )
 
 
-def _values(scope: Scope, name: bytes) -> list[str]:
+def _header_values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1").strip() for header, value in scope["headers"] if header == name]
 
 

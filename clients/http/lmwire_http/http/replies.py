@@ -1,13 +1,13 @@
-"""What an endpoint answers with."""
+"""Replies of endpoints: JSON, other content, or an event stream."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A Struct, or plain data, as JSON."""
+    """A Struct or plain data, sent as JSON."""
 
     value: Any
     status: int = 200
@@ -15,7 +15,7 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Anything else."""
+    """Content of any other type."""
 
     content: bytes
     media_type: str = "text/plain; charset=utf-8"
@@ -25,13 +25,35 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """Server-sent events, as they come.
+    """Server-sent events, sent as they come.
 
-    What is raised before the first one is answered as any error; later, as an event of the dialect's.
+    An exception before the first event is sent as an ordinary error response, a later one as the stream's last event.
     """
 
     frames: AsyncIterator[bytes]
-    """Each of one or more whole events. Closed when the client goes."""
+    """Pieces of one or more whole events. The iterator is closed when the client disconnects."""
 
 
 Reply: TypeAlias = Json | Plain | EventStream
+
+
+class Streamable(Protocol):
+    """A result that an endpoint can send as a whole or as a stream."""
+
+    async def whole(self) -> Reply:
+        """Return the result when it is complete."""
+        ...
+
+    def frames(self) -> AsyncIterator[bytes]:
+        """Yield the result's events as they come."""
+        ...
+
+
+async def reply_with(result: Streamable, *, stream: bool | None) -> Reply:
+    """Return a result as a stream if the client wants one, else as a whole.
+
+    Args:
+        result: The result, which runs only when it is read.
+        stream: The request's `stream` field.
+    """
+    return EventStream(result.frames()) if stream else await result.whole()

@@ -1,8 +1,8 @@
-"""One HTTP request from its head to its answer's end, and its client's going at any moment between.
+"""The handling of one HTTP request, from its head to the end of its response.
 
-An endpoint runs in a task of its own. Once the request has been read, another waits for the client's end of the
-connection to close, and then cancels the first, in whatever state it is: queued, before the first byte, in the middle
-of a stream. What the endpoint holds is given back by its own `async with` blocks.
+The endpoint runs in a task. After the body has been read, a second task waits for the client to disconnect. It then
+cancels the first one in any state: queued, before the first byte, or in a stream. The endpoint's own `async with`
+blocks release what it holds.
 """
 
 import asyncio
@@ -18,188 +18,211 @@ from typing import Any, Final, TypeAlias
 from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException
 
-from ..errors import ApiError, check_template
-from ..telemetry.logs import log, redacted
-from .api_keys import check_key
-from .app_state import Service
-from .client_identity import client_of
-from .context import Call
-from .decoding import check_media_type, decode
+from ..errors import ApiError
+from ..telemetry.logs import log_facts, redact
+from .api_keys import check_api_key
+from .app_state import AppState
+from .client_identity import identify_client
+from .context import RequestContext
+from .decoding import check_media_type, check_template, decode_json
 from .endpoint import Endpoint
 from .forms import read_form
-from .response_writer import Message, Response, Send
+from .response_writer import Message, ResponseWriter, Send
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
-CLIENT_GONE: Final = 499
-"""The status in the log, nginx's, of a request whose client did not wait."""
+CLIENT_CLOSED_REQUEST: Final = 499
+"""Status in the log for a request whose client disconnected, as in nginx."""
 UNKNOWN_PATH: Final = "unknown"
-"""In the log, for any path at which there is nothing."""
-_LAST_WORD_S: Final = 1.0
+"""Path in the log for all paths without an endpoint."""
+_FINAL_ERROR_S: Final = 1.0
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _log = logging.getLogger("lmwire_http")
 
 
-class Exchange:
-    """One request, and its answer. The arguments after the first two are ASGI's."""
+class RequestHandler:
+    """Handler of one request.
 
-    def __init__(self, endpoint: Endpoint, service: Service, scope: Message, receive: Receive, send: Send) -> None:
-        self._endpoint, self._service = endpoint, service
+    Args:
+        endpoint: The endpoint at the request's path.
+        state: The server's state.
+        scope: The ASGI scope.
+        receive: The ASGI receive function.
+        send: The ASGI send function.
+    """
+
+    def __init__(self, endpoint: Endpoint, state: AppState, scope: Message, receive: Receive, send: Send) -> None:
+        self._endpoint, self._state = endpoint, state
         self._receive = receive
         self._method = scope["method"]
         self._headers = Headers(scope=scope)
         self._peer = scope.get("client")
         given = self._headers.get("x-request-id", "")
-        self._call = Call(
+        self._context = RequestContext(
             id=given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(16)}",
-            service=service,
+            state=state,
             headers=self._headers,
-            path=scope.get("path_params", {}),
+            path_params=scope.get("path_params", {}),
             query=QueryParams(scope["query_string"]),
         )
-        self._response = Response(send, endpoint.dialect, self._call.id, service.settings.keep_alive_s)
-        self._client_gone = False
+        self._response = ResponseWriter(send, endpoint.error_format, self._context.id, state.settings.keep_alive_s)
+        self._disconnected = False
         self._interruption: ApiError | None = None
 
     async def run(self) -> None:
-        """Answers, whatever happens."""
-        self._answering = asyncio.create_task(self._answer())
+        """Handle the request. Every error becomes a response."""
+        self._response_task = asyncio.create_task(self._respond())
         try:
-            with self._service.metrics.in_flight(), self._service.running.including(self):
-                await asyncio.wait((self._answering,))
-                await self._settle()
+            with self._state.metrics.in_flight(), self._state.in_flight.track(self):
+                await asyncio.wait((self._response_task,))
+                await self._finish()
         finally:
-            self._answering.cancel()
-            self._count()
+            self._response_task.cancel()
+            self._record()
 
     def interrupt(self, error: ApiError) -> None:
-        """Ends it now, with this error, unless its answer has been sent."""
+        """End the request now with this error, unless its response is complete."""
         self._interruption = error
-        self._answering.cancel()
+        self._response_task.cancel()
 
-    async def _answer(self) -> None:
+    async def _respond(self) -> None:
         try:
-            body = await self._read()
-            self._call.client = client_of(self._peer, self._headers, self._service.settings.api_keys)
-            with self._until_client_goes():
-                if not self._endpoint.open:
-                    await self._service.startup.wait()
-                decoded = await self._decode(body)
-                check_template(decoded, self._service.settings)
-                await self._response.send(await self._endpoint.serve(self._call, decoded))
-        except _ClientGone:
-            self._client_gone = True
+            self._check_head()
+            body = await self._read_body()
+            self._context.client = identify_client(self._peer, self._headers, self._state.settings.api_keys)
+            with self._cancelled_on_disconnect():
+                if not self._endpoint.is_public:
+                    await self._state.startup.wait()
+                decoded = await self._decode_body(body)
+                check_template(decoded, self._state.settings)
+                await self._response.write(await self._endpoint.handler(self._context, decoded))
+        except _ClientDisconnected:
+            self._disconnected = True
         except ApiError as error:
-            error.message = redacted(error.message, self._service.settings.api_keys)
-            await self._response.fail(error)
+            error.message = redact(error.message, self._state.settings.api_keys)
+            await self._response.write_error(error)
         except Exception as error:
-            self._log_failure(error)
-            await self._response.fail(_failed())
+            self._log_exception(error)
+            await self._response.write_error(_internal_error())
 
-    async def _settle(self) -> None:
-        """Says what is left to say when the answer's task has ended."""
-        if not self._answering.cancelled():
-            if error := self._answering.exception():
-                self._log_failure(error)
-        elif not (self._client_gone or self._response.complete):
-            with suppress(TimeoutError):  # who reads nothing is not told either
-                async with asyncio.timeout(_LAST_WORD_S):
-                    await self._response.fail(self._interruption or _failed())
+    async def _finish(self) -> None:
+        """Send the final error, if the endpoint's task ended without a complete response."""
+        if not self._response_task.cancelled():
+            if error := self._response_task.exception():
+                self._log_exception(error)
+        elif not (self._disconnected or self._response.is_complete):
+            with suppress(TimeoutError):  # a client that does not read cannot receive the error
+                async with asyncio.timeout(_FINAL_ERROR_S):
+                    await self._response.write_error(self._interruption or _internal_error())
 
     @contextmanager
-    def _until_client_goes(self) -> Iterator[None]:
-        """Cancels what is done in the block when the client goes."""
-        watching = asyncio.create_task(self._cancel_when_client_goes())
+    def _cancelled_on_disconnect(self) -> Iterator[None]:
+        """Cancel the block when the client disconnects."""
+        watch_task = asyncio.create_task(self._watch_for_disconnect())
         try:
             yield
         finally:
-            watching.cancel()
+            watch_task.cancel()
 
-    async def _cancel_when_client_goes(self) -> None:
+    async def _watch_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not self._response.complete:
-            self._client_gone = True
-            self._answering.cancel()
+        if not self._response.is_complete:
+            self._disconnected = True
+            self._response_task.cancel()
 
-    async def _read(self) -> bytes:
-        """Checks the head, and reads the body.
+    def _check_head(self) -> None:
+        """Check the request's head, before its body is read.
 
         Raises:
-            ApiError: the endpoint refuses all requests, or this one has no key, or too long or too slow a body.
-            _ClientGone: before the body's end.
+            ApiError: The endpoint always fails, the key is invalid, or the announced body is not acceptable.
         """
-        settings = self._service.settings
-        if self._endpoint.refusal:
-            raise self._endpoint.refusal()
-        if not self._endpoint.open:
-            check_key(self._headers, settings.api_keys)
-        if self._endpoint.body is not None:
-            check_media_type(self._headers, form=self._endpoint.form)
+        settings = self._state.settings
+        if self._endpoint.always_fails_with:
+            raise self._endpoint.always_fails_with()
+        if not self._endpoint.is_public:
+            check_api_key(self._headers, settings.api_keys)
+        if self._endpoint.request_type is not None:
+            check_media_type(self._headers, form=self._endpoint.is_form)
         length = self._headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > settings.body_bytes:
-            raise _too_long(settings.body_bytes)
+        if length.isdecimal() and int(length) > settings.max_body_bytes:
+            raise _body_too_long(settings.max_body_bytes)
+
+    async def _read_body(self) -> bytes:
+        """Return the body.
+
+        Raises:
+            ApiError: The body is too long or too slow.
+            _ClientDisconnected: The client disconnected before the end of the body.
+        """
+        settings = self._state.settings
         body = bytearray()
-        deadline = self._call.began + settings.body_s
+        deadline = self._context.started_at + settings.body_timeout_s
         more = True
         while more:
             message = await self._receive_in_time(deadline)
             if message["type"] == "http.disconnect":
-                raise _ClientGone
+                raise _ClientDisconnected
             body += message.get("body", b"")
-            if len(body) > settings.body_bytes:
-                raise _too_long(settings.body_bytes)
+            if len(body) > settings.max_body_bytes:
+                raise _body_too_long(settings.max_body_bytes)
             more = message.get("more_body", False)
         return bytes(body)
 
     async def _receive_in_time(self, deadline: float) -> Message:
-        settings = self._service.settings
-        left = deadline - monotonic()
+        settings = self._state.settings
+        remaining_s = deadline - monotonic()
+        pause_s, total_s = settings.client_timeout_s, settings.body_timeout_s
         try:
-            async with asyncio.timeout(min(settings.patience_s, left)):
+            async with asyncio.timeout(min(pause_s, remaining_s)):
                 return await self._receive()
         except TimeoutError:
-            problem = f"nothing of the body came for {settings.patience_s:g} s, and it is not whole: send it again"
-            if left <= settings.patience_s:
-                problem = f"the body was not whole within {settings.body_s:g} s: send it faster, or a shorter one"
+            problem = f"nothing of the body came for {pause_s:g} s, and it is not whole: send it again"
+            if remaining_s <= pause_s:
+                problem = f"the body was not whole within {total_s:g} s: send it faster, or a shorter one"
             raise ApiError(408, problem, code="timeout") from None
 
-    async def _decode(self, body: bytes) -> Any:
-        if self._endpoint.body is None:
+    async def _decode_body(self, body: bytes) -> Any:
+        if self._endpoint.request_type is None:
             return None
-        if not self._endpoint.form:
-            return decode(body, self._endpoint.body)
+        if not self._endpoint.is_form:
+            return decode_json(body, self._endpoint.request_type)
         try:
-            return await read_form(self._headers, body, self._endpoint.body)
+            return await read_form(self._headers, body, self._endpoint.request_type)
         except MultiPartException as error:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
 
-    def _log_failure(self, error: BaseException) -> None:
-        """Says where, and not what: the words of an exception can be those of a prompt."""
+    def _log_exception(self, error: BaseException) -> None:
+        """Log where an exception was raised, without its message, which may quote a prompt."""
         frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("request %s failed with %s in\n%s", self._call.id, type(error).__name__, frames)
+        _log.error("request %s failed with %s in\n%s", self._context.id, type(error).__name__, frames)
 
-    def _count(self) -> None:
-        call = self._call
-        status = CLIENT_GONE if self._client_gone else self._response.status or 500
-        self._service.metrics.ended(self._endpoint.path, call, status)
-        # The path as it is served: a client's own may have anything in it, an API key too.
+    def _record(self) -> None:
+        context = self._context
+        status = CLIENT_CLOSED_REQUEST if self._disconnected else self._response.status or 500
+        seconds = monotonic() - context.started_at
+        self._state.metrics.request_finished(self._endpoint.path, context.model, status, seconds)
+        # The endpoint's path, not the client's: that may contain anything, even an API key.
         path = self._endpoint.path.replace(":path", "") or UNKNOWN_PATH
         facts: dict[str, Any] = {"method": self._method, "path": path, "status": status}
-        if call.model:
-            facts["model"] = call.model
-        if call.prompt_tokens or call.completion_tokens:
-            facts["prompt_tokens"], facts["completion_tokens"] = call.prompt_tokens, call.completion_tokens
-        log(logging.INFO, "request", facts | {"seconds": round(monotonic() - call.began, 6), "request_id": call.id})
+        if context.model:
+            facts["model"] = context.model
+        if context.prompt_tokens or context.completion_tokens:
+            facts["prompt_tokens"], facts["completion_tokens"] = context.prompt_tokens, context.completion_tokens
+        log_facts(
+            logging.INFO,
+            "request",
+            facts | {"seconds": round(seconds, 6), "request_id": context.id},
+        )
 
 
-class _ClientGone(Exception):
-    """The client has closed its end."""
+class _ClientDisconnected(Exception):
+    """The client has closed its end of the connection."""
 
 
-def _failed() -> ApiError:
+def _internal_error() -> ApiError:
     return ApiError(500, "the server has failed on this request; its log says how", code="internal")
 
 
-def _too_long(limit: int) -> ApiError:
+def _body_too_long(limit: int) -> ApiError:
     return ApiError(413, f"the body is longer than the {limit:,} bytes that are read", code="body_too_long")

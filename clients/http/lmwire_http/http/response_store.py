@@ -1,54 +1,60 @@
-"""What is kept of earlier answers, so that they can be continued."""
+"""Memory of earlier responses, which requests can continue."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..settings import MIB
 
-BYTES: Final = 256 * MIB
-"""Of all that is kept together."""
+MAX_BYTES: Final = 256 * MIB
+"""Total size of all stored responses, in bytes."""
 
 
-class _Kept(NamedTuple):
+class _Entry(NamedTuple):
     value: Any
     size: int
 
 
-class Stored:
-    """Values by their ids, of which the oldest are dropped for new ones.
+class ResponseStore:
+    """Values by id. New values displace the oldest ones.
 
     Args:
-        count: Values at most.
-        bytes: Their sizes together, at most.
+        max_entries: Most values.
+        max_bytes: Most bytes of all values together.
     """
 
-    def __init__(self, count: int, bytes: int = BYTES) -> None:
-        self._count, self._limit = count, bytes
-        self._kept: dict[str, _Kept] = {}
+    def __init__(self, max_entries: int, max_bytes: int = MAX_BYTES) -> None:
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._entries: dict[str, _Entry] = {}
         self._bytes = 0
 
-    def keep(self, id: str, value: object, size: int) -> None:
-        """Keeps a value of so many bytes, unless there is no room for it at all."""
-        self.drop(id)
-        if size > self._limit or not self._count:
+    def put(self, id: str, value: object, size: int) -> None:
+        """Store a value, unless it is too large for the whole store.
+
+        Args:
+            id: The value's id.
+            value: The value.
+            size: Its size in bytes.
+        """
+        self.delete(id)
+        if size > self._max_bytes or not self._max_entries:
             return
-        self._kept[id] = _Kept(value, size)
+        self._entries[id] = _Entry(value, size)
         self._bytes += size
-        while len(self._kept) > self._count or self._bytes > self._limit:
-            self.drop(next(iter(self._kept)))
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            self.delete(next(iter(self._entries)))
 
     def get(self, id: str) -> Any:
-        """The value; None if there is none of this id, or none any more."""
-        kept = self._kept.get(id)
+        """Return a value; None if no value has that id any more."""
+        kept = self._entries.get(id)
         return kept and kept.value
 
-    def newest(self) -> Iterator[Any]:
-        """All values, the newest first."""
-        return (kept.value for kept in reversed(self._kept.values()))
+    def newest_first(self) -> Iterator[Any]:
+        """Return all values, the newest first."""
+        return (kept.value for kept in reversed(self._entries.values()))
 
-    def drop(self, id: str) -> bool:
-        """Forgets it. Returns whether it was there."""
-        if (kept := self._kept.pop(id, None)) is None:
+    def delete(self, id: str) -> bool:
+        """Delete a value, and return whether it existed."""
+        if (kept := self._entries.pop(id, None)) is None:
             return False
         self._bytes -= kept.size
         return True

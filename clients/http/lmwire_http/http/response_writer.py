@@ -1,4 +1,4 @@
-"""The answer to one request, as it is sent: whole, or event by event."""
+"""Sending of one response, whole or event by event."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 from ..errors import ApiError
-from .error_formats import Dialect
+from .error_formats import ErrorFormat
 from .replies import EventStream, Json, Plain, Reply
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -20,27 +20,32 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 _EVENT_STREAM: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
-class Response:
-    """What is sent.
+class ResponseWriter:
+    """Writer of one response.
 
     Args:
-        send: ASGI's.
-        dialect: How errors are written.
-        request_id: Goes with every answer.
-        keep_alive_s: Of silence in a stream, until a comment is sent.
+        send: The ASGI send function.
+        error_format: The format of errors.
+        request_id: The request's id, which every response has in its headers.
+        keep_alive_s: Time of silence in a stream before a comment is sent, in seconds.
     """
 
-    def __init__(self, send: Send, dialect: Dialect, request_id: str, keep_alive_s: float) -> None:
-        self._send, self._dialect, self._request_id, self._keep_alive_s = send, dialect, request_id, keep_alive_s
-        self._started = self._streams = False
+    def __init__(self, send: Send, error_format: ErrorFormat, request_id: str, keep_alive_s: float) -> None:
+        self._send, self._error_format, self._request_id, self._keep_alive_s = (
+            send,
+            error_format,
+            request_id,
+            keep_alive_s,
+        )
+        self._started = self._is_stream = False
         self._sent_at = monotonic()
         self.status: int | None = None
-        """The HTTP status, or that of the error at a stream's end; None before there is one."""
-        self.complete = False
-        """Whether its last byte has been handed on."""
+        """The HTTP status, or that of the error that ended a stream; None before the response starts."""
+        self.is_complete = False
+        """True once the last byte has been passed to the ASGI server."""
 
-    async def send(self, reply: Reply) -> None:
-        """Sends what an endpoint answers. Raises what the frames of a stream raise."""
+    async def write(self, reply: Reply) -> None:
+        """Send an endpoint's reply. Exceptions of a stream's frames pass through."""
         match reply:
             case Json():
                 await self._send_whole(reply.status, "application/json", msgspec.json.encode(reply.value))
@@ -49,17 +54,19 @@ class Response:
             case EventStream():
                 await self._stream(reply.frames)
 
-    async def fail(self, error: ApiError) -> None:
-        """Sends an error: as the whole answer, or as the last event of a stream that has begun."""
-        if self._streams:
+    async def write_error(self, error: ApiError) -> None:
+        """Send an error as a whole response, or as the last event of a stream that has started."""
+        if self._is_stream:
             self.status = error.status
-            await self._send_part(error.frames or self._dialect.frame(error, self._request_id), more=False)
-        elif not self._started:  # else half an answer is out: what is left is to close the connection
-            content = msgspec.json.encode(self._dialect.body(error, self._request_id))
+            await self._send_part(
+                error.stream_events or self._error_format.stream_event(error, self._request_id), more=False
+            )
+        elif not self._started:  # a response that was sent in part cannot become an error: the connection closes
+            content = msgspec.json.encode(self._error_format.body(error, self._request_id))
             await self._send_whole(error.status, "application/json", content, _error_headers(error))
 
     async def _stream(self, frames: AsyncIterator[bytes]) -> None:
-        """Sends events as they come, and comments while none do: what is between would take silence for an end."""
+        """Send events as they come, and comments during silence, so that proxies keep the connection open."""
         comments = asyncio.create_task(self._send_comments())
         try:
             async with aclosing(cast(Any, frames)):
@@ -78,23 +85,23 @@ class Response:
 
     async def _send_part(self, content: bytes, *, more: bool = True) -> None:
         if not self._started:
-            self._streams = True
+            self._is_stream = True
             await self._start(200, "text/event-stream; charset=utf-8", _EVENT_STREAM)
         self._sent_at = monotonic()
-        self.complete = not more
+        self.is_complete = not more
         await self._send({"type": "http.response.body", "body": content, "more_body": more})
 
     async def _send_whole(
         self, status: int, media_type: str, content: bytes, headers: Mapping[str, str] = _NO_HEADERS
     ) -> None:
         await self._start(status, media_type, {"content-length": str(len(content)), **headers})
-        self.complete = True
+        self.is_complete = True
         await self._send({"type": "http.response.body", "body": content})
 
     async def _start(self, status: int, media_type: str, headers: Mapping[str, str]) -> None:
         self._started = True
         self.status = status
-        ids = {"x-request-id": self._request_id, self._dialect.id_header: self._request_id}
+        ids = {"x-request-id": self._request_id, self._error_format.request_id_header: self._request_id}
         headers = {"content-type": media_type, **ids, **headers}
         raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
@@ -108,5 +115,5 @@ def _error_headers(error: ApiError) -> dict[str, str]:
         case 401:
             headers["www-authenticate"] = "Bearer"
         case 408:
-            headers["connection"] = "close"  # what may still come of the body is no request
+            headers["connection"] = "close"  # the rest of the body must not be read as the next request
     return headers

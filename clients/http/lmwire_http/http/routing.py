@@ -1,4 +1,4 @@
-"""From a request's path and method to the endpoint that serves it."""
+"""Routing of requests to endpoints by path and method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,76 +9,93 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from ..errors import ApiError
-from .app_state import Service
-from .context import Call
+from .app_state import AppState
+from .context import RequestContext
 from .endpoint import Endpoint
-from .error_formats import ANTHROPIC, OPENAI, Dialect
+from .error_formats import ANTHROPIC_ERRORS, OPENAI_ERRORS, ErrorFormat
 from .replies import Reply
-from .request_handler import Exchange
+from .request_handler import RequestHandler
 
 _ANTHROPIC_PATH: Final = "/v1/messages"
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
-def make_router(endpoints: Sequence[Endpoint], service: Service, lifespan: Lifespan) -> Router:
-    """An ASGI application that answers every request, those for which there is no endpoint too."""
+def make_router(endpoints: Sequence[Endpoint], state: AppState, lifespan: Lifespan) -> Router:
+    """Return an ASGI application that handles every request, also those without an endpoint.
+
+    Args:
+        endpoints: The endpoints.
+        state: The server's state.
+        lifespan: The application's ASGI lifespan.
+    """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     return Router(
-        [Route(path, _OnePath(path, methods, service)) for path, methods in by_path.items()],
-        default=_Nowhere(sorted(by_path), service),
+        [Route(path, _PathRoute(path, methods, state)) for path, methods in by_path.items()],
+        default=_UnknownPath(sorted(by_path), state),
         redirect_slashes=False,
         lifespan=lifespan,
     )
 
 
-class _OnePath:
-    """What is served at one path, by method."""
+class _PathRoute:
+    """The endpoints of one path, by method."""
 
-    def __init__(self, path: str, methods: Mapping[str, Endpoint], service: Service) -> None:
+    def __init__(self, path: str, methods: Mapping[str, Endpoint], state: AppState) -> None:
         self._methods = {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
-        self._service = service
+        self._state = state
         allowed = ", ".join(sorted(self._methods))
-        refusal = partial(ApiError, 405, f"{path} is served by {allowed}", code="method_not_allowed")
-        self._unserved = refusing(dialect_of(path), path, partial(refusal, headers={"allow": allowed}))
+        make_error = partial(ApiError, 405, f"{path} is served by {allowed}", code="method_not_allowed")
+        self._unserved = make_error_endpoint(
+            error_format_of(path), path, partial(make_error, headers={"allow": allowed})
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._methods.get(scope["method"], self._unserved)
-        await Exchange(endpoint, self._service, scope, receive, send).run()
+        await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
 
-class _Nowhere:
-    """Any other path."""
+class _UnknownPath:
+    """The response for paths without an endpoint."""
 
-    def __init__(self, known: Sequence[str], service: Service) -> None:
+    def __init__(self, known: Sequence[str], state: AppState) -> None:
         message = f"there is nothing at this path; these are served: {', '.join(known)}"
-        refusal = partial(ApiError, 404, message, code="unknown_path")
-        self._endpoints: dict[Dialect, Endpoint] = {
-            dialect: refusing(dialect, "", refusal) for dialect in (OPENAI, ANTHROPIC)
+        make_error = partial(ApiError, 404, message, code="unknown_path")
+        self._endpoints: dict[ErrorFormat, Endpoint] = {
+            error_format: make_error_endpoint(error_format, "", make_error)
+            for error_format in (OPENAI_ERRORS, ANTHROPIC_ERRORS)
         }
-        self._service = service
+        self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints[dialect_of(scope["path"])]
-        await Exchange(endpoint, self._service, scope, receive, send).run()
+        endpoint = self._endpoints[error_format_of(scope["path"])]
+        await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
 
-def refusing(dialect: Dialect, path: str, refusal: Callable[[], ApiError]) -> Endpoint:
-    """Return an endpoint that answers every request with an error.
+def make_error_endpoint(error_format: ErrorFormat, path: str, make_error: Callable[[], ApiError]) -> Endpoint:
+    """Return an endpoint that responds to every request with an error.
 
     Args:
-        dialect: How the error is written.
+        error_format: The format of the error.
         path: The path for metrics and logs.
-        refusal: Makes the error.
+        make_error: Returns the error.
     """
 
-    async def serve(_: Call, __: object) -> Reply:
-        raise refusal()
+    async def fail(_: RequestContext, __: object) -> Reply:
+        raise make_error()
 
-    return Endpoint(method="", path=path, summary="", serve=serve, dialect=dialect, open=True, refusal=refusal)
+    return Endpoint(
+        method="",
+        path=path,
+        summary="",
+        handler=fail,
+        error_format=error_format,
+        is_public=True,
+        always_fails_with=make_error,
+    )
 
 
-def dialect_of(path: str) -> Dialect:
-    """Return how errors at a path are written."""
-    return ANTHROPIC if path.startswith(_ANTHROPIC_PATH) else OPENAI
+def error_format_of(path: str) -> ErrorFormat:
+    """Return the format of errors at a path."""
+    return ANTHROPIC_ERRORS if path.startswith(_ANTHROPIC_PATH) else OPENAI_ERRORS

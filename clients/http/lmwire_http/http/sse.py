@@ -1,37 +1,52 @@
-"""Server-sent events as OpenAI's APIs write them, and the names that their replies have."""
+"""Server-sent events, with and without names.
 
-import secrets
+See https://html.spec.whatwg.org/multipage/server-sent-events.html.
+"""
+
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, get_args
 
 import msgspec
+from msgspec import Struct
 
 _encode: Final = msgspec.json.Encoder().encode
 
 DONE: Final = b"data: [DONE]\n\n"
-"""The last event of a stream."""
+"""The last event of a stream in OpenAI's API."""
 
 
-def data(value: object) -> bytes:
-    """An event without a name."""
+def data_event(value: object) -> bytes:
+    """Return an event without a name."""
     return b"data: " + _encode(value) + b"\n\n"
 
 
-class TextFrames:
-    """Events that differ in a text alone, of which a stream has one a token: the rest of them is written once.
+class TextEventTemplate:
+    """Encoder of events that differ only in one text, such as those for tokens. The rest is encoded once.
 
     Args:
-        value: The event's value, given the text, which must be the last string in it.
+        value: Returns the event's value for a text. The text must be the last string in the value.
     """
 
     def __init__(self, value: Callable[[str], object]) -> None:
-        self._before, _, self._after = data(value("")).rpartition(_encode(""))
+        self._before, _, self._after = data_event(value("")).rpartition(_encode(""))
 
-    def data(self, text: str) -> bytes:
-        """The event with this text."""
+    def event(self, text: str) -> bytes:
+        """Return the event with this text."""
         return self._before + _encode(text) + self._after
 
 
-def new_id(kind: str) -> str:
-    """A reply's id, as `chatcmpl-…`."""
-    return f"{kind}-{secrets.token_hex(16)}"
+class NamedEventEncoder:
+    """Encoder of events with names, as in Anthropic's messages and OpenAI's responses.
+
+    Args:
+        kinds: A union of Structs. Their tags are the names.
+    """
+
+    def __init__(self, kinds: Any) -> None:
+        self._heads = {
+            kind: b"event: %b\ndata: " % str(kind.__struct_config__.tag).encode() for kind in get_args(kinds)
+        }
+
+    def encode(self, event: Struct) -> bytes:
+        """Return the encoded event."""
+        return b"%b%b\n\n" % (self._heads[type(event)], _encode(event))

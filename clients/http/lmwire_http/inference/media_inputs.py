@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 from lmwire import MediaDict
 
-from ..errors import invalid
+from ..errors import invalid_field
 
 _FETCHED: Final = frozenset({"http", "https"})
 _LOCAL: Final = frozenset({"", "localhost"})
@@ -29,7 +29,7 @@ def named_media(name: str, field: str) -> MediaDict | None:
     host, path = _host_and_path(name)
     if host not in _LOCAL or not path.startswith("/"):
         problem = "a file's URL names a file on the server's machine, such as file:///pictures/cat.png"
-        raise invalid(f"{field}: {problem}", field)
+        raise invalid_field(f"{field}: {problem}", field)
     return {"path": path}
 
 
@@ -50,7 +50,7 @@ def image_media(name: str, field: str) -> MediaDict:
     if media := named_media(name, field):
         return media
     problem = "must be a data URI, such as data:image/png;base64,…, an http or https address, or a file's absolute path"
-    raise invalid(f"{field}: {problem}", field)
+    raise invalid_field(f"{field}: {problem}", field)
 
 
 def sound_media(data: str, field: str) -> MediaDict:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lmwire import MediaPartDict, TextPartDict
 
-from ..errors import invalid
+from ..errors import invalid_field
 from ..inference.media_inputs import image_media, sound_media
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
@@ -91,4 +91,4 @@ def _wire_part(part: Part, path: str) -> PartDict:
         case AudioPart():
             return {"type": "audio", "media": sound_media(part.input_audio.data, f"{path}.input_audio.data")}
         case FilePart():
-            raise invalid(f"{path}: files are not read here; send their text as a part of type text", path)
+            raise invalid_field(f"{path}: files are not read here; send their text as a part of type text", path)

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from ..errors import invalid
-from ..http.context import Call
+from ..errors import invalid_field
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
 from ..inference.worker_lease import lease_for
@@ -56,12 +56,12 @@ class Embeddings(Struct, kw_only=True):
     usage: EmbeddingUsage
 
 
-async def _serve(call: Call, body: EmbeddingBody) -> Reply:
+async def _serve(context: RequestContext, body: EmbeddingBody) -> Reply:
     texts = _texts(body)
     options: Any = given(body, "dimensions", "normalize")
-    async with lease_for(call, body.model, rename=partial(_renamed, body)) as lease:
+    async with lease_for(context, body.model, rename=partial(_renamed, body)) as lease:
         vectors, usage = await lease.worker.embed(texts, **options)
-    call.service.metrics.used(call, usage)
+    context.record_usage(usage)
     written = _base64 if body.encoding_format == "base64" else _numbers
     return Json(
         Embeddings(
@@ -77,7 +77,7 @@ def _texts(body: EmbeddingBody) -> list[str]:
         return [body.input]
     texts = [text for text in body.input if isinstance(text, str)]
     if len(texts) < len(body.input):
-        raise invalid("input: token ids are not taken here; send the texts", "input")
+        raise invalid_field("input: token ids are not taken here; send the texts", "input")
     return texts
 
 
@@ -99,7 +99,7 @@ EMBEDDINGS: Final = Endpoint(
     method="POST",
     path="/v1/embeddings",
     summary="Turn texts into vectors.",
-    serve=_serve,
-    body=EmbeddingBody,
-    reply=Embeddings,
+    handler=_serve,
+    request_type=EmbeddingBody,
+    response_type=Embeddings,
 )

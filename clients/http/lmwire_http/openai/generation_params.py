@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from lmwire import Options
 from lmwire_protocol import Format
 
-from ..errors import invalid
+from ..errors import invalid_field
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -85,7 +85,7 @@ def generation_options(body: Generating) -> Options:
         ApiError: they contradict each other.
     """
     if body.stream_options is not None and not body.stream:
-        raise invalid("stream_options: is for streams; set `stream` to true, or leave it out", "stream_options")
+        raise invalid_field("stream_options: is for streams; set `stream` to true, or leave it out", "stream_options")
     options: Any = given(body, *_SAME)
     options["temperature"] = _TEMPERATURE if body.temperature is None else body.temperature
     if body.seed is not None:

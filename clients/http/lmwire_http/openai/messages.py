@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from lmwire import MessageDict
 
-from ..errors import invalid
+from ..errors import invalid_field
 from .content_parts import Content, wire_content
 from .unsupported_fields import refuse
 
@@ -140,13 +140,13 @@ def _wire_message(message: Message, path: str) -> MessageDict:
             return _tool_result(message, path)
         case FunctionMessage():
             field = f"{path}.role"
-            raise invalid(f"{field}: `function` is not served; send role `tool` with a tool_call_id", field)
+            raise invalid_field(f"{field}: `function` is not served; send role `tool` with a tool_call_id", field)
 
 
 def _assistant(message: AssistantMessage, path: str) -> MessageDict:
     refuse(message, _REFUSED, path)
     if message.reasoning is not None and message.reasoning_content is not None:
-        raise invalid(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
+        raise invalid_field(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
     wire: MessageDict = {"role": "assistant"}
     content = message.refusal if message.content is None else message.content
     if content is not None:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ..http.context import Call
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
 from ..pool import ServedModel
@@ -36,12 +36,12 @@ class Models(Struct, kw_only=True):
     data: list[Model]
 
 
-async def _list(call: Call, _: None) -> Reply:
-    return Json(Models(data=[_model(served) for served in await call.service.pool.models()]))
+async def _list(context: RequestContext, _: None) -> Reply:
+    return Json(Models(data=[_model(served) for served in await context.state.pool.served_models()]))
 
 
-async def _one(call: Call, _: None) -> Reply:
-    return Json(_model(await call.service.pool.model(call.path["model"])))
+async def _one(context: RequestContext, _: None) -> Reply:
+    return Json(_model(await context.state.pool.served_model(context.path_params["model"])))
 
 
 def _model(served: ServedModel) -> Model:
@@ -64,8 +64,8 @@ def _created(path: str) -> int:
 
 
 MODELS: Final = Endpoint(
-    method="GET", path="/v1/models", summary="The models that can be asked for.", serve=_list, reply=Models
+    method="GET", path="/v1/models", summary="The models that can be asked for.", handler=_list, response_type=Models
 )
 MODEL: Final = Endpoint(
-    method="GET", path="/v1/models/{model:path}", summary="One of the models.", serve=_one, reply=Model
+    method="GET", path="/v1/models/{model:path}", summary="One of the models.", handler=_one, response_type=Model
 )

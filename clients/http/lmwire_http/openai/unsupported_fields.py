@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..errors import invalid
+from ..errors import invalid_field
 
 
 def refuse(body: object, reasons: Mapping[str, str], path: str = "") -> None:
@@ -19,4 +19,4 @@ def refuse(body: object, reasons: Mapping[str, str], path: str = "") -> None:
     for name, reason in reasons.items():
         if getattr(body, name) is not None:
             field = f"{path}.{name}" if path else name
-            raise invalid(f"{field}: {reason}", field)
+            raise invalid_field(f"{field}: {reason}", field)

@@ -1,4 +1,4 @@
-"""What those who run the server need: keys, metrics, logs, health."""
+"""Endpoints for operators: health, readiness and metrics."""
 
 from collections.abc import Sequence
 from typing import Final

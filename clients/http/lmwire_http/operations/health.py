@@ -1,46 +1,51 @@
-"""Whether the server lives, and whether it can serve: for what restarts it, and for what sends it requests."""
+"""GET /health, whether the process is alive, and GET /ready, whether it can serve requests now."""
 
 from typing import Final, Literal
 
 import msgspec
 
-from ..http.context import Call
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json
 
 
 class Health(msgspec.Struct):
-    """The process lives."""
+    """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class Ready(msgspec.Struct, omit_defaults=True):
-    """Whether requests would be served now. With the status 503 they would not."""
+    """Readiness of the server. If it is not ready, the status is 503."""
 
     ready: bool
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why not."""
+    """Why the server is not ready."""
 
 
-async def _health(call: Call, _: None) -> Json:
+async def _health(context: RequestContext, _: None) -> Json:
     return Json(Health())
 
 
-async def _ready(call: Call, _: None) -> Json:
-    problem = await call.service.readiness.problem(call.service)
+async def _ready(context: RequestContext, _: None) -> Json:
+    problem = await context.state.readiness.problem()
     return Json(Ready(ready=True)) if problem is None else Json(Ready(ready=False, reason=problem), 503)
 
 
 HEALTH: Final = Endpoint(
-    method="GET", path="/health", summary="Whether the server's process lives.", serve=_health, reply=Health, open=True
+    method="GET",
+    path="/health",
+    summary="Whether the server's process lives.",
+    handler=_health,
+    response_type=Health,
+    is_public=True,
 )
 READY: Final = Endpoint(
     method="GET",
     path="/ready",
     summary="Whether requests would be served now.",
-    serve=_ready,
-    reply=Ready,
-    statuses={503: Ready},
-    open=True,
+    handler=_ready,
+    response_type=Ready,
+    status_types={503: Ready},
+    is_public=True,
 )

@@ -1,24 +1,24 @@
-"""`/metrics`, for Prometheus."""
+"""GET /metrics, for Prometheus."""
 
 from typing import Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from ..http.context import Call
+from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Plain
-from .worker_metrics import worker_figures
+from .worker_metrics import worker_metrics
 
 
-async def _metrics(call: Call, _: None) -> Plain:
-    own = generate_latest(call.service.metrics.registry)
-    return Plain(own + await worker_figures(call.service.pool), CONTENT_TYPE_LATEST)
+async def _metrics(context: RequestContext, _: None) -> Plain:
+    own = generate_latest(context.state.metrics.registry)
+    return Plain(own + await worker_metrics(context.state.pool), CONTENT_TYPE_LATEST)
 
 
 METRICS: Final = Endpoint(
     method="GET",
     path="/metrics",
     summary="Figures of the server and of its workers, in Prometheus' text format.",
-    serve=_metrics,
-    texts=("text/plain",),
+    handler=_metrics,
+    text_media_types=("text/plain",),
 )

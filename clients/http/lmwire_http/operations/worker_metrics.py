@@ -1,4 +1,4 @@
-"""What the workers say of themselves, for Prometheus. They are asked when somebody reads."""
+"""Metrics of the workers, read from them for each request to /metrics."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -10,25 +10,25 @@ from lmwire_protocol import events
 
 if TYPE_CHECKING:
     from ..pool import Pool
-    from ..pool.status import ResidentFigures
+    from ..pool.status import ModelStatus
 
-_STATS_S: Final = 2.0
+_STATS_TIMEOUT_S: Final = 2.0
 _REPLICA: Final = ("model", "replica")
 Stats: TypeAlias = dict[str, list[events.StatsDone | None]]
 
 
-async def worker_figures(pool: "Pool") -> bytes:
-    """Their figures in Prometheus' text format. A worker that hangs is told of as one that is not up."""
-    stats = await pool.stats(_STATS_S)
+async def worker_metrics(pool: "Pool") -> bytes:
+    """Return the workers' metrics in Prometheus' text format. A worker that hangs counts as down."""
+    stats = await pool.stats(_STATS_TIMEOUT_S)
     registry = CollectorRegistry()
-    registry.register(_Figures(pool.residents(), stats))
+    registry.register(_WorkerCollector(pool.statuses(), stats))
     return generate_latest(registry)
 
 
-class _Figures:
+class _WorkerCollector:
     """A collector of one reading."""
 
-    def __init__(self, residents: "list[ResidentFigures]", stats: Stats) -> None:
+    def __init__(self, residents: "list[ModelStatus]", stats: Stats) -> None:
         self._residents, self._stats = residents, stats
 
     def collect(self) -> Iterator[Metric]:
@@ -43,7 +43,7 @@ class _Figures:
         )
         waiting = GaugeMetricFamily("lmwire_model_requests_waiting", "Requests that wait for it.", labels=["model"])
         for resident in self._residents:
-            loaded.add_metric([resident.id], resident.model is not None)
+            loaded.add_metric([resident.id], resident.loaded is not None)
             waiting.add_metric([resident.id], resident.waiting)
         yield from (loaded, waiting)
 

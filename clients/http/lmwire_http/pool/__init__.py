@@ -1,6 +1,6 @@
-"""Workers of several models, kept for whoever asks."""
+"""Loaded models and their worker processes, leased to requests."""
 
 from .pool import Pool
-from .status import Lease, ReplicaFigures, ResidentFigures, ServedModel
+from .status import Lease, ModelStatus, ReplicaStatus, ServedModel
 
-__all__ = ["Lease", "Pool", "ReplicaFigures", "ResidentFigures", "ServedModel"]
+__all__ = ["Lease", "ModelStatus", "Pool", "ReplicaStatus", "ServedModel"]

@@ -1,8 +1,8 @@
-"""A model's queue: whose request goes to its workers next.
+"""A model's request queue, fair between clients.
 
-Each client has a line of its own, first in, first out. Between the lines it is fair queueing: each is given rows in
-turn, so a client with few requests, or with small ones, does not wait for all that another has sent. Rows are the
-answers that a request asks for. https://en.wikipedia.org/wiki/Weighted_fair_queueing
+Each client has a first-in, first-out queue. Weighted fair queueing picks between the queues: each client receives
+rows in turn, so a client with few or small requests does not wait for all requests of another. A request takes as
+many rows as it asks for answers. https://en.wikipedia.org/wiki/Weighted_fair_queueing
 """
 
 import asyncio
@@ -14,104 +14,108 @@ from itertools import count
 from time import monotonic
 from typing import Final
 
-AHEAD: Final = 8
-"""One row in so many more may be asked for than a worker has, so that it has the next request when one ends."""
+LOOKAHEAD_DIVISOR: Final = 8
+"""Rows of capacity for each row that is admitted ahead, so that a freed row finds its next request at the worker."""
 
 
 @dataclass(eq=False, slots=True)
-class Turn:
+class QueuedRequest:
     """A request in the queue, and then on a worker."""
 
     client: Hashable
     rows: int
-    number: int
-    came_at: float = field(default_factory=monotonic)
-    begun: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    sequence: int
+    queued_at: float = field(default_factory=monotonic)
+    admitted: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     waited_s: float = 0.0
-    """How long it was queued."""
-    over: bool = False
+    """Time in the queue, in seconds."""
+    finished: bool = False
 
 
-class Turns:
-    """Lets so many requests through that the workers are never without one, and no more.
+class FairQueue:
+    """Admits enough requests to keep the workers busy, and no more.
 
     Args:
-        rows: Returns how many rows the workers have now; 0 while there is none.
+        capacity: Returns the number of rows that the workers have now; 0 while none runs.
     """
 
-    def __init__(self, rows: Callable[[], int]) -> None:
-        self._rows = rows
-        self._at_work = 0
-        """Rows of those that were let through."""
-        self._lines: dict[Hashable, deque[Turn]] = {}
-        """Those that wait, by client."""
-        self._given: dict[Hashable, float] = {}
-        """Rows that each client has had since there has been a queue, those that it came too late for included."""
-        self._now = 0.0
-        """Rows that each line would have had, had all been given out one by one, in turn."""
-        self._numbers = count()
+    def __init__(self, capacity: Callable[[], int]) -> None:
+        self._capacity = capacity
+        self._running_rows = 0
+        """Number of rows of the admitted requests."""
+        self._waiting: dict[Hashable, deque[QueuedRequest]] = {}
+        """Waiting requests of each client."""
+        self._served: dict[Hashable, float] = {}
+        """Rows that each client has received since the queue was last empty, in virtual time."""
+        self._virtual_time = 0.0
+        """Rows that each waiting client would have received if they were handed out one by one."""
+        self._sequences = count()
 
     @asynccontextmanager
-    async def turn(self, client: Hashable, rows: int) -> AsyncIterator[Turn]:
-        """Waits for a request's turn, which lasts for as long as the block, or until its `end` is called.
+    async def enter(self, client: Hashable, rows: int) -> AsyncIterator[QueuedRequest]:
+        """Wait for a request's turn, and hold its rows until the block ends or `finish` is called.
 
         Args:
-            client: Whose request it is.
-            rows: Answers that it asks for; with 0 it does not wait.
+            client: The client that sent the request.
+            rows: Number of answers; a request with 0 does not wait.
         """
-        turn = Turn(client, rows, next(self._numbers))
+        request = QueuedRequest(client, rows, next(self._sequences))
         try:
             if rows:
-                self._line_up(turn)
-                self.let_through()
-                await turn.begun
-                turn.waited_s = monotonic() - turn.came_at
-            yield turn
+                self._enqueue(request)
+                self.admit_waiting()
+                await request.admitted
+                request.waited_s = monotonic() - request.queued_at
+            yield request
         finally:
-            self.end(turn)
+            self.finish(request)
 
-    def end(self, turn: Turn) -> None:
-        """Makes room for others: the worker has ended the request, or its client has left."""
-        if turn.over or not turn.rows:
+    def finish(self, request: QueuedRequest) -> None:
+        """Free a request's rows: the worker has finished it, or its client has disconnected."""
+        if request.finished or not request.rows:
             return
-        turn.over = True
-        if turn in self._lines.get(turn.client, ()):
-            self._lines[turn.client].remove(turn)
-            self._close_empty(turn.client)
+        request.finished = True
+        if request in self._waiting.get(request.client, ()):
+            self._waiting[request.client].remove(request)
+            self._drop_empty_queue(request.client)
         else:
-            self._at_work -= turn.rows
-        self.let_through()
+            self._running_rows -= request.rows
+        self.admit_waiting()
 
-    def _line_up(self, turn: Turn) -> None:
-        if turn.client not in self._lines:
-            self._given = {one: rows for one, rows in self._given.items() if one in self._lines or rows > self._now}
-            self._given.setdefault(turn.client, self._now)
-            self._lines[turn.client] = deque()
-        self._lines[turn.client].append(turn)
+    def _enqueue(self, request: QueuedRequest) -> None:
+        if request.client not in self._waiting:
+            self._served = {
+                one: rows for one, rows in self._served.items() if one in self._waiting or rows > self._virtual_time
+            }
+            self._served.setdefault(request.client, self._virtual_time)
+            self._waiting[request.client] = deque()
+        self._waiting[request.client].append(request)
 
-    def let_through(self) -> None:
-        """Lets those through for whom there is room now. To be called when there are more rows than before."""
-        while self._lines and self._fits(turn := self._next()):
-            self._lines[turn.client].popleft()
-            self._now += turn.rows / len(self._lines)
-            self._given[turn.client] += turn.rows
-            self._at_work += turn.rows
-            self._close_empty(turn.client)
-            if not turn.begun.done():  # else it was cancelled just now, and ends by itself
-                turn.begun.set_result(None)
+    def admit_waiting(self) -> None:
+        """Admit the requests that fit. Call it whenever the capacity has grown."""
+        while self._waiting and self._fits(request := self._next()):
+            self._waiting[request.client].popleft()
+            self._virtual_time += request.rows / len(self._waiting)
+            self._served[request.client] += request.rows
+            self._running_rows += request.rows
+            self._drop_empty_queue(request.client)
+            if not request.admitted.done():  # a request that was just cancelled finishes by itself
+                request.admitted.set_result(None)
 
-    def _next(self) -> Turn:
-        """The request that would have all its rows first, had they been given out one by one."""
-        heads = (line[0] for line in self._lines.values())
-        return min(heads, key=lambda turn: (self._given[turn.client] + turn.rows, turn.number))
+    def _next(self) -> QueuedRequest:
+        """Return the request that would have all its rows first if rows were handed out one by one."""
+        heads = (line[0] for line in self._waiting.values())
+        return min(heads, key=lambda request: (self._served[request.client] + request.rows, request.sequence))
 
-    def _fits(self, turn: Turn) -> bool:
-        rows = self._rows()
-        return self._at_work < max(1, rows) or self._at_work + turn.rows <= rows + max(1, rows // AHEAD)
+    def _fits(self, request: QueuedRequest) -> bool:
+        rows = self._capacity()
+        return self._running_rows < max(1, rows) or self._running_rows + request.rows <= rows + max(
+            1, rows // LOOKAHEAD_DIVISOR
+        )
 
-    def _close_empty(self, client: Hashable) -> None:
-        if not self._lines[client]:
-            del self._lines[client]
-        if not self._lines:  # nobody waits, so nobody has had too much
-            self._given.clear()
-            self._now = 0.0
+    def _drop_empty_queue(self, client: Hashable) -> None:
+        if not self._waiting[client]:
+            del self._waiting[client]
+        if not self._waiting:  # without a queue no client has received too much
+            self._served.clear()
+            self._virtual_time = 0.0

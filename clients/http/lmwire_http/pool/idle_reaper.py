@@ -1,69 +1,69 @@
-"""Ends models that nobody has used for long, and those that the others have outgrown."""
+"""Unloads idle models, and models that no longer fit into the memory budget."""
 
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from .managed_model import Resident
-from .memory_budget import Room
-from .model_lifecycle import Doors
+from .managed_model import ManagedModel
+from .memory_budget import MemoryBudget
+from .model_lifecycle import ModelLifecycle
 
-_LOOK_S: Final = 5.0
-"""How often the workers are asked how much they have."""
-_LEAST_S: Final = 0.01
+_MEMORY_CHECK_S: Final = 5.0
+"""Time between two measurements of the workers' memory, in seconds."""
+_MIN_CHECK_S: Final = 0.01
 
 
-class Keeper:
-    """Looks after the models between requests.
+class IdleReaper:
+    """Checks the loaded models again and again.
 
     Args:
-        residents: All models.
-        doors: Where they leave.
-        room: What they share.
-        idle_s: After so long without a request a model ends, in seconds; None for never.
-        clock: Seconds from any start, as `Resident.last_used`.
+        models: Returns all models.
+        lifecycle: Unloads models.
+        budget: The memory that all models share.
+        idle_s: Unload a model after this time without a request, in seconds; never if None.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
         self,
-        residents: Callable[[], Iterable[Resident]],
-        doors: Doors,
-        room: Room[Resident],
+        models: Callable[[], Iterable[ManagedModel]],
+        lifecycle: ModelLifecycle,
+        budget: MemoryBudget[ManagedModel],
         idle_s: float | None,
         clock: Callable[[], float],
     ) -> None:
-        self._residents, self._doors, self._room = residents, doors, room
+        self._models, self._lifecycle, self._budget = models, lifecycle, budget
         self._idle_s, self._clock = idle_s, clock
 
     async def run(self) -> None:
-        """Looks again and again, until it is cancelled."""
+        """Check the models repeatedly until cancelled."""
         while True:
-            await asyncio.sleep(self.pause())
-            await self.look()
+            await asyncio.sleep(self.next_check_s())
+            await self.reap()
 
-    def pause(self) -> float:
-        """Seconds until there may be something to do."""
-        pauses = [_LOOK_S] if self._room.budget is not None else []
+    def next_check_s(self) -> float:
+        """Return the time until the next check, in seconds."""
+        pauses = [_MEMORY_CHECK_S] if self._budget.limit is not None else []
         if self._idle_s is not None:
-            oldest = min((tenant.last_used for tenant in self._residents() if tenant.idle), default=self._clock())
-            pauses.append(max(_LEAST_S, oldest + self._idle_s - self._clock()))
+            oldest = min((model.last_used for model in self._models() if model.is_idle), default=self._clock())
+            pauses.append(max(_MIN_CHECK_S, oldest + self._idle_s - self._clock()))
         return min(pauses, default=3600.0)
 
-    async def look(self) -> None:
-        """End what is to end now, and return when it has.
+    async def reap(self) -> None:
+        """Unload the models that are idle for too long or over the budget, and return when they have exited.
 
-        A model that has not given up its cache yet is not ended for it: its worker may only be slow to answer.
+        A model over the budget is unloaded only after it has cleared its cache. A busy worker may answer slowly.
         """
-        trimmed: set[Resident] = set()
-        if self._room.budget is not None:
-            await self._doors.measure()
-            trimmed = await self._doors.trim(self._room.surplus())
-        leaving = {*self._idle_for_long(), *trimmed.intersection(self._room.surplus())}
-        if leaving:
-            await asyncio.wait([self._doors.end(resident) for resident in leaving])
+        cleared: set[ManagedModel] = set()
+        if self._budget.limit is not None:
+            await self._lifecycle.measure_memory()
+            cleared = await self._lifecycle.clear_caches(self._budget.surplus())
+        unloaded = {*self._expired(), *cleared.intersection(self._budget.surplus())}
+        if unloaded:
+            await asyncio.wait([self._lifecycle.unload(model) for model in unloaded])
 
-    def _idle_for_long(self) -> list[Resident]:
+    def _expired(self) -> list[ManagedModel]:
         if self._idle_s is None:
             return []
         since = self._clock() - self._idle_s
-        return [resident for resident in self._residents() if resident.idle and resident.last_used <= since]
+        return [model for model in self._models() if model.is_idle and model.last_used <= since]

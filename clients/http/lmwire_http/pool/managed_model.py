@@ -1,4 +1,4 @@
-"""A model that is in memory, was, or will be: its replicas, who uses it, and how busy it may be."""
+"""A served model: its replicas, its request queue and its state in memory."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -10,88 +10,88 @@ from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
 
 from ..errors import ApiError
-from .affinity import Affinity
-from .fair_queue import Turns
-from .model_spec import Target
+from .affinity import PrefixAffinity
+from .fair_queue import FairQueue
+from .model_spec import ModelSpec
 from .replica import Replica
-from .status import ResidentFigures
+from .status import ModelStatus
 
-Told = TypeVar("Told")
+T = TypeVar("T")
 
 _RETRY_S: Final = 1.0
-_ROWS: Final = 32
-"""Of a worker that does not say how many it has."""
-_FIGURES_S: Final = 2.0
-"""For an idle worker to answer: it does so at once, unless it hangs or the machine is busy."""
+_DEFAULT_BATCH_SIZE: Final = 32
+"""Batch size of a worker that does not report one."""
+_WORKER_REPLY_S: Final = 2.0
+"""Time for a worker to answer, in seconds. It answers at once unless it hangs or the machine is busy."""
 
 
-class Resident:
-    """One model's replicas.
+class ManagedModel:
+    """A model with its replicas.
 
     Args:
-        target: What they load.
-        replicas: How many there are.
-        make: Makes a worker that has not been started.
-        load: Loads the model.
-        queue: Requests at once, at most, with those that wait.
-        step_limit_s: Without progress, after which a worker is ended; 0 for never.
-        clock: Seconds from any start.
+        spec: The model that the replicas load.
+        replicas: Number of replicas.
+        make: Returns a worker that has not been started.
+        load: Loads the model into a worker.
+        max_requests: Most requests at once, waiting ones included.
+        step_limit_s: End a worker after this time without progress, in seconds; never if 0.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
         self,
-        target: Target,
+        spec: ModelSpec,
         replicas: int,
-        make: Callable[["Resident"], AsyncWorker],
+        make: Callable[["ManagedModel"], AsyncWorker],
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
         *,
-        queue: int,
+        max_requests: int,
         step_limit_s: float,
         clock: Callable[[], float],
     ) -> None:
-        self.target = target
+        self.spec = spec
         self.users = 0
-        """Requests, those that wait for the model included."""
+        """Number of requests for the model, waiting ones included."""
         self.last_used = clock()
-        self.opening: asyncio.Task[None] | None = None
-        """Finds room for the model and loads it."""
-        self.ending: asyncio.Task[None] | None = None
-        """Takes it out of memory."""
-        self.placed = False
-        """Whether it has memory."""
-        self.turns = Turns(self._rows)
-        """Whose request goes to the workers next."""
-        self._queue, self._clock = queue, clock
-        self._affinity = Affinity()
+        self.load_task: asyncio.Task[None] | None = None
+        """Reserves memory and loads the model."""
+        self.unload_task: asyncio.Task[None] | None = None
+        """Unloads the model."""
+        self.has_memory = False
+        """True while the budget reserves memory for the model."""
+        self.fair_queue = FairQueue(self._batch_size)
+        """Decides which request goes to the workers next."""
+        self._max_requests, self._clock = max_requests, clock
+        self._affinity = PrefixAffinity()
         self.replicas = [
-            Replica(target.id, partial(make, self), load, partial(self._affinity.forget, number), step_limit_s)
+            Replica(spec.id, partial(make, self), load, partial(self._affinity.forget, number), step_limit_s)
             for number in range(replicas)
         ]
 
     @property
-    def idle(self) -> bool:
-        """Whether it is in memory, and nobody uses it or waits for it."""
-        return self.placed and not (self.users or self.opening or self.ending)
+    def is_idle(self) -> bool:
+        """Return whether the model is in memory without users."""
+        return self.has_memory and not (self.users or self.load_task or self.unload_task)
 
     @property
-    def up(self) -> bool:
-        """Whether a request can be served now."""
-        return not self.ending and any(replica.worker for replica in self.replicas)
+    def is_serving(self) -> bool:
+        """Return whether a worker can serve a request now."""
+        return not self.unload_task and any(replica.worker for replica in self.replicas)
 
     @property
-    def model(self) -> events.ModelDone | None:
-        """What is loaded; None while nothing is."""
-        return next((replica.facts for replica in self.replicas if replica.worker), None)
+    def loaded(self) -> events.ModelDone | None:
+        """The worker's description of the model; None while it is not loaded."""
+        return next((replica.loaded for replica in self.replicas if replica.worker), None)
 
     @contextmanager
-    def used(self) -> Iterator[None]:
-        """A request wants the model, or has it.
+    def in_use(self) -> Iterator[None]:
+        """Count a request as a user of the model while the block runs.
 
         Raises:
-            ApiError: too many do.
+            ApiError: The model already has the most requests it may have.
         """
-        if self.users >= self._queue:
-            problem = f"{self.target.id} has {self.users} requests, which is as many as it may; try again later"
+        if self.users >= self._max_requests:
+            problem = f"{self.spec.id} has {self.users} requests, which is as many as it may; try again later"
             raise ApiError(429, problem, code="busy", retry_after=_RETRY_S)
         self.users += 1
         try:
@@ -100,13 +100,17 @@ class Resident:
             self.users -= 1
             self.last_used = self._clock()
 
-    def opened(self) -> None:
-        """It is in memory, or could not be brought there."""
-        self.opening = None
+    def load_finished(self) -> None:
+        """Record that a load has succeeded or failed."""
+        self.load_task = None
         self.last_used = self._clock()
 
-    def choose(self, prompt: Sequence[object]) -> Replica | None:
-        """The replica for a prompt, of those that live; None when none does. The others are started for later ones."""
+    def choose_replica(self, prompt: Sequence[object]) -> Replica | None:
+        """Return the running replica for a prompt; None if none runs. Start the others for later requests.
+
+        Args:
+            prompt: The prompt's parts, in order.
+        """
         up = [number for number, replica in enumerate(self.replicas) if replica.worker]
         for replica in self.replicas:
             replica.revive()
@@ -114,50 +118,51 @@ class Resident:
             return self.replicas[up[0]] if up else None
         return self.replicas[self._affinity.choose(prompt, [replica.in_flight for replica in self.replicas], up)]
 
-    def _rows(self) -> int:
-        """Return how many answers the workers can work on together."""
-        return sum(replica.facts.batch_size or _ROWS for replica in self.replicas if replica.worker)
+    def _batch_size(self) -> int:
+        """Return the number of rows that all workers can compute together."""
+        return sum(replica.loaded.batch_size or _DEFAULT_BATCH_SIZE for replica in self.replicas if replica.worker)
 
     async def start(self) -> None:
-        """Starts all replicas at once, and returns when they have come up.
+        """Start all replicas at once, and return when they have loaded the model.
 
         Raises:
-            LmwireError: one has not. The others go on.
+            LmwireError: A replica failed. The others continue.
         """
         await asyncio.gather(*(replica.start() for replica in self.replicas if not replica.worker))
 
     async def close(self) -> None:
-        """Ends all replicas at once, and returns when they are gone."""
+        """End all replicas at once, and return when they have exited."""
         await asyncio.gather(*(replica.close() for replica in self.replicas))
 
-    async def held(self) -> int | None:
-        """What the workers have in memory, in bytes; None when one of them does not tell."""
-        figures = [stats and stats.memory for stats in await self.ask(lambda worker: worker.stats(timeout=_FIGURES_S))]
-        known = [figure.active_bytes + figure.cache_bytes for figure in figures if figure]
-        return sum(known) if len(known) == len(figures) else None
+    async def memory_bytes(self) -> int | None:
+        """Return the memory that the workers use, in bytes; None if a worker does not report it."""
+        answers = await self.ask_replicas(lambda worker: worker.stats(timeout=_WORKER_REPLY_S))
+        reports = [stats and stats.memory for stats in answers]
+        known = [report.active_bytes + report.cache_bytes for report in reports if report]
+        return sum(known) if len(known) == len(reports) else None
 
-    async def clear(self) -> bool:
-        """Have the workers give up what they have cached, and return whether all that live have done so in time."""
-        freed = await self.ask(lambda worker: worker.clear_cache(timeout=_FIGURES_S))
-        return all(told is not None for told, replica in zip(freed, self.replicas, strict=True) if replica.worker)
+    async def clear_cache(self) -> bool:
+        """Clear the workers' caches, and return whether every running worker has done so in time."""
+        answers = await self.ask_replicas(lambda worker: worker.clear_cache(timeout=_WORKER_REPLY_S))
+        return all(answer is not None for answer, replica in zip(answers, self.replicas, strict=True) if replica.worker)
 
-    async def ask(self, question: Callable[[AsyncWorker], Awaitable[Told]]) -> list[Told | None]:
-        """What each replica answers; None for one that does not live, or does not answer in time."""
+    async def ask_replicas(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> list[T | None]:
+        """Return each replica's answer; None for a replica that does not run or does not answer in time."""
         return await asyncio.gather(*(_answer(replica.worker, question) for replica in self.replicas))
 
-    def figures(self) -> ResidentFigures:
-        """What it looks like now."""
-        return ResidentFigures(
-            id=self.target.id,
-            path=self.target.path,
-            model=self.model,
-            loading=self.opening is not None,
+    def status(self) -> ModelStatus:
+        """Return a snapshot of the model."""
+        return ModelStatus(
+            id=self.spec.id,
+            path=self.spec.path,
+            loaded=self.loaded,
+            loading=self.load_task is not None,
             waiting=self.users - sum(replica.in_flight for replica in self.replicas),
-            replicas=[replica.figures() for replica in self.replicas],
+            replicas=[replica.status() for replica in self.replicas],
         )
 
 
-async def _answer(worker: AsyncWorker | None, question: Callable[[AsyncWorker], Awaitable[Told]]) -> Told | None:
+async def _answer(worker: AsyncWorker | None, question: Callable[[AsyncWorker], Awaitable[T]]) -> T | None:
     if worker is None:
         return None
     try:

@@ -1,113 +1,127 @@
-"""The memory that the models share: who has how much of it, and who gives way to whom."""
+"""The memory that all models share: reservations, measurements, and which models to unload first."""
 
 import asyncio
 from typing import Generic, Protocol, TypeVar
 
 
-class Tenant(Protocol):
-    """A model that has, or wants, memory."""
+class MemoryHolder(Protocol):
+    """A model that has memory or needs it."""
 
     @property
-    def idle(self) -> bool:
-        """Whether it is loaded, and nobody uses it or waits for it."""
+    def is_idle(self) -> bool:
+        """Return whether the model is loaded without users."""
         ...
 
     @property
     def last_used(self) -> float:
-        """When somebody left it last."""
+        """Time of the last use, in seconds."""
         ...
 
 
-T = TypeVar("T", bound=Tenant)
+T = TypeVar("T", bound=MemoryHolder)
 
 
-class Room(Generic[T]):
-    """A budget, and the tenants that share it.
+class MemoryBudget(Generic[T]):
+    """A limit, and the models that share it.
 
     Args:
-        budget: Bytes; None when only the workers can tell that there is no more.
+        limit: Bytes for all models together; None if only the workers decide.
     """
 
-    def __init__(self, budget: int | None) -> None:
-        self._budget = budget
-        self._held: dict[T, int] = {}
-        self._news = asyncio.Event()
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._reserved: dict[T, int] = {}
+        self._changed = asyncio.Event()
 
     @property
-    def budget(self) -> int | None:
-        """All that there is, in bytes."""
-        return self._budget
+    def limit(self) -> int | None:
+        """Bytes for all models together."""
+        return self._limit
 
-    def leaving(self, need: int, *, crowded: bool = False) -> list[T] | None:
-        """Who would have to go for a newcomer, those that were not used for longest first.
+    def evictable(self, need: int, *, crowded: bool = False) -> list[T] | None:
+        """Return the models to unload for a new one, least recently used first.
 
         Args:
-            need: Of the newcomer, in bytes.
-            crowded: At least one must go, since a worker has found less than there seems to be.
+            need: Memory of the new model, in bytes.
+            crowded: Whether at least one model must go, because a worker found less free memory than the budget shows.
 
         Returns:
-            They are idle. None when they would not be enough, because the others are in use.
+            Idle models; None if they would not free enough, because the others are in use.
         """
-        leaving: list[T] = []
-        idle = self._idle()
-        while self._lacks(need, leaving) or (crowded and not leaving):
+        evicted: list[T] = []
+        idle = self._idle_holders()
+        while self._exceeds(need, evicted) or (crowded and not evicted):
             if not idle:
                 return None
-            leaving.append(idle.pop(0))
-        return leaving
+            evicted.append(idle.pop(0))
+        return evicted
 
-    def take(self, newcomer: T, need: int, *, crowded: bool = False) -> list[T] | None:
-        """Gives a newcomer memory, unless `leaving` is None, which it returns. They must be ended before it is used."""
-        leaving = self.leaving(need, crowded=crowded)
-        if leaving is not None:
-            self._held[newcomer] = need
-        return leaving
+    def reserve(self, newcomer: T, need: int, *, crowded: bool = False) -> list[T] | None:
+        """Reserve memory for a new model, and return the models to unload before it is loaded.
+
+        Args:
+            newcomer: The new model.
+            need: Its memory, in bytes.
+            crowded: As in `evictable`.
+
+        Returns:
+            The result of `evictable`. Nothing is reserved if that is None.
+        """
+        evicted = self.evictable(need, crowded=crowded)
+        if evicted is not None:
+            self._reserved[newcomer] = need
+        return evicted
 
     def surplus(self) -> list[T]:
-        """The idle tenants that must be ended for the others to be within the budget.
+        """Return the idle models to unload so that the others fit into the limit.
 
-        A last one is not: its worker sees to that, up to the memory that a step needs for a moment.
+        The last model stays: its worker keeps to the limit, except for the memory that a single step needs.
         """
-        leaving: list[T] = []
-        idle = self._idle()
-        while idle and len(leaving) + 1 < len(self._held) and self._lacks(0, leaving):
-            leaving.append(idle.pop(0))
-        return leaving
+        evicted: list[T] = []
+        idle = self._idle_holders()
+        while idle and len(evicted) + 1 < len(self._reserved) and self._exceeds(0, evicted):
+            evicted.append(idle.pop(0))
+        return evicted
 
-    def measured(self, tenant: T, held: int) -> None:
-        """What a tenant has in truth, in bytes."""
-        if tenant in self._held:
-            self._held[tenant] = held
+    def set_measured(self, holder: T, size: int) -> None:
+        """Replace a reservation by the measured memory.
 
-    def left_to(self, tenant: T) -> int | None:
-        """What the others leave to a tenant, in bytes: 1 at least; None without a budget."""
-        if self._budget is None:
+        Args:
+            holder: The model. It is ignored if it has no reservation.
+            size: Its memory, in bytes.
+        """
+        if holder in self._reserved:
+            self._reserved[holder] = size
+
+    def available_to(self, holder: T) -> int | None:
+        """Return the bytes that the other models leave to one, at least 1; None without a limit."""
+        if self._limit is None:
             return None
-        return max(1, self._budget - sum(held for other, held in self._held.items() if other is not tenant))
+        return max(1, self._limit - sum(size for other, size in self._reserved.items() if other is not holder))
 
     @property
-    def tenants(self) -> list[T]:
-        """Who has memory."""
-        return list(self._held)
+    def holders(self) -> list[T]:
+        """The models with reserved memory."""
+        return list(self._reserved)
 
-    def leave(self, tenant: T) -> None:
-        """A tenant has ended, and its memory is back."""
-        self._held.pop(tenant, None)
-        self.changed()
+    def release(self, holder: T) -> None:
+        """Free the memory of a model that was unloaded."""
+        self._reserved.pop(holder, None)
+        self.notify()
 
-    def changed(self) -> None:
-        """A tenant has become idle, or has gone."""
-        self._news.set()
+    def notify(self) -> None:
+        """Wake the waiting models: a model has become idle or was unloaded."""
+        self._changed.set()
 
-    async def change(self) -> None:
-        """Waits until a tenant becomes idle, or goes."""
-        self._news.clear()
-        await self._news.wait()
+    async def wait_for_change(self) -> None:
+        """Wait until a model becomes idle or is unloaded."""
+        self._changed.clear()
+        await self._changed.wait()
 
-    def _idle(self) -> list[T]:
-        return sorted((tenant for tenant in self._held if tenant.idle), key=lambda tenant: tenant.last_used)
+    def _idle_holders(self) -> list[T]:
+        return sorted((holder for holder in self._reserved if holder.is_idle), key=lambda holder: holder.last_used)
 
-    def _lacks(self, need: int, leaving: list[T]) -> bool:
-        if self._budget is None:
+    def _exceeds(self, need: int, evicted: list[T]) -> bool:
+        if self._limit is None:
             return False
-        return need + sum(held for tenant, held in self._held.items() if tenant not in leaving) > self._budget
+        return need + sum(size for holder, size in self._reserved.items() if holder not in evicted) > self._limit

@@ -1,4 +1,4 @@
-"""How models come into memory and leave it: one load for all who ask, room first, and none for nobody."""
+"""Loading and unloading of models: one load for all waiting requests, within the memory budget."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -7,160 +7,161 @@ from typing import Final
 from lmwire import RequestFailed
 
 from ..errors import ApiError
-from .managed_model import Resident
-from .memory_budget import Room
+from .managed_model import ManagedModel
+from .memory_budget import MemoryBudget
 
 _RETRY_S: Final = 5.0
 
 
-class Doors:
-    """Lets models in and out.
+class ModelLifecycle:
+    """Loads models and unloads them.
 
     Args:
-        room: What they share.
-        room_s: How long a model waits for those that are in use, in seconds.
+        budget: The memory that all models share.
+        memory_wait_s: Longest wait for memory that other models use, in seconds.
     """
 
-    def __init__(self, room: Room[Resident], room_s: float) -> None:
-        self._room, self._room_s = room, room_s
+    def __init__(self, budget: MemoryBudget[ManagedModel], memory_wait_s: float) -> None:
+        self._budget, self._memory_wait_s = budget, memory_wait_s
         self._closed = False
 
-    async def open(self, resident: Resident, *, wait: bool = True) -> None:
-        """Returns when a request for the model can be served. Who calls is one of its users.
+    async def ensure_loaded(self, model: ManagedModel, *, wait: bool = True) -> None:
+        """Return when the model can serve a request. The caller must count as one of its users.
 
         Args:
-            resident: The model.
-            wait: For those that are in use, if there is no room otherwise.
+            model: The model to load.
+            wait: Whether to wait for models in use when unloading idle ones does not free enough memory.
 
         Raises:
-            ApiError: there is no room for it.
-            LmwireError: it cannot be loaded.
+            ApiError: There is not enough memory for the model.
+            LmwireError: The model cannot be loaded.
         """
-        while not resident.up:
+        while not model.is_serving:
             if self._closed:
                 raise ApiError(503, "the server is ending", code="draining")
-            if resident.opening is None:
-                resident.opening = asyncio.create_task(self._open(resident, wait=wait))
-                resident.opening.add_done_callback(lambda opening: self._opened(resident, opening))
-            await _joined(resident.opening)
+            if model.load_task is None:
+                model.load_task = asyncio.create_task(self._load(model, wait=wait))
+                model.load_task.add_done_callback(lambda load: self._load_finished(model, load))
+            await _wait_for_load(model.load_task)
 
-    def end(self, resident: Resident) -> "asyncio.Task[None]":
-        """Takes a model out of memory. The task ends when its processes have."""
-        if resident.ending is None:
-            resident.ending = asyncio.create_task(self._end(resident))
-        return resident.ending
+    def unload(self, model: ManagedModel) -> "asyncio.Task[None]":
+        """Start to unload a model. The task ends when the model's processes have exited."""
+        if model.unload_task is None:
+            model.unload_task = asyncio.create_task(self._unload(model))
+        return model.unload_task
 
-    async def measure(self) -> None:
-        """Asks the workers what they have in memory."""
-        up = [tenant for tenant in self._room.tenants if tenant.up and not tenant.opening]
-        for tenant, held in zip(up, await asyncio.gather(*(tenant.held() for tenant in up)), strict=True):
-            if held is not None:
-                self._room.measured(tenant, held)
+    async def measure_memory(self) -> None:
+        """Ask the workers how much memory they use, and record the answers in the budget."""
+        models = [model for model in self._budget.holders if model.is_serving and not model.load_task]
+        used = await asyncio.gather(*(model.memory_bytes() for model in models))
+        for model, size in zip(models, used, strict=True):
+            if size is not None:
+                self._budget.set_measured(model, size)
 
-    async def trim(self, residents: Sequence[Resident]) -> set[Resident]:
-        """Have models give up what they have cached, which is sooner computed again than a model is loaded.
+    async def clear_caches(self, models: Sequence[ManagedModel]) -> set[ManagedModel]:
+        """Clear the caches of these models: a prompt is computed again sooner than a model is loaded.
 
         Returns:
-            Those that have. The others have not answered in time, and their caches still count as theirs.
+            The models that have cleared their caches. The others did not answer in time, and their caches still count.
         """
-        if not residents:
+        if not models:
             return set()
-        trimmed = await asyncio.gather(*(resident.clear() for resident in residents))
-        await self.measure()
-        return {resident for resident, done in zip(residents, trimmed, strict=True) if done}
+        cleared = await asyncio.gather(*(model.clear_cache() for model in models))
+        await self.measure_memory()
+        return {model for model, done in zip(models, cleared, strict=True) if done}
 
-    async def close(self, residents: Iterable[Resident]) -> None:
-        """Ends all models at once, and lets none in any more."""
+    async def close(self, models: Iterable[ManagedModel]) -> None:
+        """Unload all models at once and refuse further loads."""
         self._closed = True
         tasks: set[asyncio.Task[None]] = set()
-        for resident in residents:
-            if resident.opening:
-                resident.opening.cancel()
-                tasks.add(resident.opening)
-            tasks.add(self.end(resident))
+        for model in models:
+            if model.load_task:
+                model.load_task.cancel()
+                tasks.add(model.load_task)
+            tasks.add(self.unload(model))
         if tasks:
             await asyncio.wait(tasks)
 
-    def _opened(self, resident: Resident, opening: "asyncio.Task[None]") -> None:
-        resident.opened()
-        self._room.changed()
-        if not opening.cancelled():
-            opening.exception()  # who waits hears of it; nobody need be there to
+    def _load_finished(self, model: ManagedModel, load: "asyncio.Task[None]") -> None:
+        model.load_finished()
+        self._budget.notify()
+        if not load.cancelled():
+            load.exception()  # mark it as retrieved: perhaps no request waits for it any more
 
-    async def _open(self, resident: Resident, *, wait: bool) -> None:
-        if resident.ending:
-            await asyncio.shield(resident.ending)
+    async def _load(self, model: ManagedModel, *, wait: bool) -> None:
+        if model.unload_task:
+            await asyncio.shield(model.unload_task)
         crowded = False
         while True:
             try:
-                if not resident.placed:
-                    await self._make_room(resident, crowded=crowded, wait=wait)
-                await resident.start()
+                if not model.has_memory:
+                    await self._reserve_memory(model, crowded=crowded, wait=wait)
+                await model.start()
                 break
             except RequestFailed as error:
-                await self._leave(resident)
-                if error.code != "out_of_memory" or not self._room.tenants:
+                await self._release(model)
+                if error.code != "out_of_memory" or not self._budget.holders:
                     raise
-                crowded = True  # there was less than it seemed
+                crowded = True  # the worker found less free memory than the budget shows
             except BaseException:
-                await self._leave(resident)
+                await self._release(model)
                 raise
-        if self._room.budget is not None and (held := await resident.held()) is not None:
-            self._room.measured(resident, held)
+        if self._budget.limit is not None and (used := await model.memory_bytes()) is not None:
+            self._budget.set_measured(model, used)
 
-    async def _make_room(self, resident: Resident, *, crowded: bool, wait: bool) -> None:
-        """Ends what must give way. When it returns, memory is free, and the newcomer's."""
-        need = resident.target.size_bytes * len(resident.replicas)
-        if self._room.budget is not None and need > self._room.budget:
-            problem = f"{resident.target.id} takes {need:,} bytes, and all models together have {self._room.budget:,}"
+    async def _reserve_memory(self, model: ManagedModel, *, crowded: bool, wait: bool) -> None:
+        """Reserve memory for a model, and return when the models that it displaces have exited."""
+        need = model.spec.size_bytes * len(model.replicas)
+        if self._budget.limit is not None and need > self._budget.limit:
+            problem = f"{model.spec.id} takes {need:,} bytes, and all models together have {self._budget.limit:,}"
             raise ApiError(400, problem, code="out_of_memory", param="model")
         try:
-            async with asyncio.timeout(self._room_s):
-                endings = await self._take_room(resident, need, crowded=crowded, wait=wait)
+            async with asyncio.timeout(self._memory_wait_s):
+                evictions = await self._start_evictions(model, need, crowded=crowded, wait=wait)
         except TimeoutError:
-            raise self._no_room(resident) from None
-        if endings:
-            await asyncio.wait(endings)
+            raise self._out_of_memory(model) from None
+        if evictions:
+            await asyncio.wait(evictions)
 
-    async def _take_room(
-        self, resident: Resident, need: int, *, crowded: bool, wait: bool
+    async def _start_evictions(
+        self, model: ManagedModel, need: int, *, crowded: bool, wait: bool
     ) -> "list[asyncio.Task[None]]":
-        """Gives the newcomer its place, and returns the endings of those whose it was."""
+        """Reserve memory for a model, and return the unload tasks of the models that it displaces."""
         while True:
-            if self._room.budget is not None:
-                await self.measure()
-                await self.trim(self._room.leaving(need) or ())
-            if not resident.users:
-                raise asyncio.CancelledError  # nobody is left; who comes at this very moment begins anew
-            if (leaving := self._room.take(resident, need, crowded=crowded)) is not None:
-                resident.placed = True
-                return [self.end(other) for other in leaving]
+            if self._budget.limit is not None:
+                await self.measure_memory()
+                await self.clear_caches(self._budget.evictable(need) or ())
+            if not model.users:
+                raise asyncio.CancelledError  # no request waits any more; the next one starts a new load
+            if (displaced := self._budget.reserve(model, need, crowded=crowded)) is not None:
+                model.has_memory = True
+                return [self.unload(other) for other in displaced]
             if not wait:
-                raise self._no_room(resident)
-            await self._room.change()
+                raise self._out_of_memory(model)
+            await self._budget.wait_for_change()
 
-    def _no_room(self, resident: Resident) -> ApiError:
-        others = " and ".join(tenant.target.id for tenant in self._room.tenants)
-        problem = f"there is no memory for {resident.target.id} beside {others}, in use now"
+    def _out_of_memory(self, model: ManagedModel) -> ApiError:
+        others = " and ".join(other.spec.id for other in self._budget.holders)
+        problem = f"there is no memory for {model.spec.id} beside {others}, in use now"
         return ApiError(503, problem, code="no_room", param="model", retry_after=_RETRY_S)
 
-    async def _end(self, resident: Resident) -> None:
-        if resident.opening:
-            await asyncio.wait([resident.opening])
-        await self._leave(resident)
-        resident.ending = None
+    async def _unload(self, model: ManagedModel) -> None:
+        if model.load_task:
+            await asyncio.wait([model.load_task])
+        await self._release(model)
+        model.unload_task = None
 
-    async def _leave(self, resident: Resident) -> None:
-        await resident.close()
-        resident.placed = False
-        self._room.leave(resident)
+    async def _release(self, model: ManagedModel) -> None:
+        await model.close()
+        model.has_memory = False
+        self._budget.release(model)
 
 
-async def _joined(opening: "asyncio.Task[None]") -> None:
-    """Waits for a load, which goes on for others when this client leaves; one that was given up is tried again."""
+async def _wait_for_load(load: "asyncio.Task[None]") -> None:
+    """Wait for a load without cancelling it with this request. Return also when the load itself was cancelled."""
     try:
-        await asyncio.shield(opening)
+        await asyncio.shield(load)
     except asyncio.CancelledError:
         current = asyncio.current_task()
-        if not opening.cancelled() or (current and current.cancelling()):
+        if not load.cancelled() or (current and current.cancelling()):
             raise

@@ -1,4 +1,4 @@
-"""From what a client calls a model to what a worker is to load."""
+"""Resolution of the model names in requests to the models that workers load."""
 
 import asyncio
 import logging
@@ -12,26 +12,26 @@ from lmwire import LmwireError, LocalModel, end_listings, local_models
 
 from ..errors import ApiError
 from ..settings import Settings
-from .model_spec import Catalogue, Target, not_found, unknown
+from .model_spec import ModelCatalog, ModelSpec, model_not_found, unknown_model
 
-_FRESH_S: Final = 10.0
-"""A listing is made again for a name that is not in it, and for who wants to see it, when it is older."""
+_LISTING_TTL_S: Final = 10.0
+"""Age of a listing, in seconds, after which an unknown name or a request for the list renews it."""
 _FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
-_FOREIGN_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)", re.DOTALL)
-"""A path on whatever machine a worker is. A hub id has one slash."""
-_FETCHED: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
+_REMOTE_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)", re.DOTALL)
+"""A path on the worker's machine, which may be another one. A hub id has exactly one slash."""
+_DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
-_FOLDERS: Final = 256
+_MAX_FOLDERS: Final = 256
 _log = logging.getLogger("lmwire_http")
 
 
-class Names:
-    """What is served.
+class ModelResolver:
+    """The served models, by name.
 
     Args:
-        settings: With names, those are; without, whatever is on this machine.
+        settings: The server's settings. They name the served models, or allow all on this machine.
         listing: Lists the models on this machine, or those in some folders.
-        clock: Seconds from any start.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -41,121 +41,123 @@ class Names:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings, self._listing, self._clock = settings, listing, clock
-        self._catalogue = Catalogue(())
+        self._catalogue = ModelCatalog(())
         self._listed_at: float | None = None
-        self._unusable = Catalogue(())
-        self._listing_now = asyncio.Lock()
-        self._folders: dict[str, Target] = {}
+        self._unusable = ModelCatalog(())
+        self._refresh_lock = asyncio.Lock()
+        self._folders: dict[str, ModelSpec] = {}
 
     async def start(self) -> None:
-        """Finds the models that are named.
+        """Find the models that the settings name.
 
         Raises:
-            ApiError: one is not here, or cannot run.
+            ApiError: A model is not on this machine or cannot run.
         """
         if self._settings.models:
-            self._catalogue = Catalogue([await self._named(name) for name in self._settings.models])
+            self._catalogue = ModelCatalog([await self._resolve_configured(name) for name in self._settings.models])
 
-    async def find(self, name: str) -> Target:
-        """The model that a client means.
+    async def resolve(self, name: str) -> ModelSpec:
+        """Return the model that a client names.
 
         Raises:
-            ApiError: there is none, or it is not clear which one is meant.
+            ApiError: No model has that name, or several have it.
         """
         if self._settings.models:
-            target = self._catalogue.find(name)
-        elif self._settings.command:
-            target = self._for_foreign_worker(name)
+            spec = self._catalogue.find(name)
+        elif self._settings.worker_command:
+            spec = self._resolve_for_custom_worker(name)
         else:
-            target = await self._on_this_machine(name)
-        if target is None or target.problem:
-            # The reason is for the operator. A client is told the same of every name, whatever is on the disk.
-            for unusable in [target] if target else self._unusable.all_of(name):
-                _log.warning("the model %s was asked for, and cannot run: %s", unusable.id, unusable.problem)
-            raise unknown(name, self._runnable())
-        return target
+            spec = await self._resolve_local(name)
+        if spec is None or spec.problem:
+            # Only the log gives the reason: the error must not reveal which files exist on this machine.
+            for unusable in [spec] if spec else self._unusable.find_all(name):
+                _log.warning("a request named the model %s, which cannot run: %s", unusable.id, unusable.problem)
+            raise unknown_model(name, self._runnable())
+        return spec
 
-    async def all(self) -> list[Target]:
-        """All that there are and can run, by name."""
-        if not (self._settings.models or self._settings.command):
-            await self._list(older_than=_FRESH_S)
+    async def list_models(self) -> list[ModelSpec]:
+        """Return all models that can run, sorted by name."""
+        if not (self._settings.models or self._settings.worker_command):
+            await self._refresh(older_than=_LISTING_TTL_S)
         return self._runnable()
 
     def close(self) -> None:
-        """Ends a listing that still runs."""
+        """End a listing that still runs."""
         end_listings()
 
     def forget(self) -> None:
-        """What was listed is not true any more."""
+        """Discard the listing, which has turned out to be outdated."""
         if not self._settings.models:
             self._listed_at = None
-            self._catalogue = self._unusable = Catalogue(())
+            self._catalogue = self._unusable = ModelCatalog(())
             self._folders.clear()
 
-    def _runnable(self) -> list[Target]:
-        return sorted(
-            (target for target in self._catalogue if not target.problem), key=lambda target: target.id.lower()
-        )
+    def _runnable(self) -> list[ModelSpec]:
+        return sorted((spec for spec in self._catalogue if not spec.problem), key=lambda spec: spec.id.lower())
 
-    async def _named(self, name: str) -> Target:
-        """What the one who runs the server named, who may have it fetched."""
+    async def _resolve_configured(self, name: str) -> ModelSpec:
+        """Return the model for a name from the settings. The operator may name a model to download."""
         folder = os.path.expanduser(name)
-        if self._settings.command:
-            return Target(id=name, path=name)
-        if _FOLDER.match(name) or (os.path.isdir(folder) and not _FETCHED.fullmatch(name)):
-            [model] = await self._ask(folder)
+        if self._settings.worker_command:
+            return ModelSpec(id=name, path=name)
+        if _FOLDER.match(name) or (os.path.isdir(folder) and not _DOWNLOADABLE.fullmatch(name)):
+            [model] = await self._list_folders(folder)
             if model.problem:
-                raise not_found(f"the model {name} cannot run: {model.problem}")
-            return _target(model, id=name)
-        await self._list(older_than=_FRESH_S)
-        if target := self._catalogue.find(name) or next(iter(self._unusable.all_of(name)), None):
-            return Target(
-                id=target.id,
-                path=target.id if target.problem else target.path,  # what is not whole is fetched again
-                names=(*target.names, name),
-                size_bytes=target.size_bytes,
-                context_len=target.context_len,
+                raise model_not_found(f"the model {name} cannot run: {model.problem}")
+            return _to_spec(model, id=name)
+        await self._refresh(older_than=_LISTING_TTL_S)
+        if spec := self._catalogue.find(name) or next(iter(self._unusable.find_all(name)), None):
+            return ModelSpec(
+                id=spec.id,
+                path=spec.id if spec.problem else spec.path,  # an incomplete model is downloaded again
+                aliases=(*spec.aliases, name),
+                size_bytes=spec.size_bytes,
+                context_len=spec.context_len,
             )
-        return Target(id=name, path=name)
+        return ModelSpec(id=name, path=name)
 
-    def _for_foreign_worker(self, name: str) -> Target | None:
-        if not name or (_FOREIGN_FOLDER.match(name) and not self._settings.allow_paths):
+    def _resolve_for_custom_worker(self, name: str) -> ModelSpec | None:
+        if not name or (_REMOTE_FOLDER.match(name) and not self._settings.allow_paths):
             return None
-        return Target(id=name, path=name)
+        return ModelSpec(id=name, path=name)
 
-    async def _on_this_machine(self, name: str) -> Target | None:
+    async def _resolve_local(self, name: str) -> ModelSpec | None:
         is_folder = _FOLDER.match(name) is not None
         if is_folder and self._settings.allow_paths:
-            folder = _folder(name)
-            return None if folder is None else self._catalogue.find(folder) or await self._in(folder)
-        target = self._catalogue.find(name)
-        if target is None:
-            await self._list(older_than=_FRESH_S)
-            target = self._catalogue.find(name)
-        if self._settings.download and not (target or is_folder) and _FETCHED.fullmatch(name):
-            id = next((unusable.id for unusable in self._unusable.all_of(name)), name)
-            return Target(id=id, path=id)
-        return target
+            folder = _real_folder(name)
+            return None if folder is None else self._catalogue.find(folder) or await self._in_folder(folder)
+        spec = self._catalogue.find(name)
+        if spec is None:
+            await self._refresh(older_than=_LISTING_TTL_S)
+            spec = self._catalogue.find(name)
+        if self._settings.download and not (spec or is_folder) and _DOWNLOADABLE.fullmatch(name):
+            id = next((unusable.id for unusable in self._unusable.find_all(name)), name)
+            return ModelSpec(id=id, path=id)
+        return spec
 
-    async def _in(self, folder: str) -> Target:
+    async def _in_folder(self, folder: str) -> ModelSpec:
         if folder not in self._folders:
-            [model] = await self._ask(folder)
-            if len(self._folders) >= _FOLDERS:
+            [model] = await self._list_folders(folder)
+            if len(self._folders) >= _MAX_FOLDERS:
                 self._folders.clear()
-            self._folders[folder] = _target(model)
+            self._folders[folder] = _to_spec(model)
         return self._folders[folder]
 
-    async def _list(self, older_than: float) -> None:
-        """Lists what is on this machine, unless that was done a moment ago."""
-        async with self._listing_now:
+    async def _refresh(self, older_than: float) -> None:
+        """List the models on this machine, unless the last listing is recent.
+
+        Args:
+            older_than: Age of a recent listing, in seconds.
+        """
+        async with self._refresh_lock:
             if self._listed_at is None or self._clock() - self._listed_at > older_than:
                 paths = bool(self._settings.models) or self._settings.allow_paths
-                targets = [_target(model, by_path=paths) for model in await self._ask()]
-                self._catalogue = Catalogue(target for target in targets if not target.problem)
-                self._unusable = Catalogue(target for target in targets if target.problem)
+                specs = [_to_spec(model, by_path=paths) for model in await self._list_folders()]
+                self._catalogue = ModelCatalog(spec for spec in specs if not spec.problem)
+                self._unusable = ModelCatalog(spec for spec in specs if spec.problem)
                 self._listed_at = self._clock()
 
-    async def _ask(self, *folders: str) -> Sequence[LocalModel]:
+    async def _list_folders(self, *folders: str) -> Sequence[LocalModel]:
         try:
             return await asyncio.to_thread(self._listing, *folders)
         except LmwireError as error:
@@ -164,20 +166,20 @@ class Names:
             raise ApiError(500, message, code="internal") from error
 
 
-def _folder(name: str) -> str | None:
-    """The one folder that a path leads to, however it is written; None when it leads to none."""
+def _real_folder(name: str) -> str | None:
+    """Return the canonical path of a folder; None if the name leads to no folder."""
     try:
         folder = os.path.realpath(os.path.expanduser(name))
-    except ValueError:  # no system has such a path
+    except ValueError:  # such as a null byte in the path
         return None
     return folder if os.path.isdir(folder) else None
 
 
-def _target(model: LocalModel, id: str | None = None, *, by_path: bool = True) -> Target:
-    return Target(
+def _to_spec(model: LocalModel, id: str | None = None, *, by_path: bool = True) -> ModelSpec:
+    return ModelSpec(
         id=id or model.id,
         path=model.path,
-        names=(*model.aliases, model.path) if by_path else tuple(model.aliases),
+        aliases=(*model.aliases, model.path) if by_path else tuple(model.aliases),
         size_bytes=model.size_bytes,
         context_len=model.context_len,
         problem=model.problem,

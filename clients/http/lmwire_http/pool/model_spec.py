@@ -1,4 +1,4 @@
-"""A model that can be loaded, and how it is found by the names that clients have for it."""
+"""Models that can be loaded, and the names that find them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -6,77 +6,83 @@ from dataclasses import dataclass
 
 from ..errors import ApiError
 
-_SHOWN = 20
-"""Names in an error."""
+_MAX_NAMES_SHOWN = 20
+"""Number of model names in an error message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a worker is to load."""
+class ModelSpec:
+    """A model that a worker can load."""
 
     id: str
-    """What the model is called here, in listings, logs and metrics."""
+    """The model's name in listings, logs and metrics."""
     path: str
-    """What the worker is told to load."""
-    names: tuple[str, ...] = ()
-    """What else it is called."""
+    """The folder or name that the worker loads."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the model."""
     size_bytes: int = 0
-    """Of its files; 0 when that is not known."""
+    """Total size of the model files, in bytes; 0 if unknown."""
     context_len: int | None = None
+    """Context length in tokens; None if unknown."""
     problem: str | None = None
-    """Why it cannot run, when that is known."""
+    """Why the model cannot run; None if it can, or if that is unknown."""
 
     @property
-    def short(self) -> str:
-        """The last part of its name."""
+    def base_name(self) -> str:
+        """The last part of the id."""
         return self.id.rstrip("/").rpartition("/")[2]
 
 
-class Catalogue:
-    """Models by their names: the same letters first, then any case, then the last part alone."""
+class ModelCatalog:
+    """Models by name. An exact match wins over one in another case, which wins over the base name."""
 
-    def __init__(self, targets: Iterable[Target]) -> None:
-        self._targets = {target.id: target for target in targets}
-        self._full: defaultdict[str, list[Target]] = defaultdict(list)
-        self._short: defaultdict[str, list[Target]] = defaultdict(list)
-        for target in self._targets.values():
-            for name in {name.lower() for name in (target.id, *target.names)}:
-                self._full[name].append(target)
-            self._short[target.short.lower()].append(target)
+    def __init__(self, specs: Iterable[ModelSpec]) -> None:
+        self._specs = {spec.id: spec for spec in specs}
+        self._by_name: defaultdict[str, list[ModelSpec]] = defaultdict(list)
+        self._by_base_name: defaultdict[str, list[ModelSpec]] = defaultdict(list)
+        for spec in self._specs.values():
+            for name in {name.lower() for name in (spec.id, *spec.aliases)}:
+                self._by_name[name].append(spec)
+            self._by_base_name[spec.base_name.lower()].append(spec)
 
-    def __iter__(self) -> Iterator[Target]:
-        return iter(self._targets.values())
+    def __iter__(self) -> Iterator[ModelSpec]:
+        return iter(self._specs.values())
 
-    def find(self, name: str) -> Target | None:
-        """The model of that name; None when there is none.
+    def find(self, name: str) -> ModelSpec | None:
+        """Return the model of that name; None if there is none.
 
         Raises:
-            ApiError: there are several.
+            ApiError: Several models have that name.
         """
-        targets = self.all_of(name)
-        return _only(name, targets) if targets else None
+        specs = self.find_all(name)
+        return _only(name, specs) if specs else None
 
-    def all_of(self, name: str) -> list[Target]:
-        """Return the models that a name fits."""
-        if target := self._targets.get(name):
-            return [target]
-        return self._full.get(name.lower()) or self._short.get(name.lower()) or []
-
-
-def unknown(name: str, known: Iterable[Target]) -> ApiError:
-    """There is no such model."""
-    ids = [target.id for target in known]
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    there = f"there are {', '.join(ids[:_SHOWN])}{more}" if ids else "there is none"
-    return not_found(f"the model {name[:200]!r} is not served here; {there}")
+    def find_all(self, name: str) -> list[ModelSpec]:
+        """Return the models that match a name."""
+        if spec := self._specs.get(name):
+            return [spec]
+        return self._by_name.get(name.lower()) or self._by_base_name.get(name.lower()) or []
 
 
-def not_found(message: str) -> ApiError:
-    """A model that cannot be had."""
+def unknown_model(name: str, known: Iterable[ModelSpec]) -> ApiError:
+    """Return the error for a name that no served model has.
+
+    Args:
+        name: The name in the request.
+        known: The served models, which the message lists.
+    """
+    ids = [spec.id for spec in known]
+    more = f" and {len(ids) - _MAX_NAMES_SHOWN} more" if len(ids) > _MAX_NAMES_SHOWN else ""
+    there = f"there are {', '.join(ids[:_MAX_NAMES_SHOWN])}{more}" if ids else "there is none"
+    return model_not_found(f"the model {name[:200]!r} is not served here; {there}")
+
+
+def model_not_found(message: str) -> ApiError:
+    """Return the error for a model that cannot be loaded."""
     return ApiError(404, message, code="model_not_found", param="model")
 
 
-def _only(name: str, targets: list[Target]) -> Target:
-    if len(targets) > 1:
-        raise not_found(f"the name {name[:200]!r} fits {' and '.join(target.id for target in targets)}; write it whole")
-    return targets[0]
+def _only(name: str, specs: list[ModelSpec]) -> ModelSpec:
+    if len(specs) > 1:
+        raise model_not_found(f"the name {name[:200]!r} fits {' and '.join(spec.id for spec in specs)}; write it whole")
+    return specs[0]

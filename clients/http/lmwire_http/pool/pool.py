@@ -1,4 +1,4 @@
-"""Workers of several models, kept for whoever asks."""
+"""The pool: every served model with its workers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
@@ -12,26 +12,26 @@ from lmwire_protocol import events
 
 from ..errors import ApiError, api_error
 from ..settings import Settings
-from .idle_reaper import Keeper
-from .managed_model import Resident
-from .memory_budget import Room
-from .model_lifecycle import Doors
-from .model_resolver import Names
-from .model_spec import Target
+from .idle_reaper import IdleReaper
+from .managed_model import ManagedModel
+from .memory_budget import MemoryBudget
+from .model_lifecycle import ModelLifecycle
+from .model_resolver import ModelResolver
+from .model_spec import ModelSpec
 from .replica import Replica
-from .status import Lease, ResidentFigures, ServedModel
+from .status import Lease, ModelStatus, ServedModel
 from .worker_factory import make_worker
 
-Told = TypeVar("Told")
+T = TypeVar("T")
 
 
 class Pool:
-    """The models that are served, and their workers.
+    """The served models and their workers.
 
     Args:
-        settings: Which ones, and within what bounds.
+        settings: The server's settings.
         listing: Lists the models on this machine.
-        clock: Seconds from any start.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -42,166 +42,183 @@ class Pool:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings, self._clock = settings, clock
-        self._names = Names(settings, listing, clock)
-        self._room: Room[Resident] = Room(settings.memory_bytes)
-        self._doors = Doors(self._room, settings.room_s)
-        self._residents: dict[str, Resident] = {}
-        self._keeper = Keeper(self._residents.values, self._doors, self._room, settings.idle_s, clock)
-        self._keeping: asyncio.Task[None] | None = None
+        self._resolver = ModelResolver(settings, listing, clock)
+        self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_bytes)
+        self._lifecycle = ModelLifecycle(self._budget, settings.memory_wait_s)
+        self._models: dict[str, ManagedModel] = {}
+        self._idle_reaper = IdleReaper(self._models.values, self._lifecycle, self._budget, settings.idle_s, clock)
+        self._reaping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Finds the models that are named, and loads them if that was asked for.
+        """Find the models that the settings name, and preload them if the settings say so.
 
         Raises:
-            ApiError: one is not here, cannot be loaded, or does not fit beside the others.
+            ApiError: A model is not on this machine, cannot be loaded, or does not fit beside the others.
         """
-        await self._names.start()
+        await self._resolver.start()
         if self._settings.preload:
             await self._preload()
         if self._settings.idle_s is not None or self._settings.memory_bytes is not None:
-            self._keeping = asyncio.create_task(self._keeper.run())
+            self._reaping = asyncio.create_task(self._idle_reaper.run())
 
     async def close(self) -> None:
-        """Ends all workers at once, and returns when they are gone."""
-        if self._keeping:
-            self._keeping.cancel()
-        self._names.close()
-        await self._doors.close(list(self._residents.values()))
+        """End all workers at once, and return when they have exited."""
+        if self._reaping:
+            self._reaping.cancel()
+        self._resolver.close()
+        await self._lifecycle.close(list(self._models.values()))
 
     @asynccontextmanager
     async def lease(
-        self, model: str, *, prompt: Sequence[object] = (), client: Hashable = None, rows: int = 0
+        self, name: str, *, prompt: Sequence[object] = (), client: Hashable = None, rows: int = 0
     ) -> AsyncIterator[Lease]:
-        """A worker that has the model, which stays in memory for as long as the block lasts.
+        """Lease a worker with the model, which stays in memory while the block runs.
 
         Args:
-            model: Its name, as the client gave it.
-            prompt: What it is to read, in parts: prompts with the same first parts go to the same replica.
-            client: Whose request it is. Clients are served in turn.
-            rows: Answers that are asked for; with 0 the request does not queue.
+            name: The model's name in the request.
+            prompt: The prompt's parts. Prompts with the same first parts go to the same replica.
+            client: The client that sent the request. The queue is fair between clients.
+            rows: Number of answers; a request with 0 does not queue.
 
         Raises:
-            ApiError: there is no such model, or it cannot be had now.
+            ApiError: The model does not exist or cannot be loaded now.
         """
-        resident = self._resident(await self._names.find(model))
-        with self._used(resident):
+        model = self._managed(await self._resolver.resolve(name))
+        with self._in_use(model):
             if rows:
-                await self._open(resident)
-            async with resident.turns.turn(client, rows) as turn:
-                replica, worker = await self._replica(resident, prompt)
-                resident.turns.let_through()
-                with replica.used():
-                    yield Lease(
-                        worker, replica.facts, resident.target.id, turn.waited_s, partial(resident.turns.end, turn)
-                    )
+                await self._ensure_loaded(model)
+            async with model.fair_queue.enter(client, rows) as queued:
+                replica, worker = await self._choose_replica(model, prompt)
+                model.fair_queue.admit_waiting()
+                with replica.in_use():
+                    release = partial(model.fair_queue.finish, queued)
+                    yield Lease(worker, replica.loaded, model.spec.id, queued.waited_s, release)
 
-    async def models(self) -> list[ServedModel]:
-        """All that can be asked for: those that are loaded first, and then by name.
+    async def served_models(self) -> list[ServedModel]:
+        """Return all models that requests can name, loaded ones first, then by name.
 
         Raises:
-            ApiError: they cannot be listed.
+            ApiError: The models cannot be listed.
         """
-        served = {target.id: self._served(target) for target in await self._names.all()}
+        served = {spec.id: self._to_served(spec) for spec in await self._resolver.list_models()}
         known = {model.loaded.path for model in served.values() if model.loaded}
-        for id, resident in self._residents.items():
-            if resident.model and resident.model.path not in known:  # fetched, or in a folder of its own
-                served[id] = self._served(resident.target)
+        for id, model in self._models.items():
+            if model.loaded and model.loaded.path not in known:  # downloaded, or named by its path
+                served[id] = self._to_served(model.spec)
         return sorted(served.values(), key=lambda model: (model.loaded is None, model.id.lower()))
 
-    async def model(self, name: str) -> ServedModel:
-        """The one of that name. Raises ApiError: there is none."""
-        return self._served(await self._names.find(name))
+    async def served_model(self, name: str) -> ServedModel:
+        """Return the model of that name.
 
-    def residents(self) -> list[ResidentFigures]:
-        """The models that are, or were, in memory."""
-        return [resident.figures() for resident in self._residents.values()]
+        Raises:
+            ApiError: No model has that name.
+        """
+        return self._to_served(await self._resolver.resolve(name))
+
+    def statuses(self) -> list[ModelStatus]:
+        """Return the status of each model that is or was in memory."""
+        return [model.status() for model in self._models.values()]
 
     async def stats(self, timeout: float) -> dict[str, list[events.StatsDone | None]]:
-        """What the workers of each model count; None for one that does not live, or does not answer in time."""
-        return await self._ask(lambda worker: worker.stats(timeout=timeout))
+        """Return the statistics of each model's workers.
+
+        Args:
+            timeout: Time for each worker to answer, in seconds.
+
+        Returns:
+            A list for each model; None for a worker that does not run or does not answer in time.
+        """
+        return await self._ask_workers(lambda worker: worker.stats(timeout=timeout))
 
     async def ping(self, timeout: float) -> dict[str, list[events.PingDone | None]]:
-        """Whether the workers of each model make progress; None as in `stats`."""
-        return await self._ask(lambda worker: worker.ping(timeout=timeout))
+        """Return the ping replies of each model's workers.
 
-    async def _ask(self, question: Callable[[AsyncWorker], Awaitable[Told]]) -> dict[str, list[Told | None]]:
-        residents = [resident for resident in self._residents.values() if resident.up]
-        answers = await asyncio.gather(*(resident.ask(question) for resident in residents))
-        return {resident.target.id: told for resident, told in zip(residents, answers, strict=True)}
+        Args:
+            timeout: Time for each worker to answer, in seconds.
+
+        Returns:
+            A list for each model; None for a worker that does not run or does not answer in time.
+        """
+        return await self._ask_workers(lambda worker: worker.ping(timeout=timeout))
+
+    async def _ask_workers(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> dict[str, list[T | None]]:
+        models = [model for model in self._models.values() if model.is_serving]
+        answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
+        return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}
 
     async def _preload(self) -> None:
-        """Loads the models in turn. Each is used until the last one is there, so that none gives way to another."""
+        """Load the models one by one. Each stays in use until the last is loaded, so that none displaces another."""
         with ExitStack() as all_used:
             for name in self._settings.models:
-                resident = self._resident(await self._names.find(name))
-                all_used.enter_context(self._used(resident))
+                model = self._managed(await self._resolver.resolve(name))
+                all_used.enter_context(self._in_use(model))
                 try:
-                    await self._doors.open(resident, wait=False)
+                    await self._lifecycle.ensure_loaded(model, wait=False)
                 except (LmwireError, ApiError) as error:
                     raise ApiError(503, f"{name} cannot be loaded: {error}", code="not_loaded") from error
 
-    async def _replica(self, resident: Resident, prompt: Sequence[object]) -> tuple[Replica, AsyncWorker]:
+    async def _choose_replica(self, model: ManagedModel, prompt: Sequence[object]) -> tuple[Replica, AsyncWorker]:
         while True:
-            await self._open(resident)
-            if (replica := resident.choose(prompt)) and (worker := replica.worker):
+            await self._ensure_loaded(model)
+            if (replica := model.choose_replica(prompt)) and (worker := replica.worker):
                 return replica, worker
 
-    async def _open(self, resident: Resident) -> None:
+    async def _ensure_loaded(self, model: ManagedModel) -> None:
         try:
-            await self._doors.open(resident)
+            await self._lifecycle.ensure_loaded(model)
         except LmwireError as error:
-            raise self._failure(resident, error) from error
+            raise self._load_error(model, error) from error
 
-    def _failure(self, resident: Resident, error: LmwireError) -> ApiError:
-        """Why a model could not be loaded, for the client."""
-        failure = api_error(error)
+    def _load_error(self, model: ManagedModel, error: LmwireError) -> ApiError:
+        """Return the error that a client receives when a model cannot be loaded."""
+        load_error = api_error(error)
         if isinstance(error, RequestFailed):
-            failure.param = "model"  # whatever is wrong with a load, that is what the client chose
-        if failure.code == "model_not_found":  # what was listed is gone, or was never there
-            self._names.forget()
-            self._residents.pop(resident.target.id, None)
-        return failure
+            load_error.param = "model"  # the only field of the request that chooses what is loaded
+        if load_error.code == "model_not_found":  # the listing is outdated, or the name was never valid
+            self._resolver.forget()
+            self._models.pop(model.spec.id, None)
+        return load_error
 
     @contextmanager
-    def _used(self, resident: Resident) -> Iterator[None]:
+    def _in_use(self, model: ManagedModel) -> Iterator[None]:
         try:
-            with resident.used():
+            with model.in_use():
                 yield
         finally:
-            self._room.changed()
+            self._budget.notify()
 
-    def _resident(self, target: Target) -> Resident:
-        return self._residents.get(target.id) or self._same(target) or self._add(target)
+    def _managed(self, spec: ModelSpec) -> ManagedModel:
+        return self._models.get(spec.id) or self._find_loaded(spec) or self._add(spec)
 
-    def _same(self, target: Target) -> Resident | None:
-        """The model that is in memory under another name: an alias is one until it has been fetched."""
-        loaded = ((resident, resident.model) for resident in self._residents.values())
-        return next((resident for resident, model in loaded if model and model.path == target.path), None)
+    def _find_loaded(self, spec: ModelSpec) -> ManagedModel | None:
+        """Return the model that is loaded under another name, such as an alias whose hub id a download revealed."""
+        loaded = ((model, model.loaded) for model in self._models.values())
+        return next((model for model, done in loaded if done and done.path == spec.path), None)
 
-    def _add(self, target: Target) -> Resident:
-        self._residents[target.id] = Resident(
-            target,
+    def _add(self, spec: ModelSpec) -> ManagedModel:
+        self._models[spec.id] = ManagedModel(
+            spec,
             self._settings.replicas,
-            self._make,
-            lambda worker: worker.load(target.path, **self._settings.load),
-            queue=self._settings.queue,
+            self._make_worker,
+            lambda worker: worker.load(spec.path, **self._settings.load_options),
+            max_requests=self._settings.max_requests,
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,
         )
-        return self._residents[target.id]
+        return self._models[spec.id]
 
-    def _make(self, resident: Resident) -> AsyncWorker:
-        left = self._room.left_to(resident)
-        share = None if left is None else max(1, left // len(resident.replicas))
-        return make_worker(self._settings, resident.target.id, share)
+    def _make_worker(self, model: ManagedModel) -> AsyncWorker:
+        available = self._budget.available_to(model)
+        share = None if available is None else max(1, available // len(model.replicas))
+        return make_worker(self._settings, model.spec.id, share)
 
-    def _served(self, target: Target) -> ServedModel:
-        resident = self._residents.get(target.id) or self._same(target)
-        loaded = resident.model if resident else None
+    def _to_served(self, spec: ModelSpec) -> ServedModel:
+        model = self._models.get(spec.id) or self._find_loaded(spec)
+        loaded = model.loaded if model else None
         return ServedModel(
-            id=target.id,
-            path=target.path,
-            size_bytes=target.size_bytes,
-            context_len=loaded.context_len if loaded else target.context_len,
+            id=spec.id,
+            path=spec.path,
+            size_bytes=spec.size_bytes,
+            context_len=loaded.context_len if loaded else spec.context_len,
             loaded=loaded,
         )

@@ -1,4 +1,4 @@
-"""One worker of a model: started when it is needed, and again when it has died or was ended because it hung."""
+"""One worker of a model, restarted after it has died or hung."""
 
 import asyncio
 import logging
@@ -10,22 +10,22 @@ from typing import Final
 from lmwire import AsyncSupervisor, AsyncWorker, StartFailed, WorkerHung, WorkerLost
 from lmwire_protocol import events
 
-from .status import ReplicaFigures
+from .status import ReplicaStatus
 
-_AGAIN_S: Final = 5.0
-"""Until a replica that the model does not fit into is tried again, while others serve."""
+_LOAD_RETRY_S: Final = 5.0
+"""Time before a replica whose load failed is tried again while others serve, in seconds."""
 _log = logging.getLogger("lmwire_http")
 
 
 class Replica:
-    """A worker's keeper.
+    """A worker slot of a model.
 
     Args:
-        name: Of the model, for the log.
-        make: Makes a worker that has not been started.
-        load: Loads the model.
-        fresh: Called when a worker has come up, which has nothing cached.
-        step_limit_s: Without progress, after which a worker is ended; 0 for never.
+        name: The model's name, for the log.
+        make: Returns a worker that has not been started.
+        load: Loads the model into a worker.
+        on_cache_lost: Called when a new worker, with an empty cache, has loaded the model.
+        step_limit_s: End a worker after this time without progress, in seconds; never if 0.
     """
 
     def __init__(
@@ -33,49 +33,53 @@ class Replica:
         name: str,
         make: Callable[[], AsyncWorker],
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
-        fresh: Callable[[], None],
+        on_cache_lost: Callable[[], None],
         step_limit_s: float,
     ) -> None:
         self.in_flight = 0
-        """Requests."""
+        """Number of requests on the worker."""
         self.restarts = 0
-        """Workers that came up in place of one that had died."""
-        self._name, self._load, self._fresh = name, load, fresh
+        """Number of workers that replaced a dead one."""
+        self._name, self._load, self._on_cache_lost = name, load, on_cache_lost
         self._supervisor = AsyncSupervisor(self._set_up, make=make, step_limit=step_limit_s or None)
         self._worker: AsyncWorker | None = None
-        self._facts: events.ModelDone | None = None
+        self._loaded: events.ModelDone | None = None
         self._starting: asyncio.Task[None] | None = None
         self._counted_deaths = 0
         self._counted_hangs = 0
         self._died = False
-        self._not_before = 0.0
+        self._retry_at = 0.0
 
     @property
     def worker(self) -> AsyncWorker | None:
-        """The worker, if one lives that has the model."""
+        """The running worker that has the model loaded; None if there is none."""
         return self._worker if self._worker and self._worker.lost is None else None
 
     @property
-    def facts(self) -> events.ModelDone:
-        """What it has loaded. Raises RuntimeError: nothing was ever loaded."""
-        if self._facts is None:
+    def loaded(self) -> events.ModelDone:
+        """The worker's description of the model.
+
+        Raises:
+            RuntimeError: No worker has loaded the model yet.
+        """
+        if self._loaded is None:
             raise RuntimeError("nothing has been loaded yet")
-        return self._facts
+        return self._loaded
 
     @property
     def deaths(self) -> int:
-        """Workers that ended, or did not come up, and were not told to."""
+        """Number of workers that exited, or failed to start, without a request to exit."""
         return self._counted_deaths + (self._worker is not None and self._worker.lost is not None)
 
     @property
     def hangs(self) -> int:
-        """Return how many of the deaths were workers that hung, and were ended."""
+        """Number of the deaths that were workers without progress."""
         return self._counted_hangs + (self._worker is not None and isinstance(self._worker.lost, WorkerHung))
 
     def start(self) -> "asyncio.Task[None]":
-        """Starts a worker, unless one lives. All who ask while it starts get the same task.
+        """Start a worker unless one runs, and return its start task. Callers during a start share that task.
 
-        The task raises LmwireError. It goes on when who asked for it leaves.
+        The task raises LmwireError. It continues when a caller is cancelled.
         """
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
@@ -83,41 +87,41 @@ class Replica:
         return self._starting
 
     def revive(self) -> None:
-        """Sees to it that a worker comes up, unless one lives, or could not load the model a moment ago."""
-        if not self.worker and monotonic() >= self._not_before:
+        """Start a worker in the background, unless one runs or a load has failed a moment ago."""
+        if not self.worker and monotonic() >= self._retry_at:
             self.start()
 
     @contextmanager
-    def used(self) -> Iterator[None]:
-        """A request is on the worker."""
+    def in_use(self) -> Iterator[None]:
+        """Count a request on the worker while the block runs."""
         self.in_flight += 1
         try:
             yield
         finally:
             self.in_flight -= 1
 
-    def figures(self) -> ReplicaFigures:
-        """What it looks like now."""
+    def status(self) -> ReplicaStatus:
+        """Return a snapshot of the replica."""
         pid = worker.pid if (worker := self.worker) else None
-        return ReplicaFigures(
+        return ReplicaStatus(
             pid=pid, in_flight=self.in_flight, restarts=self.restarts, deaths=self.deaths, hangs=self.hangs
         )
 
     async def close(self) -> None:
-        """Ends the worker, also one that is starting, and returns when it is gone."""
+        """End the worker, also one that starts, and return when it has exited."""
         if starting := self._starting:
             starting.cancel()
             await asyncio.wait([starting])
-        self._put_away()
+        self._drop_worker()
         self._died = False
         await self._supervisor.close()
 
     async def _start(self) -> None:
-        self._put_away()
+        self._drop_worker()
         self._worker = await self._supervisor.worker()
 
-    def _put_away(self) -> None:
-        """Counts the worker if it has died. What comes of it from now on is no death."""
+    def _drop_worker(self) -> None:
+        """Forget the worker, and count its death if it has died. Its later exit is not a death."""
         if self._worker and self._worker.lost:
             self._count_death(self._worker.lost)
         self._worker = None
@@ -129,10 +133,10 @@ class Replica:
         _log.warning("a worker of %s has died: %s", self._name, death)
 
     async def _set_up(self, worker: AsyncWorker) -> None:
-        self._facts = await self._load(worker)
+        self._loaded = await self._load(worker)
         self.restarts += self._died
         self._died = False
-        self._fresh()
+        self._on_cache_lost()
         _log.info("worker %d has loaded %s", worker.pid, self._name)
 
     def _started(self, starting: "asyncio.Task[None]") -> None:
@@ -142,5 +146,5 @@ class Replica:
         if isinstance(error, StartFailed | WorkerLost):
             self._count_death(error)
         else:
-            self._not_before = monotonic() + _AGAIN_S
+            self._retry_at = monotonic() + _LOAD_RETRY_S
             _log.warning("%s is not loaded: %s", self._name, error)

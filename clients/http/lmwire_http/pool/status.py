@@ -1,4 +1,4 @@
-"""What the pool tells of itself."""
+"""Snapshots of the pool: leases, served models and the status of their workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,60 +9,60 @@ from lmwire_protocol import events
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A worker for one request."""
+    """A worker that is reserved for one request."""
 
     worker: AsyncWorker
     model: events.ModelDone
-    """What it has loaded."""
-    name: str
-    """What the model is called here, however the client called it."""
+    """The model that the worker has loaded."""
+    model_id: str
+    """The model's id on this server, whatever name the client gave."""
     queued_s: float
-    """How long the request was queued, its model being in memory."""
-    end: Callable[[], None]
-    """To be called when the worker has ended the request, if that is before the block's end: others wait for rows."""
+    """Time that the request waited in the queue while its model was loaded, in seconds."""
+    release: Callable[[], None]
+    """Free the request's rows before the block ends, once the worker has finished the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """A model that can be asked for."""
+    """A model that requests can name."""
 
     id: str
     path: str
-    """What a worker is told to load: a folder, or what the worker knows it by."""
+    """Folder that the worker loads, or a name that only the worker knows."""
     size_bytes: int
-    """Of its files; 0 when that is not known."""
+    """Total size of the model files, in bytes; 0 if unknown."""
     context_len: int | None
-    """Tokens of prompt and answer together; None when that is not known."""
+    """Context length in tokens; None if unknown."""
     loaded: events.ModelDone | None
-    """What a worker says of it; None while none has it."""
+    """The worker's description of the model; None while it is not loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaFigures:
+class ReplicaStatus:
     """One worker of a model."""
 
     pid: int | None
-    """Its process; None while there is none that has the model."""
+    """Process id; None while no worker has the model loaded."""
     in_flight: int
-    """Requests on it."""
+    """Number of requests on the worker."""
     restarts: int
-    """Workers that came up in place of one that had died, since the server started."""
+    """Number of workers that replaced a dead one since the server started."""
     deaths: int
-    """Workers that ended, or did not come up, and were not told to."""
+    """Number of workers that exited, or failed to start, without a request to exit."""
     hangs: int
-    """Those of them that made no progress, and were ended for it."""
+    """Number of the deaths that were workers without progress, which the server ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidentFigures:
-    """A model that is, or was, in memory."""
+class ModelStatus:
+    """A model that is or was in memory."""
 
     id: str
     path: str
-    model: events.ModelDone | None
-    """What is loaded; None while nothing is."""
+    loaded: events.ModelDone | None
+    """The loaded model; None while it is not loaded."""
     loading: bool
-    """Whether it waits for room, or is being read."""
+    """True while the model waits for memory or is being loaded."""
     waiting: int
-    """Requests that wait for the model."""
-    replicas: list[ReplicaFigures]
+    """Number of requests that wait for the model."""
+    replicas: list[ReplicaStatus]

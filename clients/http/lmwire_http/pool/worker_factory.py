@@ -1,4 +1,4 @@
-"""The processes that are started."""
+"""Creation of worker processes."""
 
 import logging
 from functools import partial
@@ -12,16 +12,16 @@ _log = logging.getLogger("lmwire_http.worker")
 
 
 def make_worker(settings: Settings, model: str, memory: int | None) -> AsyncWorker:
-    """A worker that has not been started: this installation's own, or what the settings name. Its stderr is logged.
+    """Return a worker that has not been started. Its stderr goes to the log.
 
     Args:
-        settings: With the program, and its arguments.
-        model: What it is for, for the log.
-        memory: What it may take, in bytes, so that it refuses what does not fit. Only this installation's own is told.
+        settings: The server's settings, with the worker's command and arguments.
+        model: The model's name, for the log.
+        memory: The worker's memory limit in bytes; None for none. Custom worker commands do not receive it.
     """
     log = partial(_log.info, "%s: %s", model)
-    if settings.command:
-        return AsyncWorker([*settings.command, *settings.worker], on_stderr=log)
-    limit = () if memory is None or _LIMIT in settings.worker else (_LIMIT, str(memory))
-    command = [*DEFAULT_COMMAND, *settings.worker, *limit]
+    if settings.worker_command:
+        return AsyncWorker([*settings.worker_command, *settings.worker_args], on_stderr=log)
+    limit = () if memory is None or _LIMIT in settings.worker_args else (_LIMIT, str(memory))
+    command = [*DEFAULT_COMMAND, *settings.worker_args, *limit]
     return AsyncWorker(command, watch_host=True, on_stderr=log)

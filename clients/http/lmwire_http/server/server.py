@@ -1,9 +1,10 @@
-"""The server's process: its sockets, its loop, and its end."""
+"""The server process: uvicorn with lmwire's sockets, connections and shutdown."""
 
 import asyncio
 import gc
 import logging
 import math
+import os
 import resource
 import signal
 import socket
@@ -13,49 +14,47 @@ from typing import Any, Final, cast
 
 import uvicorn
 
-from lmwire.command.failures import OK
-
-from ..app import app_of
+from ..app import make_app_with_state
 from ..errors import ApiError
-from ..http.app_state import Service, make_service
+from ..http.app_state import AppState, make_app_state
 from ..settings import Settings
-from ..telemetry.logs import logging_to_stderr
-from .client_connection import Connection
-from .sockets import UNAVAILABLE, Listening, listening
+from ..telemetry.logs import log_to_stderr
+from .client_connection import ClientConnection
+from .sockets import ListeningSockets, listen
 
-_IDLE_S: Final = 75
-"""For a connection between requests: longer than clients keep theirs, or they ask on one that closes."""
-_LAST_WORDS_S: Final = 5
-"""For clients to read how their requests were ended."""
-_OTHER_FILES: Final = 64
-"""Descriptors for all but connections: sockets, workers' pipes, libraries."""
+_IDLE_TIMEOUT_S: Final = 75
+"""Time before an idle connection is closed, in seconds. It is longer than that of clients, which must close first."""
+_FINAL_ERRORS_S: Final = 5
+"""Time for clients to read the errors that end their requests at shutdown, in seconds."""
+_RESERVED_FILES: Final = 64
+"""File descriptors for everything except connections: sockets, pipes to workers, libraries."""
 _log = logging.getLogger("lmwire_http")
 
 
 def serve(settings: Settings) -> int:
-    """Serves until SIGINT or SIGTERM, lets running requests end, and returns the exit code.
+    """Serve until SIGINT or SIGTERM, let running requests finish, and return the exit code.
 
     Raises:
-        CannotListen: there is nothing to serve on.
+        CannotListen: The address is invalid or taken, or would let anyone in.
     """
-    with listening(settings) as found, logging_to_stderr(settings.log_format, settings.api_keys):
+    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys):
         failure = _serve(settings, found)
-    return UNAVAILABLE if failure else OK
+    return os.EX_UNAVAILABLE if failure else os.EX_OK
 
 
-def _serve(settings: Settings, found: Listening) -> BaseException | None:
-    """Serves, and returns why it could not."""
-    service = make_service(settings)
+def _serve(settings: Settings, found: ListeningSockets) -> BaseException | None:
+    """Serve, and return the error that made it impossible; None after an orderly shutdown."""
+    state = make_app_state(settings)
     config = uvicorn.Config(
-        app_of(service),
+        make_app_with_state(state),
         loop="uvloop",
         http=cast(
             Any,
             partial(
-                Connection,
-                patience_s=settings.patience_s,
-                body_s=settings.body_s,
-                limit=_connection_limit(settings.connections),
+                ClientConnection,
+                client_timeout_s=settings.client_timeout_s,
+                body_timeout_s=settings.body_timeout_s,
+                max_connections=_connection_limit(settings.max_connections),
             ),
         ),
         ws="none",
@@ -63,60 +62,60 @@ def _serve(settings: Settings, found: Listening) -> BaseException | None:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nobody asks who the client is
-        timeout_keep_alive=_IDLE_S,
-        timeout_graceful_shutdown=math.ceil(settings.drain_s) + _LAST_WORDS_S,
+        proxy_headers=False,  # a client must not choose its own address
+        timeout_keep_alive=_IDLE_TIMEOUT_S,
+        timeout_graceful_shutdown=math.ceil(settings.drain_s) + _FINAL_ERRORS_S,
     )
     for warning in settings.warnings:
         _log.warning("%s", warning)
-    server = _Server(config, service)
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn's own come only when it runs
+    server = _Server(config, state)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn installs its handlers only after the start
         signal.signal(number, server.handle_exit)
-    _log.info("lmwire serves on %s", found.where)
+    _log.info("lmwire serves on %s", found.address)
     gc.collect()
-    gc.freeze()  # what is imported stays: a collection that went through it again would hold all streams for its time
+    gc.freeze()  # imported modules stay in memory: a collection that scans them would pause all streams
     server.run([*found.sockets])
-    return service.startup.failure
+    return state.startup.failure
 
 
 def _connection_limit(wanted: int) -> int:
-    """Return as many connections as were asked for, or as the system lets this process have."""
+    """Return the wanted number of connections, or what this process's file descriptors allow."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _OTHER_FILES))
+    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _RESERVED_FILES))
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, with an end that clients understand, and an exit code that says that it was in order."""
+    """uvicorn's server, with errors in the API's format at shutdown and exit code 0 after an orderly end."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, state: AppState) -> None:
         super().__init__(config)
-        self._service = service
+        self._state = state
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends the server in order, the second at once."""
+        """Stop the server in order at the first signal, and at once at the second."""
         if self.should_exit:
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether the server is to end: also when what it was told to serve cannot be."""
-        if failure := self._service.startup.failure:
+        """Return whether the server must stop: after a signal, or because its models cannot be served."""
+        if failure := self._state.startup.failure:
             _log.error("cannot start: %s", failure, exc_info=None if isinstance(failure, ApiError) else failure)
             return True
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Lets running requests end, as long as they may, and then ends them with an error of their API's."""
-        drain_s = self._service.settings.drain_s
+        """Let running requests finish within the drain time, then end them with an error."""
+        drain_s = self._state.settings.drain_s
         _log.info("the server ends when running requests have, within %g s", drain_s)
-        out_of_time = asyncio.get_running_loop().call_later(drain_s, self._interrupt)
+        drain_timer = asyncio.get_running_loop().call_later(drain_s, self._interrupt_requests)
         try:
             await super().shutdown(sockets)
         finally:
-            out_of_time.cancel()
+            drain_timer.cancel()
 
-    def _interrupt(self) -> None:
+    def _interrupt_requests(self) -> None:
         error = ApiError(503, "the server is ending; ask again when it is back", code="server_ending", retry_after=5)
-        if count := self._service.running.interrupt(error):
+        if count := self._state.in_flight.interrupt_all(error):
             _log.warning("%d running requests were ended with the server", count)

@@ -1,4 +1,4 @@
-"""The sockets that the server listens on. They are there before any worker is: a taken port costs no loading."""
+"""The sockets that the server listens on. They are opened before any worker starts, so a taken port fails at once."""
 
 import errno
 import ipaddress
@@ -9,75 +9,85 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
-from lmwire.command.failures import USAGE, Failure
-
 from ..settings import Settings
 
-UNAVAILABLE: Final = 69
 _BACKLOG: Final = 2048
-_NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_NOT_AVAILABLE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-class CannotListen(Failure):
-    """There is nothing to serve on."""
+class CannotListen(Exception):
+    """The server cannot listen on the given address.
 
-    def __init__(self, sentence: str, code: int = UNAVAILABLE) -> None:
-        super().__init__(sentence, code)
+    Args:
+        sentence: What was wrong and what to do.
+        exit_code: The program's exit code, as in sysexits.h.
+    """
+
+    def __init__(self, sentence: str, exit_code: int = os.EX_UNAVAILABLE) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
 
 
-class Listening(NamedTuple):
-    """Sockets, and where they are."""
+class ListeningSockets(NamedTuple):
+    """The open sockets and their address."""
 
     sockets: Sequence[socket.socket]
-    where: str
-    """For people: `http://127.0.0.1:8080`, or `unix:/run/lmwire.sock`."""
+    address: str
+    """The address for people: `http://127.0.0.1:8080`, or `unix:/run/lmwire.sock`."""
 
 
 @contextmanager
-def listening(settings: Settings) -> Iterator[Listening]:
-    """Listens, until the block ends.
+def listen(settings: Settings) -> Iterator[ListeningSockets]:
+    """Listen until the block ends.
 
     Raises:
-        CannotListen: the address is taken, is none, or would let anybody in.
+        CannotListen: The address is invalid or taken, or would let anyone in.
     """
     with ExitStack() as cleanup:
-        yield _unix(settings.uds, cleanup) if settings.uds else _tcp(settings, cleanup)
+        yield (
+            _listen_on_unix(settings.unix_socket, cleanup)
+            if settings.unix_socket
+            else _listen_on_tcp(settings, cleanup)
+        )
 
 
-def _tcp(settings: Settings, cleanup: ExitStack) -> Listening:
+def _listen_on_tcp(settings: Settings, cleanup: ExitStack) -> ListeningSockets:
     addresses = _resolve(settings.host, settings.port)
     if not (settings.api_keys or settings.public or all(_is_loopback(host) for _, host in addresses)):
         raise CannotListen(
-            f"--host {settings.host} lets other machines in: have an API key asked of them (--api-key-file FILE), "
-            "or say --public, to let anybody ask anything",
-            USAGE,
+            f"--host {settings.host} lets other machines in: require an API key (--api-key-file FILE), "
+            "or add --public to serve anyone",
+            os.EX_USAGE,
         )
     sockets: list[socket.socket] = []
     port = settings.port
     for family, host in addresses:
         try:
-            sockets.append(cleanup.enter_context(_bound(family, host, port)))
+            sockets.append(cleanup.enter_context(_bind(family, host, port)))
         except OSError as error:
-            # Of a name's addresses some may not be there, as ::1 where IPv6 is off; the last one decides.
-            if error.errno not in _NOT_HERE or not (sockets or host != addresses[-1][1]):
-                raise CannotListen(_refusal(error, settings.host, port)) from error
+            # Some addresses of a name may be missing, such as ::1 where IPv6 is off. Fail if all are missing.
+            if error.errno not in _NOT_AVAILABLE or not (sockets or host != addresses[-1][1]):
+                raise CannotListen(_bind_problem(error, settings.host, port)) from error
         else:
             port = sockets[0].getsockname()[1]
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return Listening(sockets, f"http://{name}:{port}")
+    return ListeningSockets(sockets, f"http://{name}:{port}")
 
 
-def _bound(family: int, host: str, port: int) -> socket.socket:
+def _bind(family: int, host: str, port: int) -> socket.socket:
     both = host == "::" and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
 
 
 def _resolve(host: str, port: int) -> list[tuple[int, str]]:
-    """Each family and address of a name: `localhost` is two on most machines, and clients try either first."""
+    """Return the family and address of each address of a name.
+
+    `localhost` has two on most machines, and clients try either first.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise CannotListen(f"--host {host}: there is no such address: {error}", USAGE) from error
+        raise CannotListen(f"--host {host}: there is no such address: {error}", os.EX_USAGE) from error
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 
@@ -85,22 +95,22 @@ def _is_loopback(host: str) -> bool:
     return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
-def _refusal(error: OSError, host: str, port: int) -> str:
+def _bind_problem(error: OSError, host: str, port: int) -> str:
     match error.errno:
         case errno.EADDRINUSE:
             return f"{host} port {port} is taken: end what listens there, or give another --port (0 takes a free one)"
         case errno.EACCES:
             return f"{host} port {port} is not for this user: give a --port above 1023"
         case errno.EADDRNOTAVAIL:
-            return f"--host {host} is no address of this machine"
+            return f"--host {host} is not an address of this machine"
         case _:
             return f"cannot listen on {host} port {port}: {error.strerror or error}"
 
 
-def _unix(path: str, cleanup: ExitStack) -> Listening:
-    _make_room(path)
+def _listen_on_unix(path: str, cleanup: ExitStack) -> ListeningSockets:
+    _remove_stale_socket(path)
     opened = cleanup.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-    before = os.umask(0o177)  # not chmod: between bind and that, anybody could connect
+    before = os.umask(0o177)  # not chmod: anyone could connect between bind and chmod
     try:
         opened.bind(path)
     except OSError as error:
@@ -108,32 +118,32 @@ def _unix(path: str, cleanup: ExitStack) -> Listening:
     finally:
         os.umask(before)
     made = os.stat(path)
-    cleanup.callback(_remove, path, made)
+    cleanup.callback(_remove_socket, path, made)
     opened.listen(_BACKLOG)
-    return Listening([opened], f"unix:{path}")
+    return ListeningSockets([opened], f"unix:{path}")
 
 
-def _make_room(path: str) -> None:
-    """Removes a socket that nobody listens on, as a killed server leaves it."""
+def _remove_stale_socket(path: str) -> None:
+    """Remove a socket that no process listens on, such as one of a killed server."""
     try:
         found = os.stat(path)
     except OSError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise CannotListen(f"--uds {path}: there is a file, and no socket: give another path, or remove it", USAGE)
+        raise CannotListen(f"--uds {path}: is a file and not a socket: give another path, or remove it", os.EX_USAGE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)
         except ConnectionRefusedError:
-            _remove(path, found)
+            _remove_socket(path, found)
         except OSError as error:
             raise CannotListen(f"--uds {path}: cannot tell whether it is in use: {error.strerror or error}") from error
         else:
             raise CannotListen(f"--uds {path} is taken: end what listens there, or give another path")
 
 
-def _remove(path: str, made: os.stat_result) -> None:
-    """Removes the socket that was made, and no other that has taken its place."""
+def _remove_socket(path: str, made: os.stat_result) -> None:
+    """Remove the socket with this status, but not another that has replaced it."""
     try:
         found = os.stat(path)
         if (found.st_dev, found.st_ino) == (made.st_dev, made.st_ino):

@@ -1,4 +1,4 @@
-"""The log, on stderr: a line a request, and what goes wrong. No prompt, no answer and no key is ever in it."""
+"""The log on stderr: one line per request, and errors. It never contains prompts, answers or API keys."""
 
 import json
 import logging
@@ -12,23 +12,29 @@ from queue import SimpleQueue
 from time import sleep
 from typing import Any, Final, Literal
 
-_LINES: Final = 10_000
-"""Lines that wait for whoever reads stderr. More are dropped: the server waits for no terminal, and no pipe."""
-_LAST_LINES_S: Final = 2.0
-_REST_S: Final = 0.02
+_MAX_WAITING_LINES: Final = 10_000
+"""Lines that wait for stderr. Further lines are dropped: a slow terminal or pipe must not stop the server."""
+_FLUSH_S: Final = 2.0
+_WRITE_INTERVAL_S: Final = 0.02
 _log = logging.getLogger("lmwire_http")
 
 
-def log(level: int, message: str, facts: Mapping[str, Any]) -> None:
-    """A line with facts, each in a field of its own."""
+def log_facts(level: int, message: str, facts: Mapping[str, Any]) -> None:
+    """Log a message with facts, each in a field of its own.
+
+    Args:
+        level: The logging level.
+        message: The message.
+        facts: Values by field name.
+    """
     _log.log(level, message, extra={"facts": facts})
 
 
-def redacted(text: str, keys: Sequence[str]) -> str:
-    """Return the text with every API key in it replaced.
+def redact(text: str, keys: Sequence[str]) -> str:
+    """Return the text with every API key replaced.
 
     Args:
-        text: For a log, or for a client.
+        text: Text for a log or a client.
         keys: The API keys.
     """
     for key in keys:
@@ -38,19 +44,19 @@ def redacted(text: str, keys: Sequence[str]) -> str:
 
 
 @contextmanager
-def logging_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Iterator[None]:
-    """Write what is logged in the block to stderr, by libraries too.
+def log_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Iterator[None]:
+    """Write all log records, also those of libraries, to stderr while the block runs.
 
     Args:
-        format: Of the lines.
-        keys: API keys, which no line may have.
+        format: Format of the lines.
+        keys: API keys to remove from the lines.
     """
-    lines = Lines(keys)
-    lines.setFormatter(JsonLines() if format == "json" else TextLines())
+    lines = StderrHandler(keys)
+    lines.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
     root.addHandler(lines)
     root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its "Started server process" tells nobody anything
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without "Started server process" and the like
     try:
         yield
     finally:
@@ -58,8 +64,12 @@ def logging_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ())
         lines.close()
 
 
-class Lines(logging.Handler):
-    """Writes lines by a thread of its own."""
+class StderrHandler(logging.Handler):
+    """Handler that writes lines to stderr in a thread of its own.
+
+    Args:
+        keys: API keys to remove from the lines.
+    """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
@@ -71,56 +81,56 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
-        if self._waiting.qsize() >= _LINES:
+        if self._waiting.qsize() >= _MAX_WAITING_LINES:
             self._dropped += 1
             return
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            log(logging.WARNING, "lines of the log were dropped before this one", {"lines": dropped})
+            log_facts(logging.WARNING, "lines of the log were dropped before this one", {"lines": dropped})
         try:
-            self._waiting.put(redacted(f"{self.format(record)}\n", self._keys))
+            self._waiting.put(redact(f"{self.format(record)}\n", self._keys))
         except Exception:
             self.handleError(record)
 
     def close(self) -> None:
-        """Writes what is waiting, if it is read in time."""
+        """Write the waiting lines, if stderr accepts them in time."""
         self._waiting.put(None)
-        self._thread.join(_LAST_LINES_S)
+        self._thread.join(_FLUSH_S)
         super().close()
 
     def _write(self) -> None:
         more = True
         while more:
             lines = [self._waiting.get()]
-            # No more than wait now: who logs faster than this thread reads would keep it from ever writing.
+            # Take only the lines that wait now: under constant logging this loop would never reach the write.
             lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
             more = lines[-1] is not None
             text = "".join([line for line in lines if line is not None])
             try:
                 _write(text.encode("utf-8", "backslashreplace"))
             except OSError:
-                return  # nobody can read it any more
+                return  # stderr is closed
             if more:
-                sleep(_REST_S)  # requests end together, and to be woken for each line costs more than the line
+                sleep(_WRITE_INTERVAL_S)  # requests often end together: one write is cheaper than a wake-up each
 
 
-class TextLines(logging.Formatter):
-    """A line for people: time, level, message, and `name=value` for each fact."""
+class TextFormatter(logging.Formatter):
+    """Formatter of lines for people: time, level, message, and `name=value` for each fact."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
-        facts = "".join([f" {name}={_word(value)}" for name, value in _facts(record).items()])
-        line = f"{_time(record)} {record.levelname.lower()} {record.getMessage()}{facts}"
+        facts = "".join([f" {name}={_quote(value)}" for name, value in _facts(record).items()])
+        line = f"{_timestamp(record)} {record.levelname.lower()} {record.getMessage()}{facts}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class JsonLines(logging.Formatter):
-    """An object a line, for programs."""
+class JsonFormatter(logging.Formatter):
+    """Formatter of lines for programs: one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
         line = {
-            "time": _time(record),
+            "time": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -135,14 +145,14 @@ def _facts(record: logging.LogRecord) -> Mapping[str, Any]:
     return getattr(record, "facts", {})
 
 
-def _word(value: Any) -> str:
-    """The value in one word: quoted where it has spaces, or what would look like another line or fact."""
+def _quote(value: Any) -> str:
+    """Return a value as one word, quoted if it could be taken for another fact or line."""
     text = str(value)
     plain = text and text.isascii() and text.isprintable() and not set(text) & set(' "=')
     return text if plain else json.dumps(text)
 
 
-def _time(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -151,5 +161,5 @@ def _write(data: bytes) -> None:
     while data:
         try:
             data = data[os.write(2, data) :]
-        except BlockingIOError:  # whoever shares the descriptor made it non-blocking
+        except BlockingIOError:  # another process may have made the shared descriptor non-blocking
             select.select([], [2], [])

@@ -1,100 +1,105 @@
-"""What happened, counted for Prometheus."""
+"""Counters of the server, for Prometheus."""
 
 from contextlib import AbstractContextManager
 from functools import cache
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from lmwire_protocol import events
 
-if TYPE_CHECKING:
-    from ..http.context import Call
-
-_FAST: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-_SLOW: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-_MODELS: Final = 1000
-"""Names of models that have figures of their own. Clients choose names, and each takes memory for ever."""
+_TOKEN_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_REQUEST_BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_MAX_MODELS: Final = 1000
+"""Number of models with labels of their own. Clients choose names, and each label takes memory for good."""
 _OTHER: Final = "other"
 
 
 class Metrics:
-    """The server's counters. Those of the workers are asked for when somebody reads."""
+    """The server's counters. The workers' own are read from the workers."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # a series of its own for each, that nobody asks for
+        disable_created_metrics()  # they double the number of series
         self.registry = CollectorRegistry()
-        self._labelled = cache(_with_labels)
+        self._with_labels = cache(_labelled)
         self._served: set[str] = set()
         self._running = Gauge("lmwire_http_requests_in_flight", "Requests being served.", registry=self.registry)
         self._requests = Counter(
             "lmwire_http_requests", "Requests answered.", ["path", "model", "status"], registry=self.registry
         )
-        self._seconds = Histogram(
-            "lmwire_http_request_duration_seconds", "From head to end.", ["path"], buckets=_SLOW, registry=self.registry
-        )
         self._tokens = Counter("lmwire_tokens", "Tokens.", ["model", "kind"], registry=self.registry)
-        self._first = Histogram(
-            "lmwire_time_to_first_token_seconds",
-            "From head to first token.",
-            ["model"],
-            buckets=_SLOW,
-            registry=self.registry,
+        self._request_s = self._histogram(
+            "lmwire_http_request_duration_seconds", "From head to end.", "path", _REQUEST_BUCKETS_S
         )
-        self._apart = Histogram(
-            "lmwire_inter_token_seconds", "Between tokens.", ["model"], buckets=_FAST, registry=self.registry
+        self._first_token_s = self._histogram(
+            "lmwire_time_to_first_token_seconds", "From head to first token.", "model", _REQUEST_BUCKETS_S
         )
-
-        self._queued = Histogram(
-            "lmwire_queue_seconds",
-            "In the queue, for a worker of a model in memory.",
-            ["model"],
-            buckets=_SLOW,
-            registry=self.registry,
+        self._between_tokens_s = self._histogram(
+            "lmwire_inter_token_seconds", "Between tokens.", "model", _TOKEN_BUCKETS_S
+        )
+        self._queue_s = self._histogram(
+            "lmwire_queue_seconds", "In the queue, for a worker of a model in memory.", "model", _REQUEST_BUCKETS_S
         )
 
     def in_flight(self) -> AbstractContextManager[Any]:
-        """A request is being served, as long as the block lasts."""
+        """Count a request as in flight while the block runs."""
         return self._running.track_inprogress()
 
-    def ended(self, path: str, call: "Call", status: int) -> None:
-        """A request has ended."""
-        # A name that no worker ever answered to is the client's invention.
-        model = call.model if call.model in self._served else ""
-        self._labelled(self._requests, path, model, status).inc()
-        self._labelled(self._seconds, path).observe(monotonic() - call.began)
+    def request_finished(self, path: str, model: str, status: int, seconds: float) -> None:
+        """Count a finished request.
 
-    def queued(self, model: str, seconds: float) -> None:
-        """A request has waited for its turn, and a worker of the model has it now."""
-        self._labelled(self._queued, self._name(model)).observe(seconds)
+        Args:
+            path: The endpoint's path.
+            model: The model's name.
+            status: The HTTP status.
+            seconds: Time from the request's head to the end of the response.
+        """
+        # A client may send any name: only names of models that a worker has served become labels.
+        label = model if model in self._served else ""
+        self._with_labels(self._requests, path, label, status).inc()
+        self._with_labels(self._request_s, path).observe(seconds)
 
-    def token_times(self, model: str) -> tuple[Histogram, Histogram]:
-        """Where the seconds to a first token, and those between tokens, are observed."""
-        name = self._name(model)
-        return self._labelled(self._first, name), self._labelled(self._apart, name)
+    def observe_queue_time(self, model: str, seconds: float) -> None:
+        """Record the time that a request waited for a worker.
 
-    def used(self, call: "Call", usage: events.Usage) -> None:
-        """Work of a worker's has ended: it is counted, and told in the call's line of the log."""
-        call.prompt_tokens += usage.prompt_tokens
-        call.completion_tokens += usage.completion_tokens
-        name = self._name(call.model)
+        Args:
+            model: The model's id.
+            seconds: Time in the queue.
+        """
+        self._with_labels(self._queue_s, self._model_label(model)).observe(seconds)
+
+    def latency_histograms(self, model: str) -> tuple[Histogram, Histogram]:
+        """Return a model's histograms of seconds to the first token and of seconds between tokens."""
+        label = self._model_label(model)
+        return self._with_labels(self._first_token_s, label), self._with_labels(self._between_tokens_s, label)
+
+    def count_tokens(self, model: str, usage: events.Usage) -> None:
+        """Count the tokens of a finished generation.
+
+        Args:
+            model: The model's id.
+            usage: The worker's report.
+        """
+        label = self._model_label(model)
         for kind, count in (
             ("prompt", usage.prompt_tokens),
             ("cached", usage.cached_tokens),
             ("completion", usage.completion_tokens),
         ):
-            self._labelled(self._tokens, name, kind).inc(count)
+            self._with_labels(self._tokens, label, kind).inc(count)
 
-    def _name(self, model: str) -> str:
-        """The label of a model that a worker answers for."""
+    def _histogram(self, name: str, help: str, label: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, help, [label], buckets=buckets, registry=self.registry)
+
+    def _model_label(self, model: str) -> str:
+        """Return the label of a model that a worker serves."""
         if model not in self._served:
-            if len(self._served) >= _MODELS:
+            if len(self._served) >= _MAX_MODELS:
                 return _OTHER
             self._served.add(model)
         return model
 
 
-def _with_labels(metric: Any, *labels: str | int) -> Any:
-    """The metric with these labels, which prometheus_client looks for under a lock each time."""
+def _labelled(metric: Any, *labels: str | int) -> Any:
+    """Return the metric with these labels. The result is cached: prometheus_client looks it up under a lock."""
     return metric.labels(*labels)

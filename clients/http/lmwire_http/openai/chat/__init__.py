@@ -6,12 +6,12 @@ from functools import partial
 from time import time
 from typing import Final, TypeAlias
 
-from ...http.context import Call
+from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import EventStream, Json, Reply
-from ...http.sse import new_id
 from ...inference.generation import Generation, generation
 from ..generation_params import wants_usage
+from ..ids import new_id
 from ..messages import wire_messages
 from .request_options import chat_options, renamed
 from .request_schema import ChatBody
@@ -22,11 +22,11 @@ Answering: TypeAlias = Callable[[], AbstractAsyncContextManager[Generation]]
 """Starts the generation."""
 
 
-async def _serve(call: Call, body: ChatBody) -> Reply:
+async def _serve(context: RequestContext, body: ChatBody) -> Reply:
     messages, options = wire_messages(body.messages), chat_options(body)
     answering = partial(
         generation,
-        call,
+        context,
         body.model,
         lambda worker: worker.chat(messages, **options),
         prompt=[*options.get("tools", ()), *messages],
@@ -59,8 +59,8 @@ CHAT: Final = Endpoint(
     method="POST",
     path="/v1/chat/completions",
     summary="Answer a conversation.",
-    serve=_serve,
-    body=ChatBody,
-    reply=ChatCompletion,
-    events=Chunk,
+    handler=_serve,
+    request_type=ChatBody,
+    response_type=ChatCompletion,
+    event_type=Chunk,
 )

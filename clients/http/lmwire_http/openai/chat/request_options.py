@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire import ChatOptions
 
-from ...errors import invalid
+from ...errors import invalid_field
 from .. import messages
 from ..generation_params import generation_options, given
 from ..generation_params import renamed as renamed_option
@@ -94,8 +94,8 @@ def _check(body: ChatBody) -> None:
         ("format", "response_format"),
     ):
         if getattr(body, name) is not None and getattr(body, other) is not None:
-            raise invalid(f"{name}: says the same as `{other}`; give one of them", name)
+            raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
     if body.modalities and body.modalities != ["text"]:
-        raise invalid('modalities: answers are text; send ["text"], or leave it out', "modalities")
+        raise invalid_field('modalities: answers are text; send ["text"], or leave it out', "modalities")
     if body.verbosity not in {None, "medium"}:
-        raise invalid("verbosity: no model here has a switch for it; ask for it in a message", "verbosity")
+        raise invalid_field("verbosity: no model here has a switch for it; ask for it in a message", "verbosity")

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
-from ...http.sse import DONE, TextFrames, data
+from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.partial_tool_calls import Arguments
 from ..logprobs import Logprobs, content_logprobs
 from ..usage import FinishReason, Usage, finish_reason, usage_of
@@ -81,7 +81,7 @@ class ChatChunks:
     def __init__(self, id: str, created: int, model: str, *, usage: bool) -> None:
         self._id, self._created, self._model = id, created, model
         self._usage: UnsetType | None = None if usage else UNSET
-        self._texts: dict[tuple[int, str], TextFrames] = {}
+        self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """By choice, of those that have begun, and channel."""
         self._calls: dict[tuple[int, int], Arguments] = {}
 
@@ -98,7 +98,7 @@ class ChatChunks:
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason))
         frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
-            frames.append(data(self._chunk(None, usage_of(result.usage))))
+            frames.append(data_event(self._chunk(None, usage_of(result.usage))))
         return b"".join([*frames, DONE])
 
     def _frames(self, piece: Piece | CallPiece) -> bytes:
@@ -106,7 +106,7 @@ class ChatChunks:
         if isinstance(piece, Piece) and piece.token and not (piece.logprobs or piece.call):
             texts = self._texts.get((piece.choice, piece.channel))
             if texts:
-                return texts.data(piece.token)
+                return texts.event(piece.token)
         return b"".join([self._frame(choice) for choice in self._choices(piece)])
 
     def _choices(self, piece: Piece | CallPiece) -> list[ChunkChoice]:
@@ -130,8 +130,8 @@ class ChatChunks:
         self._texts[index, "reasoning"] = self._texts_as(index, lambda text: Delta(reasoning_content=text))
         return [_choice(index, Delta(role="assistant", content="", refusal=None))]
 
-    def _texts_as(self, index: int, delta: Callable[[str], Delta]) -> TextFrames:
-        return TextFrames(lambda text: self._chunk(_choice(index, delta(text))))
+    def _texts_as(self, index: int, delta: Callable[[str], Delta]) -> TextEventTemplate:
+        return TextEventTemplate(lambda text: self._chunk(_choice(index, delta(text))))
 
     def _call_deltas(self, piece: CallPiece) -> Iterator[CallDelta]:
         key = piece.choice, piece.index
@@ -143,7 +143,7 @@ class ChatChunks:
             yield CallDelta(index=piece.index, function=FunctionDelta(arguments=arguments))
 
     def _frame(self, choice: ChunkChoice) -> bytes:
-        return data(self._chunk(choice))
+        return data_event(self._chunk(choice))
 
     def _chunk(self, choice: ChunkChoice | None, usage: Usage | None = None) -> Chunk:
         return Chunk(

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from time import time
 from typing import Final
 
-from ...http.context import Call
+from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import EventStream, Json, Reply
-from ...http.sse import new_id
 from ..generation_params import wants_usage
+from ..ids import new_id
 from ..usage import usage_of
 from .prompt_batch import Asking
 from .request_schema import CompletionBody
@@ -17,8 +17,8 @@ from .response_schema import Completion, choices_of
 from .stream_encoder import CompletionChunks
 
 
-async def _serve(call: Call, body: CompletionBody) -> Reply:
-    asking = Asking(call, body)
+async def _serve(context: RequestContext, body: CompletionBody) -> Reply:
+    asking = Asking(context, body)
     if body.stream:
         return EventStream(_frames(asking, body))
     return Json(await _whole(asking, body))
@@ -53,8 +53,8 @@ COMPLETIONS: Final = Endpoint(
     method="POST",
     path="/v1/completions",
     summary="Continue prompts.",
-    serve=_serve,
-    body=CompletionBody,
-    reply=Completion,
-    events=Completion,
+    handler=_serve,
+    request_type=CompletionBody,
+    response_type=Completion,
+    event_type=Completion,
 )

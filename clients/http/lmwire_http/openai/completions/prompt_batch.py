@@ -1,4 +1,4 @@
-"""A call for completions, on its way to the workers: each prompt is a request of its own, and they run together."""
+"""A context for completions, on its way to the workers: each prompt is a request of its own, and they run together."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 from lmwire import Answer
 from lmwire_protocol import events
 
-from ...http.context import Call
+from ...http.context import RequestContext
 from ...inference.generation import Batch, Generation, generation
 from .merge_streams import merged
 from .request_schema import CompletionBody, completion_options, prompts_of, renamed
 
 _AT_ONCE: Final = 32
-"""Prompts of one call that run together, so that it leaves room for others."""
+"""Prompts of one context that run together, so that it leaves room for others."""
 
 Streamed: TypeAlias = tuple[int, Batch | events.ResultDone]
 """What came for the prompt of this number: pieces, or its end."""
@@ -30,8 +30,8 @@ class Asking:
         ApiError: it cannot be.
     """
 
-    def __init__(self, call: Call, body: CompletionBody) -> None:
-        self._call, self._body = call, body
+    def __init__(self, context: RequestContext, body: CompletionBody) -> None:
+        self._context, self._body = context, body
         self._prompts = prompts_of(body)
         self._options = completion_options(body)
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -70,7 +70,7 @@ class Asking:
     def _generation(self, number: int) -> AbstractAsyncContextManager[Generation]:
         prompt = self._prompts[number]
         return generation(
-            self._call,
+            self._context,
             self._body.model,
             lambda worker: worker.generate(prompt, **self._options),
             prompt=[prompt],

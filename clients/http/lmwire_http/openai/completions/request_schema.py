@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from lmwire import Options
 
-from ...errors import invalid
+from ...errors import invalid_field
 from ..generation_params import Count, Generating, generation_options
 from ..generation_params import renamed as renamed_option
 from ..unsupported_fields import refuse
@@ -46,11 +46,11 @@ def prompts_of(body: CompletionBody) -> list[Prompt]:
     if isinstance(given, str):
         return [given]
     if not given:
-        raise invalid("prompt: is an empty list; give a text, texts, token ids, or lists of token ids", "prompt")
+        raise invalid_field("prompt: is an empty list; give a text, texts, token ids, or lists of token ids", "prompt")
     for place, item in enumerate(given):
         if type(item) is not type(given[0]):
             problem = "must be of the same kind as those before: texts, token ids, or lists of token ids"
-            raise invalid(f"prompt[{place}]: {problem}", f"prompt[{place}]")
+            raise invalid_field(f"prompt[{place}]: {problem}", f"prompt[{place}]")
     return [given] if isinstance(given[0], int) else given
 
 
@@ -62,7 +62,7 @@ def completion_options(body: CompletionBody) -> Options:
     """
     refuse(body, _REFUSED)
     if body.best_of not in {None, body.n or 1}:
-        raise invalid("best_of: must be as `n`, or left out: answers are not compared here", "best_of")
+        raise invalid_field("best_of: must be as `n`, or left out: answers are not compared here", "best_of")
     if body.echo:
         _check_echo(body)
     options = generation_options(body)
@@ -86,6 +86,6 @@ def renamed(body: CompletionBody, number: int, field: str) -> str:
 def _check_echo(body: CompletionBody) -> None:
     if body.logprobs is not None:
         problem = "is not served with `logprobs`: those of a prompt are not computed; leave out one of them"
-        raise invalid(f"echo: {problem}", "echo")
+        raise invalid_field(f"echo: {problem}", "echo")
     if not all(isinstance(prompt, str) for prompt in prompts_of(body)):
-        raise invalid("echo: is not served for token ids, which are not made text again; leave it out", "echo")
+        raise invalid_field("echo: is not served for token ids, which are not made text again; leave it out", "echo")

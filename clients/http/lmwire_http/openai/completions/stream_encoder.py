@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
-from ...http.sse import DONE, TextFrames, data
+from ...http.sse import DONE, TextEventTemplate, data_event
 from ..usage import Usage, finish_reason, usage_of
 from .logprobs import TokensSoFar
 from .response_schema import Completion, CompletionChoice
@@ -28,7 +28,7 @@ class CompletionChunks:
         self._usage: UnsetType | None = None if usage else UNSET
         self._used: list[events.Usage] = []
         self._tokens: dict[int, TokensSoFar] = {}
-        self._texts: dict[int, TextFrames] = {}
+        self._texts: dict[int, TextEventTemplate] = {}
 
     def pieces(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
         """The frames of what came together for the prompt of this number."""
@@ -49,12 +49,12 @@ class CompletionChunks:
         """The last ones."""
         if self._usage is UNSET:
             return DONE
-        return data(self._chunk(None, usage_of(*self._used))) + DONE
+        return data_event(self._chunk(None, usage_of(*self._used))) + DONE
 
     def _frames(self, number: int, piece: Piece | CallPiece) -> bytes:
         texts = self._texts.get(number * self._n + piece.choice)
         if texts and piece.text and not piece.logprobs:
-            return texts.data(piece.text)
+            return texts.event(piece.text)
         return b"".join([self._frame(choice) for choice in self._choices(number, piece)])
 
     def _choices(self, number: int, piece: Piece | CallPiece) -> list[CompletionChoice]:
@@ -71,12 +71,12 @@ class CompletionChunks:
         if index in self._tokens:
             return []
         self._tokens[index] = TokensSoFar()
-        self._texts[index] = TextFrames(lambda text: self._chunk(CompletionChoice(index=index, text=text)))
+        self._texts[index] = TextEventTemplate(lambda text: self._chunk(CompletionChoice(index=index, text=text)))
         before = self._before[number]
         return [CompletionChoice(index=index, text=before)] if before else []
 
     def _frame(self, choice: CompletionChoice) -> bytes:
-        return data(self._chunk(choice))
+        return data_event(self._chunk(choice))
 
     def _chunk(self, choice: CompletionChoice | None, usage: Usage | None = None) -> Completion:
         return Completion(

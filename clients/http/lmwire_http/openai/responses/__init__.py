@@ -6,7 +6,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from ...errors import ApiError
-from ...http.context import Call
+from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import EventStream, Json, Reply
 from .input_items import ItemList, list_items
@@ -24,30 +24,30 @@ class Deleted(Struct, kw_only=True):
     deleted: Literal[True] = True
 
 
-async def _create(call: Call, body: ResponseBody) -> Reply:
-    answering = Answering(call, body)
+async def _create(context: RequestContext, body: ResponseBody) -> Reply:
+    answering = Answering(context, body)
     return EventStream(answering.frames()) if body.stream else Json(await answering.whole())
 
 
-async def _get(call: Call, _: None) -> Reply:
-    if call.query.get("stream", "false") == "true":
+async def _get(context: RequestContext, _: None) -> Reply:
+    if context.query.get("stream", "false") == "true":
         raise ApiError(400, "stream: an answer streams once, when it is made; leave it out", code="invalid_value")
-    return Json(_kept(call).response)
+    return Json(_kept(context).response)
 
 
-async def _delete(call: Call, _: None) -> Reply:
-    id = _kept(call).response.id
-    call.service.responses.drop(id)
+async def _delete(context: RequestContext, _: None) -> Reply:
+    id = _kept(context).response.id
+    context.state.response_store.delete(id)
     return Json(Deleted(id=id))
 
 
-async def _input_items(call: Call, _: None) -> Reply:
-    return Json(list_items(_kept(call).items, call.query))
+async def _input_items(context: RequestContext, _: None) -> Reply:
+    return Json(list_items(_kept(context).items, context.query))
 
 
-def _kept(call: Call) -> Exchanged:
-    id = call.path["id"]
-    if (found := call.service.responses.get(id)) is None:
+def _kept(context: RequestContext) -> Exchanged:
+    id = context.path_params["id"]
+    if (found := context.state.response_store.get(id)) is None:
         raise ApiError(404, f"there is no response {id!r}, or none any more", code="response_not_found", param="id")
     return found
 
@@ -56,20 +56,28 @@ CREATE: Final = Endpoint(
     method="POST",
     path="/v1/responses",
     summary="Answer a conversation, and keep it to be continued.",
-    serve=_create,
-    body=ResponseBody,
-    reply=Response,
-    events=AnyEvent,
+    handler=_create,
+    request_type=ResponseBody,
+    response_type=Response,
+    event_type=AnyEvent,
 )
 RESPONSES: Final[Sequence[Endpoint]] = (
     CREATE,
-    Endpoint(method="GET", path="/v1/responses/{id}", summary="A response that was kept.", serve=_get, reply=Response),
-    Endpoint(method="DELETE", path="/v1/responses/{id}", summary="Forget a response.", serve=_delete, reply=Deleted),
+    Endpoint(
+        method="GET",
+        path="/v1/responses/{id}",
+        summary="A response that was kept.",
+        handler=_get,
+        response_type=Response,
+    ),
+    Endpoint(
+        method="DELETE", path="/v1/responses/{id}", summary="Forget a response.", handler=_delete, response_type=Deleted
+    ),
     Endpoint(
         method="GET",
         path="/v1/responses/{id}/input_items",
         summary="What a response answers.",
-        serve=_input_items,
-        reply=ItemList,
+        handler=_input_items,
+        response_type=ItemList,
     ),
 )

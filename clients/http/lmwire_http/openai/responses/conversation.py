@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from lmwire import MessageDict
 
-from ...errors import invalid
+from ...errors import invalid_field
 from ...inference.media_inputs import image_media
 from ..content_parts import PartDict
 from ..messages import wire_arguments
@@ -126,9 +126,9 @@ def _part(part: MessagePart, path: str) -> PartDict:
             return {"type": "image", "media": image_media(url, f"{path}.image_url")}
         case InputImage():
             field = f"{path}.file_id"
-            raise invalid(f"{field}: no files are kept here; send the image as `image_url`", field)
+            raise invalid_field(f"{field}: no files are kept here; send the image as `image_url`", field)
         case InputFile():
-            raise invalid(f"{path}: files are not read here; send their text as a part of type input_text", path)
+            raise invalid_field(f"{path}: files are not read here; send their text as a part of type input_text", path)
         case _:
             return {"type": "text", "text": _text(part)}
 

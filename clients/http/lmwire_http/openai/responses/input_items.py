@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from ...errors import invalid
+from ...errors import invalid_field
 from .items import InputItem, InputText, Message, OutputText
 
 _LIMITS: Final = range(1, 101)
@@ -30,9 +30,9 @@ def list_items(items: Sequence[InputItem], query: Mapping[str, str]) -> ItemList
     """
     order, limit = query.get("order", "desc"), query.get("limit", "20")
     if order not in {"asc", "desc"}:
-        raise invalid(f"order: must be asc or desc, not {order!r}", "order")
+        raise invalid_field(f"order: must be asc or desc, not {order!r}", "order")
     if not limit.isdecimal() or int(limit) not in _LIMITS:
-        raise invalid(f"limit: must be a number from 1 to 100, not {limit!r}", "limit")
+        raise invalid_field(f"limit: must be a number from 1 to 100, not {limit!r}", "limit")
     ordered = [*map(_shown, items if order == "asc" else reversed(items))]
     start = _behind(ordered, query["after"]) if "after" in query else 0
     page = ordered[start : start + int(limit)]
@@ -48,7 +48,7 @@ def _behind(items: Sequence[InputItem], after: str) -> int:
     for number, item in enumerate(items, 1):
         if item.id == after:
             return number
-    raise invalid(f"after: there is no item {after!r} here", "after")
+    raise invalid_field(f"after: there is no item {after!r} here", "after")
 
 
 def _shown(item: InputItem) -> InputItem:

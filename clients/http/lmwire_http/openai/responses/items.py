@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ...errors import invalid
+from ...errors import invalid_field
 from ...http.decoding import convert
-from ...http.sse import new_id
+from ..ids import new_id
 from ..logprobs import TokenLogprob
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
@@ -148,7 +148,7 @@ def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemRe
     if isinstance(input, str):
         return [Message(role="user", content=input)]
     if not input:
-        raise invalid("input: is an empty list; give a text, or items", "input")
+        raise invalid_field("input: is an empty list; give a text, or items", "input")
     return convert({"input": [{"type": _type(item), **item} for item in input]}, _Given).input
 
 

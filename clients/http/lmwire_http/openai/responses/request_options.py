@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire import ChatOptions, ToolDict
 
-from ...errors import invalid
+from ...errors import invalid_field
 from ..generation_params import generation_options, given
 from ..generation_params import renamed as renamed_option
 from ..reasoning_effort import wire_effort
@@ -68,11 +68,11 @@ def renamed(body: ResponseBody, field: str) -> str:
 def _check(body: ResponseBody) -> None:
     refuse(body, _REFUSED)
     if body.n not in {None, 1}:
-        raise invalid("n: a response is one answer; ask again for another", "n")
+        raise invalid_field("n: a response is one answer; ask again for another", "n")
     if body.format is not None and body.text and body.text.format:
-        raise invalid("format: says the same as `text.format`; give one of them", "format")
+        raise invalid_field("format: says the same as `text.format`; give one of them", "format")
     if body.truncate is not None and body.truncation is not None:
-        raise invalid("truncate: says the same as `truncation`; give one of them", "truncate")
+        raise invalid_field("truncate: says the same as `truncation`; give one of them", "truncate")
 
 
 def _tools(body: ResponseBody) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _allowed(choice: ChooseAllowed, tools: list[Tool]) -> list[Tool]:
     for place, allowed in enumerate(choice.tools):
         if allowed.name not in known:
             path = f"tool_choice.tools[{place}].name"
-            raise invalid(f"{path}: {allowed.name!r} is none of `tools`", path)
+            raise invalid_field(f"{path}: {allowed.name!r} is none of `tools`", path)
     names = {allowed.name for allowed in choice.tools}
     return [tool for tool in tools if tool.name in names]
 

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ...errors import ApiError, invalid
-from ...http.context import Call
-from ...http.named_events import NamedEvents
+from ...errors import ApiError, invalid_field
+from ...http.context import RequestContext
+from ...http.sse import NamedEventEncoder
 from ...inference.generation import Generation, generation
 from .conversation import Conversation
 from .items import InputItem, ItemReference, name_items, read_items
@@ -18,7 +18,7 @@ from .request_schema import ResponseBody
 from .response_schema import Response, ended, failed, is_cut, new_response
 from .stream_events import AnyEvent, Completed, Created, CutShort, Event, Failed, InProgress
 
-_frame: Final = NamedEvents(AnyEvent).frame
+_frame: Final = NamedEventEncoder(AnyEvent).encode
 
 
 class Exchanged(NamedTuple):
@@ -35,15 +35,15 @@ class Answering:
     """A response that is being made.
 
     Args:
-        call: For whom.
+        context: For whom.
         body: What is asked.
 
     Raises:
         ApiError: it cannot be asked.
     """
 
-    def __init__(self, call: Call, body: ResponseBody) -> None:
-        self._call, self._body = call, body
+    def __init__(self, context: RequestContext, body: ResponseBody) -> None:
+        self._context, self._body = context, body
         self._options: Any = chat_options(body)
         earlier = self._earlier()
         items = [self._referred(item, number) for number, item in enumerate(read_items(body.input))]
@@ -79,7 +79,9 @@ class Answering:
         except ApiError as error:
             if begun:
                 last = [*self._output.end("incomplete")]
-                error.frames = self._frames([*last, Failed(response=failed(self._response, self._output.items, error))])
+                error.stream_events = self._frames(
+                    [*last, Failed(response=failed(self._response, self._output.items, error))]
+                )
             raise
         whole = Completed(response=response) if response.status == "completed" else CutShort(response=response)
         yield self._frames([*([] if begun else self._begin()), *last, whole])
@@ -88,7 +90,7 @@ class Answering:
         id = self._body.previous_response_id
         if id is None:
             return None
-        if (found := self._call.service.responses.get(id)) is None:
+        if (found := self._context.state.response_store.get(id)) is None:
             problem = f"there is no response {id!r}, or none any more; send the whole conversation as `input`"
             raise ApiError(
                 400,
@@ -102,17 +104,17 @@ class Answering:
         """The item, or the one of an earlier response that it refers to."""
         if not isinstance(item, ItemReference):
             return item
-        for exchanged in self._call.service.responses.newest():
+        for exchanged in self._context.state.response_store.newest_first():
             for earlier in (*exchanged.response.output, *exchanged.items):
                 if earlier.id == item.id:
                     return earlier
         path = f"input[{number}].id"
-        raise invalid(f"{path}: there is no item {item.id!r}, or none any more; send the item itself", path)
+        raise invalid_field(f"{path}: there is no item {item.id!r}, or none any more; send the item itself", path)
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
         messages, options = self._conversation.messages, self._options
         return generation(
-            self._call,
+            self._context,
             self._body.model,
             lambda worker: worker.chat(messages, **options),
             prompt=[*options.get("tools", ()), *messages],
@@ -137,7 +139,7 @@ class Answering:
         name_items(self._items)
         size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
         items = [*self._earlier_items, *self._items]
-        self._call.service.responses.keep(response.id, Exchanged(response, items, size), size)
+        self._context.state.response_store.put(response.id, Exchanged(response, items, size), size)
 
     def _frames(self, events: Iterable[Event]) -> bytes:
         frames = []

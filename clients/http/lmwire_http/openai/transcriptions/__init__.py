@@ -9,10 +9,10 @@ from msgspec import Struct
 from lmwire import AsyncTranscript, TranscribeOptions
 from lmwire_protocol import events
 
-from ...http.context import Call
+from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import EventStream, Json, Plain, Reply
-from ...http.sse import data
+from ...http.sse import data_event
 from ...inference.worker_lease import lease_for
 from ..usage import finish_reason
 from .request_schema import TranscriptionBody, renamed, transcription_options
@@ -32,35 +32,35 @@ class TextDone(Struct, kw_only=True, tag_field="type", tag="transcript.text.done
     text: str
 
 
-async def _serve(call: Call, body: TranscriptionBody) -> Reply:
+async def _serve(context: RequestContext, body: TranscriptionBody) -> Reply:
     options = transcription_options(body)
     if body.stream:
-        return EventStream(_frames(call, body, options))
-    async with _transcript(call, body, options) as said:
+        return EventStream(_frames(context, body, options))
+    async with _transcript(context, body, options) as said:
         segments = [segment async for segment in said]
         return _written(body, segments, _whole(said.result))
 
 
-async def _frames(call: Call, body: TranscriptionBody, options: TranscribeOptions) -> AsyncIterator[bytes]:
+async def _frames(context: RequestContext, body: TranscriptionBody, options: TranscribeOptions) -> AsyncIterator[bytes]:
     segments: list[events.Segment] = []
-    async with _transcript(call, body, options) as said:
+    async with _transcript(context, body, options) as said:
         async for segment in said:
             text = segment.text if segments else segment.text.lstrip()
             segments.append(segment)
-            yield data(TextDelta(delta=text))
+            yield data_event(TextDelta(delta=text))
         _whole(said.result)
-        yield data(TextDone(text=text_of(segments)))
+        yield data_event(TextDone(text=text_of(segments)))
 
 
 @asynccontextmanager
 async def _transcript(
-    call: Call, body: TranscriptionBody, options: TranscribeOptions
+    context: RequestContext, body: TranscriptionBody, options: TranscribeOptions
 ) -> AsyncIterator[AsyncTranscript]:
     async with (
-        lease_for(call, body.model, rename=renamed) as lease,
+        lease_for(context, body.model, rename=renamed) as lease,
         lease.worker.transcribe(body.file, **options) as said,
     ):
-        said.when_ended(lease.end)
+        said.when_ended(lease.release)
         yield said
 
 
@@ -88,10 +88,10 @@ TRANSCRIPTIONS: Final = Endpoint(
     method="POST",
     path="/v1/audio/transcriptions",
     summary="Write down what is said in a recording.",
-    serve=_serve,
-    body=TranscriptionBody,
-    form=True,
-    reply=Transcription | VerboseTranscription,
-    texts=("text/plain", "application/x-subrip", "text/vtt"),
-    events=TextDelta | TextDone,
+    handler=_serve,
+    request_type=TranscriptionBody,
+    is_form=True,
+    response_type=Transcription | VerboseTranscription,
+    text_media_types=("text/plain", "application/x-subrip", "text/vtt"),
+    event_type=TextDelta | TextDone,
 )

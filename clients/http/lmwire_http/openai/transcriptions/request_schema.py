@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lmwire import TranscribeOptions
 
-from ...errors import invalid
+from ...errors import invalid_field
 from ..generation_params import Text, given
 from ..unsupported_fields import refuse
 
@@ -56,9 +56,9 @@ def transcription_options(body: TranscriptionBody) -> TranscribeOptions:
     refuse(body, _REFUSED)
     if body.timestamp_granularities and body.response_format != "verbose_json":
         problem = "is for the response_format `verbose_json`; ask for that, or leave it out"
-        raise invalid(f"timestamp_granularities: {problem}", "timestamp_granularities")
+        raise invalid_field(f"timestamp_granularities: {problem}", "timestamp_granularities")
     if body.stream and body.response_format not in {None, "json", "text"}:
-        raise invalid("response_format: must be json or text for a stream", "response_format")
+        raise invalid_field("response_format: must be json or text for a stream", "response_format")
     options: Any = {**given(body, "prompt", "temperature"), "words": body.words}
     if body.language:
         options["language"] = body.language

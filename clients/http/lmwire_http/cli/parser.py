@@ -1,0 +1,47 @@
+"""The argument parser of `lmwire serve`."""
+
+import argparse
+import os
+from typing import Any, Final, NoReturn
+
+from ..settings import Settings
+from . import model_options, server_options
+
+_DESCRIPTION: Final = """\
+Serve models over HTTP with the OpenAI and Anthropic APIs. Point a client at http://127.0.0.1:8080/v1, with any API
+key. Each model runs in a process of its own, which starts at the model's first request. Ctrl-C or SIGTERM stops the
+server after the running requests; a second one stops it at once.
+Besides the APIs, the server has /health, /ready, /metrics (Prometheus) and /openapi.json."""
+_EXAMPLES: Final = """\
+examples:
+  lmwire serve                                          any model on this machine
+  lmwire serve mlx-community/Qwen3-0.6B-4bit --preload  one model, loaded at once
+  lmwire serve ./chat ./embed --memory 24G --idle 10m   two models, unloaded when idle
+  lmwire serve MODEL --host 0.0.0.0 --api-key-file keys.txt
+  lmwire serve MODEL --uds /run/lmwire.sock
+  curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{"model": "MODEL", "messages": [{"role": "user", "content": "Who are you?"}]}'
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with preformatted help, without abbreviations, and with the exit code for wrong usage of sysexits.h."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the problem and exit with the code for wrong usage."""
+        self.exit(os.EX_USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+
+
+def make_parser() -> Parser:
+    """Return the parser. An option that is not given is None, so that `Settings` has all defaults."""
+    parser = Parser(prog="lmwire serve", description=_DESCRIPTION, epilog=_EXAMPLES)
+    defaults = Settings()
+    model_options.add_models(parser)
+    server_options.add_access(parser.add_argument_group("address and access"), defaults)
+    model_options.add_limits(parser.add_argument_group("models in memory"), defaults)
+    server_options.add_limits(parser.add_argument_group("requests and connections"), defaults)
+    model_options.add_workers(parser.add_argument_group("workers"))
+    return parser

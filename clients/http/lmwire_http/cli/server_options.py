@@ -1,0 +1,109 @@
+"""Options of `lmwire serve` for the server: its address, access to it, and limits on requests and connections."""
+
+import argparse
+from pathlib import Path
+
+from ..settings import MIB, Settings
+from .arg_types import count, duration, host_name, origin, port, positive_duration, size
+
+
+def add_access(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+    """Add the options that choose the address and who may send requests."""
+    group.add_argument("--host", help=f"the address to listen on (default: {defaults.host}, only this machine)")
+    group.add_argument("--port", type=port, help=f"the port; 0 takes a free one (default: {defaults.port})")
+    group.add_argument(
+        "--host-name",
+        dest="host_names",
+        action="append",
+        type=host_name,
+        metavar="NAME",
+        help="another name of this server, such as studio.local, needed without an API key; repeat for more",
+    )
+    group.add_argument(
+        "--uds", dest="unix_socket", metavar="PATH", help="listen on a Unix socket that only this user can open"
+    )
+    group.add_argument("--public", action="store_true", help="serve other machines without an API key")
+    group.add_argument(
+        "--api-key",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="require this key; repeat for more. Other users of this machine can see it: better use "
+        "$LMWIRE_API_KEY or --api-key-file",
+    )
+    group.add_argument("--api-key-file", type=Path, metavar="FILE", help="require one of the keys in this file")
+    group.add_argument(
+        "--cors",
+        dest="cors_origins",
+        action="append",
+        type=origin,
+        metavar="ORIGIN",
+        help="allow web pages of this origin, such as http://localhost:3000, or of any with '*'; repeat for more",
+    )
+    group.add_argument(
+        "--log-format", choices=("text", "json"), help=f"format of the log on stderr (default: {defaults.log_format})"
+    )
+
+
+def add_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+    """Add the limits on requests and connections."""
+    _add_request_limits(group, defaults)
+    _add_timeouts(group, defaults)
+
+
+def _add_request_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+    group.add_argument(
+        "--max-body",
+        dest="max_body_bytes",
+        type=size,
+        metavar="BYTES",
+        help=f"largest request body (default: {defaults.max_body_bytes // MIB}M)",
+    )
+    group.add_argument(
+        "--max-connections",
+        type=count,
+        metavar="N",
+        help="most open connections; a new one closes the one that is idle for longest "
+        f"(default: {defaults.max_connections})",
+    )
+    group.add_argument(
+        "--stored",
+        dest="max_stored_responses",
+        type=count,
+        metavar="N",
+        help=f"most stored responses of /v1/responses (default: {defaults.max_stored_responses})",
+    )
+
+
+def _add_timeouts(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+    group.add_argument(
+        "--keep-alive",
+        dest="keep_alive_s",
+        type=positive_duration,
+        metavar="TIME",
+        help=f"send a comment after this time of silence in a stream (default: {defaults.keep_alive_s:g})",
+    )
+    group.add_argument(
+        "--client-timeout",
+        dest="client_timeout_s",
+        type=positive_duration,
+        metavar="TIME",
+        help="close the connection of a client that stops sending or reading for this time "
+        f"(default: {defaults.client_timeout_s:g})",
+    )
+    # An older name of --client-timeout.
+    group.add_argument("--patience", dest="client_timeout_s", type=positive_duration, help=argparse.SUPPRESS)
+    group.add_argument(
+        "--body-timeout",
+        dest="body_timeout_s",
+        type=positive_duration,
+        metavar="TIME",
+        help=f"time for a whole request body to arrive (default: {defaults.body_timeout_s:g})",
+    )
+    group.add_argument(
+        "--drain",
+        dest="drain_s",
+        type=duration,
+        metavar="TIME",
+        help=f"time for running requests to finish when the server stops (default: {defaults.drain_s:g})",
+    )
