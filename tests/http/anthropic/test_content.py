@@ -10,7 +10,7 @@ import pytest
 from anthropic_http import MODEL, client, user
 from http_server import Server, served
 from lmwire_http.anthropic.conversation import Conversation
-from lmwire_http.anthropic.request_schema import Prompt
+from lmwire_http.anthropic.request_schema import CountTokensRequest
 from random_vision import write_vision_model
 from reading_media import encoded, in_base64, picture
 
@@ -18,7 +18,7 @@ PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 
 
 def conversation(messages: Any, **fields: Any) -> Conversation:
-    return Conversation(msgspec.convert({"model": "m", "messages": messages, **fields}, Prompt))
+    return Conversation(msgspec.convert({"model": "m", "messages": messages, **fields}, CountTokensRequest))
 
 
 def text(text: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_the_fields_of_the_wire_have_the_clients_names(wire: str, clients: str) 
         ],
         system="Be brief.",
     )
-    assert read.rename(wire) == clients
+    assert read.client_field(wire) == clients
 
 
 def test_an_image_that_the_model_does_not_see_is_refused_unless_a_note_of_it_will_do(scripted_server: Server) -> None:

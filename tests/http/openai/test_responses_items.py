@@ -113,4 +113,4 @@ def test_the_messages_of_the_wire_have_the_clients_names(wire: str, clients: str
         output,
     ]
     read = conversation(given, instructions="Be brief.", earlier=[{"role": "user", "content": image}])
-    assert read.rename(wire) == clients
+    assert read.client_field(wire) == clients

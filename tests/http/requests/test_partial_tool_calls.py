@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from http_server import Server
-from lmwire_http.inference.partial_tool_calls import Arguments, whole_members
+from lmwire_http.inference.partial_tool_calls import ArgumentsBuffer, complete_members
 
 MODEL: Final = "builtin:tiny"
 MESSAGES: Final[Any] = [{"role": "user", "content": "What is the weather in Paris?"}]
@@ -154,17 +154,17 @@ def test_such_a_turn_can_be_sent_back(client: openai.OpenAI, lengths: range) -> 
     ],
 )
 def test_of_cut_arguments_the_whole_members_are_an_object(written: str, whole: object) -> None:
-    assert json.loads(whole_members(written)) == whole
+    assert json.loads(complete_members(written)) == whole
 
 
 @pytest.mark.parametrize("pieces", [["{", "}"], ["{}"], ["", "{", '"a":{"b":1}', "}"], ['{"a": 1}', " "]])
 def test_cut_arguments_never_pass_for_whole_ones(pieces: list[str]) -> None:
-    arguments = Arguments()
-    told = "".join([arguments.pass_on(piece, None) for piece in pieces] + [arguments.pass_on("", False)])
+    arguments = ArgumentsBuffer()
+    told = "".join([arguments.next_delta(piece, None) for piece in pieces] + [arguments.next_delta("", False)])
     with pytest.raises(json.JSONDecodeError):
         json.loads(told)
 
 
 def test_whole_ones_are_passed_on_to_their_end() -> None:
-    arguments = Arguments()
-    assert "".join(arguments.pass_on(*piece) for piece in (("{", None), ("}", None), ("", True))) == "{}"
+    arguments = ArgumentsBuffer()
+    assert "".join(arguments.next_delta(*piece) for piece in (("{", None), ("}", None), ("", True))) == "{}"

@@ -1,4 +1,4 @@
-"""The APIs in Anthropic's shapes."""
+"""Endpoints of the Anthropic API."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 
-class Given(Struct, forbid_unknown_fields=True, kw_only=True):
+class StrictStruct(Struct, forbid_unknown_fields=True, kw_only=True):
     """What a client writes: nothing of it is passed over in silence but what a docstring names."""
 
 
-class Block(Given, tag_field="type"):
+class Block(StrictStruct, tag_field="type"):
     """A piece of a message's content."""
 
     cache_control: Any = None
@@ -22,7 +22,7 @@ class Text(Block, tag="text", kw_only=True):
     citations: Any = None
 
 
-class OnlyText(Given):
+class SystemText(StrictStruct):
     """Text where there can be nothing else. Its type must be given all the same."""
 
     type: Literal["text"]
@@ -31,20 +31,20 @@ class OnlyText(Given):
     citations: Any = None
 
 
-class Base64Source(Given, tag_field="type", tag="base64"):
+class Base64Source(StrictStruct, tag_field="type", tag="base64"):
     """An image itself. What format it has, its content says."""
 
     data: str
     media_type: Literal["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 
-class UrlSource(Given, tag_field="type", tag="url"):
+class UrlSource(StrictStruct, tag_field="type", tag="url"):
     """Where an image is: an address, for a worker that may fetch it, or a file that it may read."""
 
     url: str
 
 
-class Transformations(Given):
+class Transformations(StrictStruct):
     """What happens to an image that is larger than the model sees: it is made smaller."""
 
     oversized_image: Literal["downsize"] | None = None
@@ -57,20 +57,20 @@ class Image(Block, tag="image", kw_only=True):
     transformations: Transformations | None = None
 
 
-class PlainSource(Given, tag_field="type", tag="text"):
+class PlainSource(StrictStruct, tag_field="type", tag="text"):
     """A document's text."""
 
     data: str
     media_type: Literal["text/plain"]
 
 
-class ContentSource(Given, tag_field="type", tag="content"):
+class ContentSource(StrictStruct, tag_field="type", tag="content"):
     """A document in pieces."""
 
     content: str | list[Text | Image]
 
 
-class Citations(Given):
+class Citations(StrictStruct):
     """Whether the answer is to cite: it is not."""
 
     enabled: Literal[False] | None = None
@@ -90,7 +90,7 @@ class SearchResult(Block, tag="search_result", kw_only=True):
 
     title: str
     source: str
-    content: list[OnlyText]
+    content: list[SystemText]
     citations: Citations | None = None
 
 
@@ -126,26 +126,26 @@ class ToolResult(Block, tag="tool_result", kw_only=True):
     toolset_name: None = None
 
 
-Shown: TypeAlias = Text | Image | Document | SearchResult
+ContentInput: TypeAlias = Text | Image | Document | SearchResult
 """What the model reads or sees."""
 
 
-class UserMessage(Given, tag_field="role", tag="user"):
+class UserMessage(StrictStruct, tag_field="role", tag="user"):
     """What is said to the model, and what its calls came to."""
 
     content: str | Annotated[list[Text | Image | Document | SearchResult | ToolResult], Meta(min_length=1)]
 
 
-class AssistantMessage(Given, tag_field="role", tag="assistant"):
+class AssistantMessage(StrictStruct, tag_field="role", tag="assistant"):
     """What the model said. The last message of all is how its answer begins."""
 
     content: str | list[Text | Thinking | RedactedThinking | ToolUse]
 
 
-class SystemMessage(Given, tag_field="role", tag="system"):
+class SystemMessage(StrictStruct, tag_field="role", tag="system"):
     """An instruction amid the conversation."""
 
-    content: str | list[OnlyText]
+    content: str | list[SystemText]
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | SystemMessage

@@ -6,26 +6,26 @@ from typing import Any, TypeAlias
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..errors import invalid_field
-from ..inference.media_inputs import image_media
+from ..inference.media_inputs import image_input
 from .content_blocks import (
     AssistantMessage,
     Base64Source,
+    ContentInput,
     ContentSource,
     Document,
     Image,
     Message,
-    OnlyText,
     SearchResult,
-    Shown,
     SystemMessage,
+    SystemText,
     Text,
     Thinking,
     ToolResult,
     ToolUse,
     UserMessage,
 )
-from .field_names import Origin, client_field
-from .request_schema import Prompt
+from .field_names import MessageSource, client_field
+from .request_schema import CountTokensRequest
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 
@@ -40,30 +40,30 @@ class Conversation:
         ApiError: its last message cannot be how an answer begins.
     """
 
-    def __init__(self, body: Prompt) -> None:
+    def __init__(self, body: CountTokensRequest) -> None:
         self.messages: list[MessageDict] = []
-        self._origins: list[Origin] = []
+        self._origins: list[MessageSource] = []
         self.prefix = ""
         """How the answer begins."""
-        self._last = len(body.messages) - 1
+        self._last_index = len(body.messages) - 1
         if body.system:
-            self._add({"role": "system", "content": _joined(body.system)}, "system")
+            self._add({"role": "system", "content": _join_text(body.system)}, "system")
         for number, message in enumerate(body.messages):
             path = f"messages[{number}]"
-            if isinstance(message, AssistantMessage) and number == self._last:
+            if isinstance(message, AssistantMessage) and number == self._last_index:
                 self.prefix = _prefix(message, path)
             else:
                 self._add_message(message, path)
         if not self.messages:
             raise invalid_field("messages: hold only how the answer begins; put before it what it answers", "messages")
 
-    def rename(self, field: str) -> str:
+    def client_field(self, field: str) -> str:
         """What the client calls a field of the worker's request."""
-        return client_field(field, self._origins, self._last)
+        return client_field(field, self._origins, self._last_index)
 
     def _add(self, message: MessageDict, path: str, parts: Sequence[str] = (), calls: Sequence[str] = ()) -> None:
         self.messages.append(message)
-        self._origins.append(Origin(path, parts, calls))
+        self._origins.append(MessageSource(path, parts, calls))
 
     def _add_message(self, message: Message, path: str) -> None:
         match message:
@@ -72,7 +72,7 @@ class Conversation:
             case AssistantMessage():
                 self._add_assistant(message, path)
             case SystemMessage():
-                self._add({"role": "system", "content": _joined(message.content)}, path)
+                self._add({"role": "system", "content": _join_text(message.content)}, path)
 
     def _add_user(self, message: UserMessage, path: str) -> None:
         """What is said, and between it the results, each at its place."""
@@ -80,16 +80,16 @@ class Conversation:
             self._add({"role": "user", "content": message.content}, path)
             return
         said: list[tuple[PartDict, str]] = []
-        for place, block in _places(message.content, path):
+        for place, block in _with_paths(message.content, path):
             if isinstance(block, ToolResult):
-                self._add_said(said, path)
+                self._add_user_parts(said, path)
                 said = []
                 self._add_result(block, place)
             else:
                 said += _parts(block, place)
-        self._add_said(said, path)
+        self._add_user_parts(said, path)
 
-    def _add_said(self, said: Sequence[tuple[PartDict, str]], path: str) -> None:
+    def _add_user_parts(self, said: Sequence[tuple[PartDict, str]], path: str) -> None:
         if said:
             content = [part for part, _ in said]
             self._add({"role": "user", "content": content}, path, [place for _, place in said])
@@ -108,7 +108,7 @@ class Conversation:
     def _add_assistant(self, message: AssistantMessage, path: str) -> None:
         content = message.content
         blocks = [Text(text=content)] if isinstance(content, str) else content
-        called = [(place, block) for place, block in _places(blocks, path) if isinstance(block, ToolUse)]
+        called = [(place, block) for place, block in _with_paths(blocks, path) if isinstance(block, ToolUse)]
         answer: MessageDict = {
             "role": "assistant",
             "content": "".join(block.text for block in blocks if isinstance(block, Text)),
@@ -125,7 +125,7 @@ class Conversation:
 def _prefix(message: AssistantMessage, path: str) -> str:
     if isinstance(message.content, str):
         return message.content
-    for place, block in _places(message.content, path):
+    for place, block in _with_paths(message.content, path):
         if not isinstance(block, Text):
             raise invalid_field(f"{place}: the last message is how the answer begins, and that is text alone", place)
     return "".join(block.text for block in message.content if isinstance(block, Text))
@@ -134,10 +134,10 @@ def _prefix(message: AssistantMessage, path: str) -> str:
 def _result(block: ToolResult, path: str) -> list[tuple[PartDict, str]]:
     if block.content is None or isinstance(block.content, str):
         return [({"type": "text", "text": block.content or ""}, path)]
-    return [part for place, shown in _places(block.content, path) for part in _parts(shown, place)]
+    return [part for place, shown in _with_paths(block.content, path) for part in _parts(shown, place)]
 
 
-def _parts(block: Shown, path: str) -> list[tuple[PartDict, str]]:
+def _parts(block: ContentInput, path: str) -> list[tuple[PartDict, str]]:
     """What the model reads and sees of a block, and where each part is from."""
     match block:
         case Text():
@@ -161,7 +161,7 @@ def _document(block: Document, path: str) -> list[tuple[PartDict, str]]:
         return [({"type": "text", "text": block.source.data}, path)]
     if isinstance(block.source.content, str):
         return [({"type": "text", "text": block.source.content}, path)]
-    places = _places(block.source.content, f"{path}.source")
+    places = _with_paths(block.source.content, f"{path}.source")
     return [part for place, each in places for part in _parts(each, place)]
 
 
@@ -169,12 +169,12 @@ def _image(block: Image, path: str) -> MediaPartDict:
     source = block.source
     if isinstance(source, Base64Source):
         return {"type": "image", "media": {"data": source.data}}
-    return {"type": "image", "media": image_media(source.url, f"{path}.source.url")}
+    return {"type": "image", "media": image_input(source.url, f"{path}.source.url")}
 
 
-def _joined(content: str | Sequence[OnlyText]) -> str:
+def _join_text(content: str | Sequence[SystemText]) -> str:
     return content if isinstance(content, str) else "".join(block.text for block in content)
 
 
-def _places(blocks: Sequence[Any], path: str) -> Iterator[tuple[str, Any]]:
+def _with_paths(blocks: Sequence[Any], path: str) -> Iterator[tuple[str, Any]]:
     return ((f"{path}.content[{number}]", block) for number, block in enumerate(blocks))

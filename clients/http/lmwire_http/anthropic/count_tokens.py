@@ -14,7 +14,7 @@ from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json
 from .conversation import Conversation
 from .request_options import prompt_options
-from .request_schema import Prompt
+from .request_schema import CountTokensRequest
 
 
 class TokenCount(Struct):
@@ -23,12 +23,12 @@ class TokenCount(Struct):
     input_tokens: int
 
 
-async def count_tokens(context: RequestContext, body: Prompt) -> Json:
+async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
     """Serves /v1/messages/count_tokens."""
     conversation, options = Conversation(body), prompt_options(body)
     context.model = body.model
     prompt = [options.get("tools"), *conversation.messages]
-    with translate_worker_errors(conversation.rename):
+    with translate_worker_errors(conversation.client_field):
         async with context.state.pool.lease(body.model, prompt=prompt) as lease:
             context.model = lease.model_id
             count = await lease.worker.count_tokens(conversation.messages, prefix=conversation.prefix, **options)
@@ -41,6 +41,6 @@ COUNT_TOKENS: Final = Endpoint(
     summary="Count the tokens of a conversation",
     handler=count_tokens,
     error_format=ANTHROPIC_ERRORS,
-    request_type=Prompt,
+    request_type=CountTokensRequest,
     response_type=TokenCount,
 )

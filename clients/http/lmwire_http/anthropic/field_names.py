@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 _MESSAGE: Final = re.compile(r"messages\[(\d+)\](.*)")
 _PLACE: Final = re.compile(r"\.(content|tool_calls)\[(\d+)\](.*)")
-_BEGINNINGS: Final = (
+_RENAMED_FIELDS: Final = (
     (re.compile(r"^stop\b"), "stop_sequences"),
     (re.compile(r"^format\b"), "output_config.format"),
     (re.compile(r"^reasoning_budget$"), "thinking.budget_tokens"),
@@ -17,7 +17,7 @@ _BEGINNINGS: Final = (
 )
 
 
-class Origin(NamedTuple):
+class MessageSource(NamedTuple):
     """Where a message of the worker's comes from."""
 
     path: str
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
     """The blocks of its calls."""
 
 
-def client_field(field: str, origins: Sequence[Origin], last: int) -> str:
+def client_field(field: str, origins: Sequence[MessageSource], last: int) -> str:
     """The path in the client's body.
 
     Args:
@@ -41,13 +41,13 @@ def client_field(field: str, origins: Sequence[Origin], last: int) -> str:
     if found := _MESSAGE.fullmatch(field):
         number, rest = int(found[1]), found[2]
         return _in_message(origins[number], rest) if number < len(origins) else "messages"
-    for pattern, name in _BEGINNINGS:
+    for pattern, name in _RENAMED_FIELDS:
         if pattern.match(field):
             return pattern.sub(name, field)
     return field
 
 
-def _in_message(origin: Origin, rest: str) -> str:
+def _in_message(origin: MessageSource, rest: str) -> str:
     if origin.path == "system":
         return "system"
     found = _PLACE.fullmatch(rest)

@@ -3,48 +3,40 @@
 import json
 from typing import Any, Final
 
-from lmwire import ToolDict
+from lmwire import ChatOptions, TemplateOptions, ToolDict
 
-from .request_schema import ChooseAny, ChooseNone, ChooseTool, Messages, Prompt, ThinkingAdaptive, ThinkingEnabled, Tool
-
-_TEMPERATURE: Final = 1.0
-"""Anthropic's default. The wire's is 0."""
-_TEMPLATE: Final = ("chat_template", "template_args")
-_SAME: Final = (
-    "max_tokens",
-    "min_tokens",
-    "ignore_eos",
-    "top_p",
-    "top_k",
-    "min_p",
-    "xtc_probability",
-    "xtc_threshold",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "penalty_window",
-    "logit_bias",
-    "seed",
-    "include_stop",
-    "truncate",
-    "cache",
-    "timeout_ms",
+from ..inference.option_fields import given_fields, shared_fields
+from .request_schema import (
+    ChooseAny,
+    ChooseNone,
+    ChooseTool,
+    CountTokensRequest,
+    MessagesRequest,
+    ThinkingAdaptive,
+    ThinkingEnabled,
+    Tool,
 )
-"""Options that are called the same on the wire."""
+
+_DEFAULT_TEMPERATURE: Final = 1.0
+"""Anthropic's default. The wire's is 0."""
+_PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
+_CHAT_OPTIONS: Final = shared_fields(
+    MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media")
+)
 
 
-def prompt_options(body: Prompt) -> dict[str, Any]:
+def prompt_options(body: CountTokensRequest) -> dict[str, Any]:
     """What changes the prompt besides its messages, as `lmwire.TemplateOptions`."""
-    options = _given(body, _TEMPLATE) | _thinking(body)
+    options = given_fields(body, *_PROMPT_OPTIONS) | _reasoning_options(body)
     if body.tools and not isinstance(body.tool_choice, ChooseNone):
-        options["tools"] = [_tool(tool) for tool in body.tools]
+        options["tools"] = [_wire_tool(tool) for tool in body.tools]
     return options
 
 
-def chat_options(body: Messages) -> dict[str, Any]:
+def chat_options(body: MessagesRequest) -> dict[str, Any]:
     """Everything but the messages, as `lmwire.ChatOptions`."""
-    options = prompt_options(body) | _given(body, _SAME) | _calling(body)
-    options["temperature"] = _TEMPERATURE if body.temperature is None else body.temperature
+    options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
+    options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     options["strict_media"] = body.strict_media is not False
     if isinstance(body.thinking, ThinkingEnabled):
         options["reasoning_budget"] = body.thinking.budget_tokens
@@ -55,16 +47,12 @@ def chat_options(body: Messages) -> dict[str, Any]:
     return options
 
 
-def shows_thinking(body: Messages) -> bool:
+def shows_thinking(body: MessagesRequest) -> bool:
     """Whether the answer has the text of thoughts."""
     return not (isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive) and body.thinking.display == "omitted")
 
 
-def _given(body: Prompt, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(body, name)) is not None}
-
-
-def _calling(body: Messages) -> dict[str, Any]:
+def _tool_choice_options(body: MessagesRequest) -> dict[str, Any]:
     choice = body.tool_choice
     if choice is None or isinstance(choice, ChooseNone):
         return {}
@@ -76,13 +64,13 @@ def _calling(body: Messages) -> dict[str, Any]:
     return options
 
 
-def _thinking(body: Prompt) -> dict[str, Any]:
+def _reasoning_options(body: CountTokensRequest) -> dict[str, Any]:
     if body.thinking is None or isinstance(body.thinking, ThinkingAdaptive):
         return {}
     return {"reasoning": "on" if isinstance(body.thinking, ThinkingEnabled) else "off"}
 
 
-def _tool(tool: Tool) -> ToolDict:
+def _wire_tool(tool: Tool) -> ToolDict:
     examples = "".join(f"\nExample of its input: {json.dumps(example)}" for example in tool.input_examples or ())
     return {
         "type": "function",

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from .content_blocks import Given, Message, OnlyText
+from .content_blocks import Message, StrictStruct, SystemText
 
 
-class Tool(Given):
+class Tool(StrictStruct):
     """A function of the client's that the model may call. Those that Anthropic's own servers run are refused.
 
     `eager_input_streaming` is taken and not used: a stream shows a call when it has ended. `cache_control` is, too.
@@ -25,75 +25,75 @@ class Tool(Given):
     cache_control: Any = None
 
 
-class Chosen(Given, tag_field="type"):
+class _ToolChoice(StrictStruct, tag_field="type"):
     """Whether the model calls."""
 
     disable_parallel_tool_use: bool | None = None
 
 
-class ChooseAuto(Chosen, tag="auto"):
+class ChooseAuto(_ToolChoice, tag="auto"):
     """It calls or answers."""
 
 
-class ChooseAny(Chosen, tag="any"):
+class ChooseAny(_ToolChoice, tag="any"):
     """It calls a tool at least."""
 
 
-class ChooseTool(Chosen, tag="tool", kw_only=True):
+class ChooseTool(_ToolChoice, tag="tool", kw_only=True):
     """It calls this tool."""
 
     name: str
 
 
-class ChooseNone(Given, tag_field="type", tag="none"):
+class ChooseNone(StrictStruct, tag_field="type", tag="none"):
     """It is not shown the tools."""
 
 
-class ThinkingEnabled(Given, tag_field="type", tag="enabled"):
+class ThinkingEnabled(StrictStruct, tag_field="type", tag="enabled"):
     """The model thinks first, so many tokens at most. `display` is whether the answer shows it."""
 
     budget_tokens: Annotated[int, Meta(ge=0)]
     display: Literal["summarized", "omitted"] | None = None
 
 
-class ThinkingAdaptive(Given, tag_field="type", tag="adaptive"):
+class ThinkingAdaptive(StrictStruct, tag_field="type", tag="adaptive"):
     """The model thinks if it likes, as it does where `thinking` is left out."""
 
     display: Literal["summarized", "omitted"] | None = None
 
 
-class ThinkingDisabled(Given, tag_field="type", tag="disabled"):
+class ThinkingDisabled(StrictStruct, tag_field="type", tag="disabled"):
     """The model answers at once."""
 
 
-class JsonFormat(Given):
+class JsonFormat(StrictStruct):
     """The answer is JSON that a schema holds for."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
-class OutputConfig(Given):
+class OutputConfig(StrictStruct):
     """What the answer is like. `effort` is taken and not used: no model here has such a scale."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: JsonFormat | None = None
 
 
-class KeepThinking(Given):
+class KeepThinking(StrictStruct):
     """Thoughts of earlier turns are left where they are."""
 
     type: Literal["clear_thinking_20251015"]
     keep: Literal["all"]
 
 
-class ContextManagement(Given):
+class ContextManagement(StrictStruct):
     """What is to be taken out of the conversation: nothing can be."""
 
     edits: list[KeepThinking] = []
 
 
-class Prompt(Given):
+class CountTokensRequest(StrictStruct):
     """What the model reads: the body of count_tokens.
 
     `cache_control`, `speed`, `user_profile_id` and `workspace_id` are taken and not used. The last two fields are
@@ -102,7 +102,7 @@ class Prompt(Given):
 
     model: str
     messages: Annotated[list[Message], Meta(min_length=1)]
-    system: str | list[OnlyText] | None = None
+    system: str | list[SystemText] | None = None
     tools: list[Tool] | None = None
     tool_choice: ChooseAuto | ChooseAny | ChooseTool | ChooseNone | None = None
     thinking: ThinkingEnabled | ThinkingAdaptive | ThinkingDisabled | None = None
@@ -117,7 +117,7 @@ class Prompt(Given):
     template_args: dict[str, Any] | None = None
 
 
-class Messages(Prompt, kw_only=True):
+class MessagesRequest(CountTokensRequest, kw_only=True):
     """The body of /v1/messages.
 
     `metadata`, `service_tier`, `inference_geo` and `diagnostics` are taken and not used. The fields from `min_tokens`

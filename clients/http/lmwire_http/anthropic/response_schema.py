@@ -68,7 +68,7 @@ class Message(Struct, kw_only=True, tag_field="type", tag="message"):
     usage: Usage
 
 
-def usage(result: events.ResultDone) -> Usage:
+def to_usage(result: events.ResultDone) -> Usage:
     """What it took."""
     used = result.usage
     return Usage(
@@ -79,7 +79,7 @@ def usage(result: events.ResultDone) -> Usage:
     )
 
 
-def is_cut(result: events.ResultDone) -> bool:
+def is_incomplete(result: events.ResultDone) -> bool:
     """Return whether the answer was cut off before the model ended its turn."""
     return result.finish_reason not in {"stop", "tool_calls"}
 
@@ -102,6 +102,6 @@ def stop_reason(result: events.ResultDone, max_tokens: int) -> StopReason:
             return "end_turn"
 
 
-def input_of(arguments: str) -> msgspec.Raw:
+def raw_input(arguments: str) -> msgspec.Raw:
     """The arguments of a whole call, which are an object's JSON already."""
     return msgspec.Raw(arguments.encode())

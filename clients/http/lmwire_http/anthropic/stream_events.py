@@ -1,4 +1,4 @@
-"""The events of a streamed message, and how pieces of an answer become those of its content."""
+"""The events of a streamed message, and how deltas of an answer become those of its content."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
@@ -8,7 +8,7 @@ from msgspec import Struct
 from lmwire import CallPiece, Piece
 
 from ..http.sse import NamedEventEncoder
-from ..inference.partial_tool_calls import whole_members
+from ..inference.partial_tool_calls import complete_members
 from .response_schema import (
     UNSIGNED,
     ContentBlock,
@@ -18,7 +18,7 @@ from .response_schema import (
     ThinkingBlock,
     ToolUseBlock,
     Usage,
-    input_of,
+    raw_input,
 )
 
 
@@ -99,11 +99,11 @@ AnyEvent: TypeAlias = (
 )
 
 
-frame: Final = NamedEventEncoder(AnyEvent).encode
+encode_event: Final = NamedEventEncoder(AnyEvent).encode
 """Writes an event."""
 
 
-class Blocks:
+class ContentBuilder:
     """Makes the events of a content.
 
     A call is held back until it ends, since a block that has begun cannot be taken back. One that is cut off with the
@@ -117,34 +117,34 @@ class Blocks:
     def __init__(self, *, shows_thinking: bool) -> None:
         self._shows_thinking = shows_thinking
         self._index = -1
-        self._open: type[ContentBlock] | None = None
-        self._call: list[CallPiece] = []
-        self._void: list[Piece] = []
+        self._open_type: type[ContentBlock] | None = None
+        self._call_deltas: list[CallPiece] = []
+        self._invalid_call: list[Piece] = []
         """The text of a call that is none; which kind of one, what follows it tells."""
-        self._blank = ""
+        self._whitespace = ""
         """White space that may be the beginning of a text."""
 
-    def add(self, pieces: Sequence[Piece | CallPiece]) -> Iterator[Event]:
-        """The events that these pieces make, texts that follow each other in one."""
+    def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
+        """The events that these deltas make, texts that follow each other in one."""
         texts: list[str] = []
         kind: type[ContentBlock] = TextBlock
-        for piece in pieces:
-            if isinstance(piece, Piece) and piece.call:
-                yield from self._told(kind, texts)
-                self._void.append(piece)
+        for delta in deltas:
+            if isinstance(delta, Piece) and delta.call:
+                yield from self._add_text(kind, texts)
+                self._invalid_call.append(delta)
                 continue
-            if self._void:
-                yield from self._void_told()
-            if isinstance(piece, CallPiece):
-                yield from self._told(kind, texts)
-                yield from self._called(piece)
-            elif piece.token:
-                came = ThinkingBlock if piece.channel == "reasoning" else TextBlock
+            if self._invalid_call:
+                yield from self._add_invalid_call()
+            if isinstance(delta, CallPiece):
+                yield from self._add_text(kind, texts)
+                yield from self._add_call(delta)
+            elif delta.token:
+                came = ThinkingBlock if delta.channel == "reasoning" else TextBlock
                 if came is not kind:
-                    yield from self._told(kind, texts)
+                    yield from self._add_text(kind, texts)
                     kind = came
-                texts.append(piece.token)
-        yield from self._told(kind, texts)
+                texts.append(delta.token)
+        yield from self._add_text(kind, texts)
 
     def end(self, *, cut: bool) -> Iterator[Event]:
         """Those of the content's end.
@@ -152,69 +152,71 @@ class Blocks:
         Args:
             cut: Whether the answer was cut off.
         """
-        if self._void and not cut:
-            yield from self._void_told()
-        elif self._call:
-            yield from self._call_ended()
-        yield from self._close()
+        if self._invalid_call and not cut:
+            yield from self._add_invalid_call()
+        elif self._call_deltas:
+            yield from self._finish_call()
+        yield from self._close_block()
 
-    def _close(self) -> Iterator[Event]:
+    def _close_block(self) -> Iterator[Event]:
         """Those of the end of the block at hand."""
-        if self._open is ThinkingBlock:
+        if self._open_type is ThinkingBlock:
             yield ContentBlockDelta(self._index, SignatureDelta(UNSIGNED))
-        if self._open:
+        if self._open_type:
             yield ContentBlockStop(self._index)
-        self._open = None
-        self._blank = ""
+        self._open_type = None
+        self._whitespace = ""
 
-    def _told(self, kind: type[ContentBlock], texts: list[str]) -> Iterator[Event]:
+    def _add_text(self, kind: type[ContentBlock], texts: list[str]) -> Iterator[Event]:
         if not texts:
             return
         text = "".join(texts)
         texts.clear()
         if kind is ThinkingBlock:
-            yield from self._thought(text)
+            yield from self._add_reasoning(text)
             return
-        if self._open is not TextBlock:
-            text = self._blank + text
+        if self._open_type is not TextBlock:
+            text = self._whitespace + text
             if text.isspace():
-                self._blank = text
+                self._whitespace = text
                 return
-            yield from self._start(TextBlock(""))
+            yield from self._open_block(TextBlock(""))
         yield ContentBlockDelta(self._index, TextDelta(text))
 
-    def _thought(self, text: str) -> Iterator[Event]:
-        if self._open is not ThinkingBlock:
-            yield from self._start(ThinkingBlock(""))
+    def _add_reasoning(self, text: str) -> Iterator[Event]:
+        if self._open_type is not ThinkingBlock:
+            yield from self._open_block(ThinkingBlock(""))
         if self._shows_thinking:
             yield ContentBlockDelta(self._index, ThinkingDelta(text))
 
-    def _called(self, piece: CallPiece) -> Iterator[Event]:
-        self._call.append(piece)
-        if piece.complete:
-            yield from self._call_ended()
+    def _add_call(self, delta: CallPiece) -> Iterator[Event]:
+        self._call_deltas.append(delta)
+        if delta.complete:
+            yield from self._finish_call()
 
-    def _void_told(self) -> Iterator[Event]:
+    def _add_invalid_call(self) -> Iterator[Event]:
         """Those of a call that cannot be read: its text."""
-        self._call, void, self._void = [], self._void, []
-        for piece in void:
-            yield from self._told(ThinkingBlock if piece.channel == "reasoning" else TextBlock, [piece.token])
+        self._call_deltas, void, self._invalid_call = [], self._invalid_call, []
+        for delta in void:
+            yield from self._add_text(ThinkingBlock if delta.channel == "reasoning" else TextBlock, [delta.token])
 
-    def _call_ended(self) -> Iterator[Event]:
-        call, self._call, self._void = self._call, [], []
+    def _finish_call(self) -> Iterator[Event]:
+        call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
         first, written = call[0], "".join(each.arguments for each in call)
-        yield from self._start(ToolUseBlock(first.call_id or "", first.name or "", {}))
-        yield ContentBlockDelta(self._index, InputJsonDelta(written if call[-1].complete else whole_members(written)))
-        yield from self._close()
+        yield from self._open_block(ToolUseBlock(first.call_id or "", first.name or "", {}))
+        yield ContentBlockDelta(
+            self._index, InputJsonDelta(written if call[-1].complete else complete_members(written))
+        )
+        yield from self._close_block()
 
-    def _start(self, block: ContentBlock) -> Iterator[Event]:
-        yield from self._close()
+    def _open_block(self, block: ContentBlock) -> Iterator[Event]:
+        yield from self._close_block()
         self._index += 1
-        self._open = type(block)
+        self._open_type = type(block)
         yield ContentBlockStart(self._index, block)
 
 
-def content(events: Iterable[Event]) -> list[ContentBlock]:
+def collect_content(events: Iterable[Event]) -> list[ContentBlock]:
     """The content that whole events tell of."""
     blocks: list[Any] = []
     for event in events:
@@ -234,4 +236,4 @@ def _extend(block: Any, delta: TextDelta | ThinkingDelta | SignatureDelta | Inpu
         case SignatureDelta():
             block.signature = delta.signature
         case InputJsonDelta():
-            block.input = input_of(delta.partial_json)
+            block.input = raw_input(delta.partial_json)

@@ -1,4 +1,4 @@
-"""A generation on some worker of a model, for a context: started, timed, counted, and cancelled when it is left."""
+"""A generation for an HTTP request: started, measured, counted, and cancelled if the request ends early."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,48 +12,58 @@ from ..errors import RenameField, translate_value_errors, translate_worker_error
 from ..http.context import RequestContext
 
 Batch: TypeAlias = list[Piece | CallPiece]
-"""Pieces that came together."""
+"""Deltas that came together."""
 
 
 class Generation:
-    """What comes of it: iterate over it, or take the whole answers."""
+    """A running generation. Iterate over it, or take the whole answers.
+
+    Args:
+        context: The request's context.
+        stream: The worker's stream.
+        model: The model that the worker has loaded.
+    """
 
     def __init__(self, context: RequestContext, stream: AsyncStream, model: events.ModelDone) -> None:
         self._context, self._stream = context, stream
-        self.model = model
-        """What answers."""
-        self._read = False
+        self.loaded_model = model
+        """The model that generates."""
+        self._finished = False
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
-        """What came, all that is there at once together. Raises ApiError."""
+        """Yield the deltas as they come, all available ones together.
+
+        Raises:
+            ApiError: The generation has failed.
+        """
         first_token, between = self._context.state.metrics.latency_histograms(self._context.model)
         before = None
         while batch := await self._stream.batch():
             now = monotonic()
             if before is None:
                 first_token.observe(now - self._context.started_at)
-            elif count := sum(len(piece.token_ids) for piece in batch):
+            elif count := sum(len(delta.token_ids) for delta in batch):
                 between.observe((now - before) / count)
             before = now
             yield batch
-        self._read = True
+        self._finished = True
         self._context.record_usage(self.result.usage)
 
     async def answers(self) -> list[Answer]:
-        """Reads to the end, if nobody has, and returns the whole answers."""
-        if not self._read:
+        """Read the stream to its end, unless that is done, and return the whole answers."""
+        if not self._finished:
             async for _ in self:
                 pass
         return await self._stream.answers()
 
     @property
     def result(self) -> events.ResultDone:
-        """How it ended, once it has."""
+        """The result of the finished generation."""
         return self._stream.result
 
 
 @asynccontextmanager
-async def generation(
+async def run_generation(
     context: RequestContext,
     model: str,
     start: Callable[[AsyncWorker], AsyncStream],
@@ -62,19 +72,18 @@ async def generation(
     rename: RenameField,
     n: int = 1,
 ) -> AsyncIterator[Generation]:
-    """Starts a generation. Leaving the block early cancels it.
+    """Start a generation, and cancel it if the block ends early.
 
     Args:
-        context: For whom.
-        model: The model's name, as the client gave it.
-        start: Sends the request, as `lambda worker: worker.chat(messages)`.
-        prompt: What the model reads, in parts: requests with the same first parts go to the same worker, which has
-            them cached.
-        rename: Names the fields as the client does.
-        n: Answers that are asked for.
+        context: The request's context.
+        model: The model's name in the request.
+        start: Sends the command, such as `lambda worker: worker.chat(messages)`.
+        prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
+        rename: Maps field paths to those of the client.
+        n: Number of answers.
 
     Raises:
-        ApiError: it cannot be, or fails.
+        ApiError: The generation cannot start, or has failed.
     """
     context.model = model
     with translate_worker_errors(rename):
@@ -83,6 +92,6 @@ async def generation(
             context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
             with translate_value_errors(rename):
                 stream = start(lease.worker)
-            stream.when_ended(lease.release)  # a client that reads slowly holds up nobody
+            stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
             async with stream:
                 yield Generation(context, stream, lease.model)

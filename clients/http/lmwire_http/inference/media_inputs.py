@@ -1,4 +1,4 @@
-"""Images and sounds that a request names instead of holding them. The worker decides which it reads."""
+"""Images and audio that requests name by URL or path. The worker decides which of them it reads."""
 
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -7,65 +7,65 @@ from lmwire import MediaDict
 
 from ..errors import invalid_field
 
-_FETCHED: Final = frozenset({"http", "https"})
-_LOCAL: Final = frozenset({"", "localhost"})
+_URL_SCHEMES: Final = frozenset({"http", "https"})
+_LOCAL_HOSTS: Final = frozenset({"", "localhost"})
 
 
-def named_media(name: str, field: str) -> MediaDict | None:
-    """Return what an address or a file URL names; None if the name is neither.
+def media_reference(name: str, field: str) -> MediaDict | None:
+    """Return the media that a URL names; None if the text is not a URL.
 
     Args:
-        name: As the client wrote it.
+        name: The text in the request.
         field: The path of the field that holds it.
 
     Raises:
-        ApiError: It is a file on another machine.
+        ApiError: The URL names a file on another machine.
     """
     scheme = name.partition(":")[0].lower()
-    if scheme in _FETCHED:
+    if scheme in _URL_SCHEMES:
         return {"url": name}
     if scheme != "file":
         return None
     host, path = _host_and_path(name)
-    if host not in _LOCAL or not path.startswith("/"):
+    if host not in _LOCAL_HOSTS or not path.startswith("/"):
         problem = "a file's URL names a file on the server's machine, such as file:///pictures/cat.png"
         raise invalid_field(f"{field}: {problem}", field)
     return {"path": path}
 
 
-def image_media(name: str, field: str) -> MediaDict:
-    """Return the image that a data URI holds, or that an address or an absolute path names.
+def image_input(name: str, field: str) -> MediaDict:
+    """Return the image that a data URI holds, or that a URL or an absolute path names.
 
     Args:
-        name: As the client wrote it.
+        name: The text in the request.
         field: The path of the field that holds it.
 
     Raises:
-        ApiError: It is none of these.
+        ApiError: The text is none of these.
     """
     if name[:5].lower() == "data:":
         return {"data": name}
     if name.startswith("/"):
         return {"path": name}
-    if media := named_media(name, field):
+    if media := media_reference(name, field):
         return media
     problem = "must be a data URI, such as data:image/png;base64,…, an http or https address, or a file's absolute path"
     raise invalid_field(f"{field}: {problem}", field)
 
 
-def sound_media(data: str, field: str) -> MediaDict:
-    """Return the sound that base64 holds, or that an address or a file's URL names.
+def audio_input(data: str, field: str) -> MediaDict:
+    """Return the audio that base64 holds, or that a URL names.
 
-    A plain path is not told from base64, which may begin with a slash.
+    Paths are not accepted: base64 may also start with a slash.
 
     Args:
-        data: As the client wrote it.
+        data: The text in the request.
         field: The path of the field that holds it.
 
     Raises:
-        ApiError: It is a file on another machine.
+        ApiError: The URL names a file on another machine.
     """
-    return named_media(data, field) or {"data": data}
+    return media_reference(data, field) or {"data": data}
 
 
 def _host_and_path(url: str) -> tuple[str, str]:

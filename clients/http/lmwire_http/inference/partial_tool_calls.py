@@ -1,4 +1,4 @@
-"""Calls that are cut off: what a client is shown of their arguments, so that none of them passes for a whole one."""
+"""Arguments of tool calls that may be cut off. Clients must not take partial arguments for complete ones."""
 
 from typing import Final
 
@@ -7,36 +7,36 @@ _OPENING: Final = "{["
 _CLOSERS: Final = {"{": "}", "[": "]"}
 
 
-class Arguments:
-    """What was passed on of a call's arguments, and what is held back: the braces that may make them whole."""
+class ArgumentsBuffer:
+    """The arguments of a streamed call. Closing braces that would make partial arguments valid are held back."""
 
     def __init__(self) -> None:
-        self._passed = False
+        self._has_sent = False
         self._held = ""
 
-    def pass_on(self, arguments: str, complete: bool | None) -> str:
+    def next_delta(self, arguments: str, complete: bool | None) -> str:
         """Return the text that can be sent now.
 
         Args:
-            arguments: The next piece.
-            complete: Whether the call is whole; None while it goes on.
+            arguments: The next part of the arguments.
+            complete: Whether the call is complete; None while it continues.
         """
-        written = self._held + arguments
+        text = self._held + arguments
         if complete:
-            return written
-        passed = written.rstrip(_CLOSING)
-        self._held = written[len(passed) :]
-        if complete is False and not (passed or self._passed):
-            return "{"  # nothing at all would pass for a call without arguments
-        self._passed = self._passed or bool(passed)
-        return passed
+            return text
+        sendable = text.rstrip(_CLOSING)
+        self._held = text[len(sendable) :]
+        if complete is False and not (sendable or self._has_sent):
+            return "{"  # an empty text would look like a call without arguments
+        self._has_sent = self._has_sent or bool(sendable)
+        return sendable
 
 
-def whole_members(arguments: str) -> str:
-    """Return the JSON text of an object with those members of cut arguments that are whole.
+def complete_members(arguments: str) -> str:
+    """Return the JSON text of an object with only the complete members of partial arguments.
 
     Args:
-        arguments: The beginning of an object's JSON text.
+        arguments: The start of an object's JSON text.
     """
     whole, open, in_string, escaped = "{}", "", False, False
     for place, character in enumerate(arguments):
@@ -47,14 +47,14 @@ def whole_members(arguments: str) -> str:
             in_string = True
         elif character in _OPENING:
             open += character
-            whole = _closed(arguments[: place + 1], open)
+            whole = _close_brackets(arguments[: place + 1], open)
         elif character in "}]":
             open = open[:-1]
-            whole = _closed(arguments[: place + 1], open)
+            whole = _close_brackets(arguments[: place + 1], open)
         elif character == ",":
-            whole = _closed(arguments[:place], open)
+            whole = _close_brackets(arguments[:place], open)
     return whole
 
 
-def _closed(text: str, open: str) -> str:
+def _close_brackets(text: str, open: str) -> str:
     return text + "".join(_CLOSERS[bracket] for bracket in reversed(open))

@@ -1,4 +1,4 @@
-"""A worker for a request that generates no text."""
+"""Leases of workers for requests that generate no text."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,16 +9,16 @@ from ..pool import Lease
 
 
 @asynccontextmanager
-async def lease_for(context: RequestContext, model: str, *, rename: RenameField) -> AsyncIterator[Lease]:
-    """A worker that has the model, for as long as the block lasts.
+async def lease_worker(context: RequestContext, model: str, *, rename: RenameField) -> AsyncIterator[Lease]:
+    """Lease a worker with the model while the block runs.
 
     Args:
-        context: For whom.
-        model: The model's name, as the client gave it.
-        rename: Names the fields as the client does.
+        context: The request's context.
+        model: The model's name in the request.
+        rename: Maps field paths to those of the client.
 
     Raises:
-        ApiError: there is none, or what is asked of it fails.
+        ApiError: No worker is available, or its work has failed.
     """
     context.model = model
     with translate_worker_errors(rename):

@@ -1,14 +1,14 @@
-"""The APIs in OpenAI's shapes."""
+"""Endpoints of the OpenAI API."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .chat import CHAT
-from .completions import COMPLETIONS
+from .chat.endpoint import CHAT
+from .completions.endpoint import COMPLETIONS
 from .embeddings import EMBEDDINGS
 from .models import MODEL, MODELS
-from .responses import RESPONSES
-from .transcriptions import TRANSCRIPTIONS
+from .responses.endpoints import RESPONSES
+from .transcriptions.endpoint import TRANSCRIPTIONS
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, COMPLETIONS, MODELS, MODEL, EMBEDDINGS, TRANSCRIPTIONS, *RESPONSES)

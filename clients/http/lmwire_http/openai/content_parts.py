@@ -1,4 +1,4 @@
-"""The parts of a message: what OpenAI's API has, and what they are on the wire."""
+"""Parts of a message's content in OpenAI's API, and their conversion for the client library."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -7,35 +7,35 @@ from msgspec import Struct
 from lmwire import MediaPartDict, TextPartDict
 
 from ..errors import invalid_field
-from ..inference.media_inputs import image_media, sound_media
+from ..inference.media_inputs import audio_input, image_input
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 
 
 class _Part(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
     prompt_cache_breakpoint: dict[str, Any] | None = None
-    """Harmless: what is alike at the beginning of prompts is cached without it."""
+    """Ignored: shared prefixes are always cached."""
 
 
 class TextPart(_Part, tag="text"):
-    """A piece of text."""
+    """A text."""
 
     text: str
 
 
 class RefusalPart(_Part, tag="refusal"):
-    """What an assistant said when it refused; text to the model."""
+    """A refusal of the assistant. The model reads it as text."""
 
     refusal: str
 
 
 class ImageUrl(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Where an image is."""
+    """The location of an image."""
 
     url: str
-    """A data URI, an http or https address, which needs `--media-urls`, or a file's path or URL: `--media-dir`."""
+    """A data URI, an http or https URL (needs `--media-urls`), or a file's path or URL (needs `--media-dir`)."""
     detail: str | None = None
-    """Harmless: the model sees the image in its own resolution."""
+    """Ignored: the model sees the image at its own resolution."""
 
 
 class ImagePart(_Part, tag="image_url"):
@@ -48,9 +48,9 @@ class InputAudio(Struct, kw_only=True, forbid_unknown_fields=True):
     """A sound."""
 
     data: str
-    """Base64, an http or https address, which needs `--media-urls`, or a file's URL, which needs `--media-dir`."""
+    """Base64, an http or https URL (needs `--media-urls`), or a file's URL (needs `--media-dir`)."""
     format: Literal["wav", "mp3"] | None = None
-    """Harmless: its content says what it is."""
+    """Ignored: the content shows its format."""
 
 
 class AudioPart(_Part, tag="input_audio"):
@@ -60,7 +60,7 @@ class AudioPart(_Part, tag="input_audio"):
 
 
 class FilePart(_Part, tag="file"):
-    """A file; refused."""
+    """A file. Not supported."""
 
     file: Any = None
 
@@ -70,10 +70,14 @@ Content: TypeAlias = str | list[Part]
 
 
 def wire_content(content: Content, path: str) -> str | list[PartDict]:
-    """The content of the message at `path`, as the client library takes it.
+    """Return a message's content as the client library takes it.
+
+    Args:
+        content: The content in the request.
+        path: The path of the message in the request.
 
     Raises:
-        ApiError: a part of it cannot be sent.
+        ApiError: A part is not supported.
     """
     if isinstance(content, str):
         return content
@@ -87,8 +91,8 @@ def _wire_part(part: Part, path: str) -> PartDict:
         case RefusalPart():
             return {"type": "text", "text": part.refusal}
         case ImagePart():
-            return {"type": "image", "media": image_media(part.image_url.url, f"{path}.image_url.url")}
+            return {"type": "image", "media": image_input(part.image_url.url, f"{path}.image_url.url")}
         case AudioPart():
-            return {"type": "audio", "media": sound_media(part.input_audio.data, f"{path}.input_audio.data")}
+            return {"type": "audio", "media": audio_input(part.input_audio.data, f"{path}.input_audio.data")}
         case FilePart():
             raise invalid_field(f"{path}: files are not read here; send their text as a part of type text", path)

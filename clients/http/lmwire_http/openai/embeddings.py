@@ -12,31 +12,32 @@ from ..errors import invalid_field
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
-from ..inference.worker_lease import lease_for
-from .generation_params import Text, given
+from ..inference.option_fields import given_fields
+from ..inference.worker_lease import lease_worker
+from .generation_params import NonEmptyText
 
 
-class EmbeddingBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Texts to turn into vectors. Null is absent."""
+class EmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Texts to embed. Null fields count as absent."""
 
-    model: Text
+    model: NonEmptyText
     input: str | list[str | int | list[int]]
-    """A text, or several. Token ids are refused."""
+    """One or several texts. Token ids are not supported."""
     dimensions: int | None = None
     encoding_format: Literal["float", "base64"] | None = None
-    """Base64 is of little-endian float32."""
+    """Base64 encodes little-endian float32."""
     user: str | None = None
-    """Harmless."""
+    """Ignored."""
     normalize: bool | None = None
-    """lmwire's own: off, vectors are not scaled to length 1."""
+    """lmwire's own field: false keeps vectors at their original length instead of 1."""
 
 
 class Embedding(Struct, kw_only=True):
-    """A vector."""
+    """The vector of one text."""
 
     object: Literal["embedding"] = "embedding"
     index: int
-    """Which of the texts it is of."""
+    """The text's index in the request."""
     embedding: str | list[float]
 
 
@@ -56,10 +57,10 @@ class Embeddings(Struct, kw_only=True):
     usage: EmbeddingUsage
 
 
-async def _serve(context: RequestContext, body: EmbeddingBody) -> Reply:
+async def _create_embeddings(context: RequestContext, body: EmbeddingRequest) -> Reply:
     texts = _texts(body)
-    options: Any = given(body, "dimensions", "normalize")
-    async with lease_for(context, body.model, rename=partial(_renamed, body)) as lease:
+    options: Any = given_fields(body, "dimensions", "normalize")
+    async with lease_worker(context, body.model, rename=partial(_client_field, body)) as lease:
         vectors, usage = await lease.worker.embed(texts, **options)
     context.record_usage(usage)
     written = _base64 if body.encoding_format == "base64" else _numbers
@@ -72,7 +73,7 @@ async def _serve(context: RequestContext, body: EmbeddingBody) -> Reply:
     )
 
 
-def _texts(body: EmbeddingBody) -> list[str]:
+def _texts(body: EmbeddingRequest) -> list[str]:
     if isinstance(body.input, str):
         return [body.input]
     texts = [text for text in body.input if isinstance(text, str)]
@@ -81,7 +82,7 @@ def _texts(body: EmbeddingBody) -> list[str]:
     return texts
 
 
-def _renamed(body: EmbeddingBody, field: str) -> str:
+def _client_field(body: EmbeddingRequest, field: str) -> str:
     return "input" if field == "input[0]" and isinstance(body.input, str) else field
 
 
@@ -99,7 +100,7 @@ EMBEDDINGS: Final = Endpoint(
     method="POST",
     path="/v1/embeddings",
     summary="Turn texts into vectors.",
-    handler=_serve,
-    request_type=EmbeddingBody,
+    handler=_create_embeddings,
+    request_type=EmbeddingRequest,
     response_type=Embeddings,
 )

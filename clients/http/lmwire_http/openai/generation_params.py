@@ -1,4 +1,4 @@
-"""How to generate: the fields that chat completions and completions share, and what they are on the wire."""
+"""Generation parameters that OpenAI's completions, chat completions and responses share."""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -8,48 +8,32 @@ from lmwire import Options
 from lmwire_protocol import Format
 
 from ..errors import invalid_field
+from ..inference.option_fields import given_fields, shared_fields
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+NonEmptyText: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
-_SEEDS: Final = 2**53
-_TEMPERATURE: Final = 1.0
-"""OpenAI's default, which its clients count on where they leave the field out; the wire's is 0."""
-_SAME: Final = (
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "n",
-    "top_k",
-    "min_p",
-    "xtc_probability",
-    "xtc_threshold",
-    "repetition_penalty",
-    "penalty_window",
-    "min_tokens",
-    "ignore_eos",
-    "include_stop",
-    "truncate",
-    "cache",
-    "timeout_ms",
-    "format",
-)
+_SEED_COUNT: Final = 2**53
+_DEFAULT_TEMPERATURE: Final = 1.0
+"""OpenAI's default, which clients expect. The worker's default is 0."""
 
 
 class StreamOptions(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How to stream."""
+    """Options of a stream."""
 
     include_usage: bool | None = None
-    """Whether a last chunk counts the tokens."""
+    """End the stream with a chunk of token counts."""
     include_obfuscation: bool | None = None
-    """Harmless: no chunk is padded."""
+    """Ignored: chunks have no padding."""
 
 
-class Generating(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How to generate. Null is absent; those from `top_k` on are lmwire's own, and mean what PROTOCOL.md says."""
+class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields of requests that generate text. Null fields count as absent.
 
-    model: Text
+    The fields from `top_k` on are lmwire's own and have the meaning of PROTOCOL.md.
+    """
+
+    model: NonEmptyText
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: float | None = None
     presence_penalty: float | None = None
@@ -61,7 +45,7 @@ class Generating(Struct, kw_only=True, forbid_unknown_fields=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = None
-    """Harmless."""
+    """Ignored."""
 
     top_k: int | None = None
     min_p: float | None = None
@@ -78,33 +62,36 @@ class Generating(Struct, kw_only=True, forbid_unknown_fields=True):
     format: Format | None = None
 
 
-def generation_options(body: Generating) -> Options:
-    """The fields as the client library takes them.
+_OPTIONS: Final = shared_fields(GenerationParams, Options, converted=("temperature", "seed", "stop"))
+
+
+def generation_options(body: GenerationParams) -> Options:
+    """Return the fields as the client library takes them.
 
     Raises:
-        ApiError: they contradict each other.
+        ApiError: The fields contradict each other.
     """
     if body.stream_options is not None and not body.stream:
         raise invalid_field("stream_options: is for streams; set `stream` to true, or leave it out", "stream_options")
-    options: Any = given(body, *_SAME)
-    options["temperature"] = _TEMPERATURE if body.temperature is None else body.temperature
+    options: Any = given_fields(body, *_OPTIONS)
+    options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     if body.seed is not None:
-        options["seed"] = body.seed % _SEEDS
+        options["seed"] = body.seed % _SEED_COUNT
     if body.stop is not None:
         options["stop"] = [body.stop] if isinstance(body.stop, str) else body.stop
     return options
 
 
-def given(body: Struct, *names: str) -> dict[str, Any]:
-    """The fields of these names that are not null."""
-    return {name: value for name in names if (value := getattr(body, name)) is not None}
+def client_field(body: GenerationParams, field: str) -> str:
+    """Return the client's name of a worker's field that all generations share.
 
-
-def renamed(body: Generating, field: str) -> str:
-    """The client's name of a field on the wire, where all generations share it."""
+    Args:
+        body: The request's body.
+        field: The path of the worker's field.
+    """
     return "stop" if field == "stop[0]" and isinstance(body.stop, str) else field
 
 
-def wants_usage(body: Generating) -> bool:
-    """Whether a stream is to end with the usage."""
+def wants_usage(body: GenerationParams) -> bool:
+    """Return whether a stream ends with the usage."""
     return bool(body.stream_options and body.stream_options.include_usage)

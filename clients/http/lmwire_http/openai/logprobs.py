@@ -1,4 +1,4 @@
-"""Log-probabilities in chat completions' shape."""
+"""Log-probabilities in the format of chat completions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
-IMPOSSIBLE = -9999.0
-"""OpenAI's figure for a probability of 0, whose logarithm JSON has no number for."""
+ZERO_PROBABILITY = -9999.0
+"""OpenAI's value for the logarithm of probability 0, which JSON cannot represent."""
 
 
 class TopLogprob(Struct, kw_only=True):
-    """A token that was probable in a place."""
+    """A probable token at one position."""
 
     token: str
     logprob: float
@@ -26,7 +26,7 @@ class TokenLogprob(Struct, kw_only=True):
     token: str
     logprob: float
     bytes: list[int]
-    """Of UTF-8: joined with those of its neighbours they are text, which its own need not be."""
+    """UTF-8 of the token. Only the bytes of several tokens together need to be valid text."""
     top_logprobs: list[TopLogprob]
 
 
@@ -37,31 +37,31 @@ class Logprobs(Struct, kw_only=True):
     refusal: None = None
 
 
-def content_logprobs(piece: Piece | CallPiece) -> list[TokenLogprob]:
-    """Return those of a piece's tokens whose text is in the content; joined, they are the content."""
-    if not piece.logprobs or piece.call or piece.channel != "content":
+def content_logprobs(delta: Piece | CallPiece) -> list[TokenLogprob]:
+    """Return a delta's tokens with text in the content. Joined, they are the content."""
+    if not delta.logprobs or delta.call or delta.channel != "content":
         return []
-    return [_token(each) for each in shown(piece.logprobs)]
+    return [_to_token_logprob(each) for each in visible_tokens(delta.logprobs)]
 
 
-def shown(tokens: Iterable[events.Logprob]) -> Iterator[events.Logprob]:
-    """Yield the tokens of which the answer has some text, with that text."""
+def visible_tokens(tokens: Iterable[events.Logprob]) -> Iterator[events.Logprob]:
+    """Yield the tokens that add text to the answer, with that text."""
     for token in tokens:
         if token.token if token.text is None else token.text:
             yield token if token.text is None else replace(token, token=token.text, bytes=None)
 
 
 def log_probability(token: events.Logprob | events.TopLogprob) -> float:
-    """As a number, whatever it is."""
-    return IMPOSSIBLE if token.logprob is None else token.logprob
+    """Return the logarithm as a finite number."""
+    return ZERO_PROBABILITY if token.logprob is None else token.logprob
 
 
 def token_bytes(token: events.Logprob | events.TopLogprob) -> list[int]:
-    """Of the token's own text."""
+    """Return the UTF-8 of the token's own text."""
     return list(token.token.encode()) if token.bytes is None else list(token.bytes)
 
 
-def _token(token: events.Logprob) -> TokenLogprob:
+def _to_token_logprob(token: events.Logprob) -> TokenLogprob:
     return TokenLogprob(
         token=token.token,
         logprob=log_probability(token),

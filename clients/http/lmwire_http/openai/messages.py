@@ -1,4 +1,4 @@
-"""The messages of a chat completion, and what they are on the wire. Each becomes one, so that places stay the same."""
+"""Messages of a chat completion, and their conversion for the client library, one to one."""
 
 import re
 from typing import Any, Final, Literal, TypeAlias
@@ -10,82 +10,82 @@ from lmwire import MessageDict
 
 from ..errors import invalid_field
 from .content_parts import Content, wire_content
-from .unsupported_fields import refuse
+from .unsupported_fields import reject_fields
 
 
-class CalledFunction(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What was called."""
+class FunctionCall(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The function and arguments of a call."""
 
     name: str
     arguments: str
-    """A JSON object's text; see `wire_arguments` for any other."""
+    """JSON text of an object; see `wire_arguments` for other text."""
     parsed_arguments: Any = None
-    """Harmless: what OpenAI's own client leaves in a message that it has parsed."""
+    """Ignored: OpenAI's own client adds it to messages that it has parsed."""
 
 
-class EarlierCall(Struct, kw_only=True, forbid_unknown_fields=True):
+class ToolCall(Struct, kw_only=True, forbid_unknown_fields=True):
     """A call that the model made earlier in the conversation."""
 
     id: str
-    function: CalledFunction
+    function: FunctionCall
     type: Literal["function"] = "function"
     index: int | None = None
-    """Harmless: what a client keeps that put the call together of a stream's deltas."""
+    """Ignored: clients that build the call from a stream's deltas keep it."""
 
 
 class _Message(Struct, tag_field="role", kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
-    """Harmless: templates have no place for who speaks besides the role."""
+    """Ignored: chat templates know no names of speakers besides the role."""
 
 
 class SystemMessage(_Message, tag="system"):
-    """What the model is to keep to."""
+    """Instructions for the model."""
 
     content: Content
 
 
 class DeveloperMessage(_Message, tag="developer"):
-    """The same by its newer name."""
+    """Instructions for the model, by the newer name of the role."""
 
     content: Content
 
 
 class UserMessage(_Message, tag="user"):
-    """What the model is asked."""
+    """A message of the user."""
 
     content: Content
 
 
 class AssistantMessage(_Message, tag="assistant"):
-    """What the model answered."""
+    """An earlier answer of the model."""
 
     content: Content | None = None
-    """May be missing where there are calls, or a refusal."""
-    tool_calls: list[EarlierCall] | None = None
+    """May be absent with tool calls or a refusal."""
+    tool_calls: list[ToolCall] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    """Another name of `reasoning_content`: one of them at most."""
+    """Another name of `reasoning_content`. A message may have only one of them."""
     refusal: str | None = None
-    """What it said instead of a content."""
+    """A refusal, which takes the place of the content."""
     annotations: list[Any] | None = None
-    """Harmless: where a text that was searched for came from."""
+    """Ignored: sources of text from a search."""
     parsed: Any = None
-    """Harmless, as `parsed_arguments` is."""
+    """Ignored, as is `parsed_arguments`."""
     audio: Any = None
-    """Refused."""
+    """Not supported."""
     function_call: Any = None
-    """Refused."""
+    """Not supported."""
 
 
 class ToolMessage(_Message, tag="tool"):
-    """What a call came to."""
+    """The result of a tool call."""
 
     content: Content
     tool_call_id: str
 
 
 class FunctionMessage(_Message, tag="function"):
-    """What a call came to, in a shape of before there were tools; refused."""
+    """The result of a function call, in the format before tools. Not supported."""
 
     content: Any = None
 
@@ -93,36 +93,36 @@ class FunctionMessage(_Message, tag="function"):
 Message: TypeAlias = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
 
 
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "audio": "earlier answers in sound are not kept here; send their text as content",
     "function_call": "is of before there were tools; send tool_calls",
 }
-_UNREADABLE: Final = "unreadable_arguments"
+_INVALID_ARGUMENTS: Final = "unreadable_arguments"
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
-_THOUGHT: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
-_CALLED: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.name")
+_REASONING: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
+_TOOL_CALL: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.name")
 
 
 def wire_messages(messages: list[Message]) -> list[MessageDict]:
-    """The messages as the client library takes them.
+    """Return the messages as the client library takes them.
 
     Raises:
-        ApiError: one of them cannot be sent.
+        ApiError: A message is not supported.
     """
     return [_wire_message(message, f"messages[{place}]") for place, message in enumerate(messages)]
 
 
 def wire_arguments(written: str) -> dict[str, Any] | str:
-    """The arguments of an earlier call as the client library takes them.
+    """Return the arguments of an earlier call as the client library takes them.
 
-    Those that are no object, as an answer leaves them that was cut off inside a call, are told as they were written: a
-    client that keeps such a turn, and answers it with what was wrong, could not go on otherwise.
+    Arguments that are not a JSON object, such as those of a call that was cut off, are wrapped in one as text. A client
+    keeps such a call and answers it with an error, and the conversation must be able to continue.
     """
     if written:
         try:
             msgspec.json.decode(written, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return {_UNREADABLE: written}
+            return {_INVALID_ARGUMENTS: written}
     return written
 
 
@@ -135,16 +135,16 @@ def _wire_message(message: Message, path: str) -> MessageDict:
         case UserMessage():
             return {"role": "user", "content": wire_content(message.content, path)}
         case AssistantMessage():
-            return _assistant(message, path)
+            return _wire_assistant(message, path)
         case ToolMessage():
-            return _tool_result(message, path)
+            return _wire_tool_result(message, path)
         case FunctionMessage():
             field = f"{path}.role"
             raise invalid_field(f"{field}: `function` is not served; send role `tool` with a tool_call_id", field)
 
 
-def _assistant(message: AssistantMessage, path: str) -> MessageDict:
-    refuse(message, _REFUSED, path)
+def _wire_assistant(message: AssistantMessage, path: str) -> MessageDict:
+    reject_fields(message, _UNSUPPORTED, path)
     if message.reasoning is not None and message.reasoning_content is not None:
         raise invalid_field(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
     wire: MessageDict = {"role": "assistant"}
@@ -161,7 +161,7 @@ def _assistant(message: AssistantMessage, path: str) -> MessageDict:
     return wire
 
 
-def _tool_result(message: ToolMessage, path: str) -> MessageDict:
+def _wire_tool_result(message: ToolMessage, path: str) -> MessageDict:
     wire: MessageDict = {
         "role": "tool",
         "tool_call_id": message.tool_call_id,
@@ -172,8 +172,8 @@ def _tool_result(message: ToolMessage, path: str) -> MessageDict:
     return wire
 
 
-def renamed(field: str) -> str:
-    """The client's name of a field within `messages` on the wire."""
+def client_field(field: str) -> str:
+    """Return the client's name of a worker's field within `messages`."""
     field = _MEDIA.sub(r"\1", field)
-    field = _THOUGHT.sub(r"\1.reasoning_content", field)
-    return _CALLED.sub(r"\1.function.name", field)
+    field = _REASONING.sub(r"\1.reasoning_content", field)
+    return _TOOL_CALL.sub(r"\1.function.name", field)

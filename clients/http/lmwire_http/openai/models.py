@@ -1,4 +1,4 @@
-"""GET /v1/models, and one of them."""
+"""GET /v1/models, and GET /v1/models/{model}."""
 
 import os
 from typing import Final, Literal
@@ -12,39 +12,39 @@ from ..pool import ServedModel
 
 
 class Model(Struct, kw_only=True):
-    """A model that can be asked for. What OpenAI's API does not have of one comes last."""
+    """A model that requests can name. Fields that OpenAI's API lacks come last."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
-    """When it was put where it is, in seconds since 1970; 0 when that is not known."""
+    """Time of the model files, in seconds since 1970; 0 if unknown."""
     owned_by: Literal["lmwire"] = "lmwire"
     context_length: int | UnsetType = UNSET
-    """Tokens of prompt and answer together, if that is known."""
+    """Context length in tokens; absent if unknown."""
     max_model_len: int | UnsetType = UNSET
-    """The same, by another server's name for it."""
+    """The same value, by vLLM's name for it."""
     loaded: bool
-    """Whether it is in memory."""
+    """True while the model is in memory."""
     capabilities: list[str] | UnsetType = UNSET
-    """What it can do, once it has been loaded: `chat`, `generate`, `embed`, `transcribe`, `images` and others."""
+    """Capabilities of a loaded model, such as `chat`, `generate`, `embed`, `transcribe` and `images`."""
 
 
 class Models(Struct, kw_only=True):
-    """All of them: those in memory first."""
+    """All models, loaded ones first."""
 
     object: Literal["list"] = "list"
     data: list[Model]
 
 
-async def _list(context: RequestContext, _: None) -> Reply:
-    return Json(Models(data=[_model(served) for served in await context.state.pool.served_models()]))
+async def _list_models(context: RequestContext, _: None) -> Reply:
+    return Json(Models(data=[_to_model(served) for served in await context.state.pool.served_models()]))
 
 
-async def _one(context: RequestContext, _: None) -> Reply:
-    return Json(_model(await context.state.pool.served_model(context.path_params["model"])))
+async def _get_model(context: RequestContext, _: None) -> Reply:
+    return Json(_to_model(await context.state.pool.served_model(context.path_params["model"])))
 
 
-def _model(served: ServedModel) -> Model:
+def _to_model(served: ServedModel) -> Model:
     context = served.context_len or UNSET
     return Model(
         id=served.id,
@@ -64,8 +64,12 @@ def _created(path: str) -> int:
 
 
 MODELS: Final = Endpoint(
-    method="GET", path="/v1/models", summary="The models that can be asked for.", handler=_list, response_type=Models
+    method="GET",
+    path="/v1/models",
+    summary="The models that can be asked for.",
+    handler=_list_models,
+    response_type=Models,
 )
 MODEL: Final = Endpoint(
-    method="GET", path="/v1/models/{model:path}", summary="One of the models.", handler=_one, response_type=Model
+    method="GET", path="/v1/models/{model:path}", summary="One of the models.", handler=_get_model, response_type=Model
 )

@@ -1,4 +1,4 @@
-"""What an answer is to be, in chat completions' shape, and on the wire."""
+"""Response formats of chat completions, and their conversion for the client library."""
 
 from typing import Any, TypeAlias
 
@@ -16,19 +16,19 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object", kw_only=True
 
 
 class JsonSchema(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A schema, and what it is called."""
+    """A JSON Schema and its name."""
 
     name: str | None = None
-    """Harmless, as `description` is: the model is not told of it."""
+    """Ignored, as is `description`: the model does not see them."""
     description: str | None = None
     schema: dict[str, Any] | None = None
-    """Any JSON object where there is none."""
+    """Any JSON object if absent."""
     strict: bool | None = None
-    """Harmless: the schema is always held to, token by token."""
+    """Ignored: the answer always follows the schema, token by token."""
 
 
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True, forbid_unknown_fields=True):
-    """JSON that a schema holds for."""
+    """JSON that follows a schema."""
 
     json_schema: JsonSchema
 
@@ -37,7 +37,7 @@ ResponseFormat: TypeAlias = TextFormat | JsonObjectFormat | JsonSchemaFormat
 
 
 def wire_format(wanted: ResponseFormat) -> wire.Format | None:
-    """The format as the client library takes it; None for any text."""
+    """Return the format as the client library takes it; None for any text."""
     match wanted:
         case TextFormat():
             return None
@@ -48,5 +48,5 @@ def wire_format(wanted: ResponseFormat) -> wire.Format | None:
 
 
 def wire_schema(schema: dict[str, Any] | None) -> wire.Format:
-    """The format of a schema; any JSON object without one."""
+    """Return the format for a schema; any JSON object without one."""
     return wire.JsonObjectFormat() if schema is None else wire.JsonSchemaFormat(schema=schema)

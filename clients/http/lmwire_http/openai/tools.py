@@ -1,4 +1,4 @@
-"""Tools and what is said of their use, in chat completions' shape, and on the wire."""
+"""Tools of chat completions, and their conversion for the client library."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -6,18 +6,18 @@ from msgspec import Struct
 
 from lmwire import NamedToolDict, ToolDict
 
-from .generation_params import given
+from ..inference.option_fields import given_fields
 
 
 class Function(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a tool does, and what it takes."""
+    """The function of a tool."""
 
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
     """A JSON Schema."""
     strict: bool | None = None
-    """Hold the arguments to the schema, token by token."""
+    """Make the arguments follow the schema, token by token."""
 
 
 class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class NamedFunction(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class NamedToolChoice(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The one to call."""
+    """The function that the model must call."""
 
     function: NamedFunction
     type: Literal["function"] = "function"
@@ -44,16 +44,16 @@ ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedToolChoice
 
 
 def wire_tools(tools: list[Tool]) -> list[ToolDict]:
-    """The tools as the client library takes them."""
+    """Return the tools as the client library takes them."""
     return [wire_tool(tool.function) for tool in tools]
 
 
 def wire_tool(function: Function) -> ToolDict:
-    """A tool as the client library takes it."""
-    fields: Any = given(function, "name", "description", "parameters", "strict")
+    """Return a tool as the client library takes it."""
+    fields: Any = given_fields(function, "name", "description", "parameters", "strict")
     return {"type": "function", "function": fields}
 
 
 def wire_choice(choice: ToolChoice) -> Literal["auto", "none", "required"] | NamedToolDict:
-    """What is said of their use, likewise."""
+    """Return the tool choice as the client library takes it."""
     return {"name": choice.function.name} if isinstance(choice, NamedToolChoice) else choice

@@ -1,20 +1,20 @@
-"""Fields of OpenAI's API that are known here and cannot be honoured."""
+"""Rejection of fields of OpenAI's API that lmwire does not support."""
 
 from collections.abc import Mapping
 
 from ..errors import invalid_field
 
 
-def refuse(body: object, reasons: Mapping[str, str], path: str = "") -> None:
-    """Refuses what is given of some fields.
+def reject_fields(body: object, reasons: Mapping[str, str], path: str = "") -> None:
+    """Reject a request that has unsupported fields.
 
     Args:
-        body: The request, or a part of it.
-        reasons: By the field's name: why not, and what to do instead.
-        path: Where in the body this is.
+        body: The request's body, or a part of it.
+        reasons: For each field, why it is not supported and what to do instead.
+        path: The path of that part.
 
     Raises:
-        ApiError: one of them is given.
+        ApiError: A field is present.
     """
     for name, reason in reasons.items():
         if getattr(body, name) is not None:

@@ -1,4 +1,4 @@
-"""What a chat completion is asked with, as the client library takes it."""
+"""A chat completion request as options of the client library."""
 
 import re
 from typing import Any, Final
@@ -6,45 +6,37 @@ from typing import Any, Final
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
+from ...inference.option_fields import given_fields, shared_fields
 from .. import messages
-from ..generation_params import generation_options, given
-from ..generation_params import renamed as renamed_option
-from ..reasoning_effort import wire_effort
+from ..generation_params import client_field as renamed_option
+from ..generation_params import generation_options
+from ..reasoning_effort import effort_options
 from ..response_format import wire_format
 from ..tools import wire_choice, wire_tools
-from ..unsupported_fields import refuse
-from .request_schema import ChatBody
+from ..unsupported_fields import reject_fields
+from .request_schema import ChatRequest
 
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "functions": "is of before there were tools; send `tools`",
     "function_call": "is of before there were tools; send `tool_choice`",
     "audio": "answers are text; leave it out",
-    "prediction": "nothing is made of it here; leave it out, or load the model with a draft model",
+    "prediction": "predicted outputs are not supported; leave it out, or load the model with a draft model",
     "web_search_options": "nothing is searched here; give the model a tool that searches",
     "moderation": "nothing is judged here; leave it out",
 }
-_SAME: Final = (
-    "max_tokens",
-    "parallel_tool_calls",
-    "logprobs",
-    "top_logprobs",
-    "chat_template",
-    "template_args",
-    "add_generation_prompt",
-    "prefix",
-    "reasoning_budget",
-)
+_CONVERTED: Final = ("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media")
+_OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
 
 
-def chat_options(body: ChatBody) -> ChatOptions:
-    """Everything but the messages.
+def chat_options(body: ChatRequest) -> ChatOptions:
+    """Return all options except the messages.
 
     Raises:
-        ApiError: it cannot be honoured, or contradicts itself.
+        ApiError: A field is not supported, or fields contradict each other.
     """
     _check(body)
-    options: Any = {**generation_options(body), **given(body, *_SAME)}
+    options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS)}
     options["strict_media"] = body.strict_media is not False
     if body.max_completion_tokens is not None:
         options["max_tokens"] = body.max_completion_tokens
@@ -55,16 +47,21 @@ def chat_options(body: ChatBody) -> ChatOptions:
     if body.response_format is not None and (wanted := wire_format(body.response_format)):
         options["format"] = wanted
     if body.reasoning_effort is not None:
-        options.update(wire_effort(body.reasoning_effort), **given(body, "reasoning_budget"))
+        options.update(effort_options(body.reasoning_effort), **given_fields(body, "reasoning_budget"))
     if body.chat_template_kwargs is not None:
         options["template_args"] = body.chat_template_kwargs
     return options
 
 
-def renamed(body: ChatBody, field: str) -> str:
-    """The client's name of a field on the wire."""
+def client_field(body: ChatRequest, field: str) -> str:
+    """Return the client's name of a worker's field.
+
+    Args:
+        body: The request's body.
+        field: The path of the worker's field.
+    """
     if field.startswith("messages["):
-        return messages.renamed(field)
+        return messages.client_field(field)
     if body.format is None and _FORMAT_FIELD.match(field):
         return _FORMAT_FIELD.sub(_schema_path, field)
     match field:
@@ -86,8 +83,8 @@ def _schema_path(found: re.Match[str]) -> str:
     return "response_format.json_schema.schema" if found[1] else "response_format"
 
 
-def _check(body: ChatBody) -> None:
-    refuse(body, _REFUSED)
+def _check(body: ChatRequest) -> None:
+    reject_fields(body, _UNSUPPORTED)
     for name, other in (
         ("max_tokens", "max_completion_tokens"),
         ("chat_template_kwargs", "template_args"),

@@ -1,20 +1,20 @@
-"""What a chat completion is asked with."""
+"""The body of a chat completion request."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ..generation_params import Count, Generating
+from ..generation_params import Count, GenerationParams
 from ..messages import Message
-from ..reasoning_effort import Effort
+from ..reasoning_effort import ReasoningEffort
 from ..response_format import ResponseFormat
 from ..tools import Tool, ToolChoice
 
 
-class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
-    """A conversation to answer, and how. Null is absent.
+class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
+    """A conversation to answer. Null fields count as absent.
 
-    Those from `chat_template` on are lmwire's own, and mean what PROTOCOL.md says.
+    The fields from `chat_template` on are lmwire's own and have the meaning of PROTOCOL.md.
     """
 
     messages: Annotated[list[Message], Meta(min_length=1)]
@@ -27,14 +27,14 @@ class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
     """The older name of `max_completion_tokens`."""
     logprobs: bool | None = None
     top_logprobs: int | None = None
-    reasoning_effort: Effort | None = None
+    reasoning_effort: ReasoningEffort | None = None
     modalities: list[str] | None = None
-    """Text, which is all there is."""
+    """Must be text: no other modality is supported."""
     verbosity: Literal["low", "medium", "high"] | None = None
-    """Medium, which is how models answer."""
+    """Must be medium: models have no switch for it."""
 
     metadata: dict[str, Any] | None = None
-    """Harmless, as the next six are: they are for those who run the API."""
+    """Ignored, as are the next six fields."""
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -43,7 +43,7 @@ class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
     prompt_cache_options: dict[str, Any] | None = None
 
     functions: Any = None
-    """Refused, as the next five are, with what to do instead."""
+    """Not supported, as are the next five fields. The error names an alternative."""
     function_call: Any = None
     audio: Any = None
     prediction: Any = None
@@ -53,9 +53,9 @@ class ChatBody(Generating, kw_only=True, forbid_unknown_fields=True):
     chat_template: str | None = None
     template_args: dict[str, Any] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
-    """Another name of `template_args`."""
+    """vLLM's name of `template_args`."""
     add_generation_prompt: bool | None = None
     prefix: str | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
-    """On unless it is set: an image that the model cannot see is refused."""
+    """Reject images that the model cannot see. True if absent."""

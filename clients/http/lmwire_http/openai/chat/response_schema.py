@@ -1,4 +1,4 @@
-"""A chat completion: the whole answer at once."""
+"""The body of a chat completion response."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -8,44 +8,45 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import Answer, CallPiece, Piece
 from lmwire_protocol import events
 
-from ...inference.partial_tool_calls import Arguments
+from ...inference.partial_tool_calls import ArgumentsBuffer
+from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, content_logprobs
-from ..usage import FinishReason, Usage, finish_reason, usage_of
+from ..usage import Usage, total_usage
 
 
-class CalledFunction(Struct, kw_only=True):
-    """What to call."""
+class FunctionCall(Struct, kw_only=True):
+    """The function and arguments of a call."""
 
     name: str
     arguments: str
-    """A JSON object's text; of a call that is cut off the beginning of one, which is no JSON."""
+    """JSON text of an object. In a call that was cut off it is incomplete."""
 
 
-class Called(Struct, kw_only=True):
+class ToolCall(Struct, kw_only=True):
     """A call that the model makes."""
 
     id: str
     type: Literal["function"] = "function"
-    function: CalledFunction
+    function: FunctionCall
 
 
-class ReplyMessage(Struct, kw_only=True):
+class AssistantMessage(Struct, kw_only=True):
     """The answer, as a message for the conversation's next turn."""
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    """Null where there is nothing but calls."""
+    """Null if the answer has only tool calls."""
     refusal: None = None
     reasoning_content: str | UnsetType = UNSET
-    """What the model thought before."""
-    tool_calls: list[Called] | UnsetType = UNSET
+    """The model's reasoning."""
+    tool_calls: list[ToolCall] | UnsetType = UNSET
 
 
-class ReplyChoice(Struct, kw_only=True):
+class ChatChoice(Struct, kw_only=True):
     """One of `n` answers."""
 
     index: int
-    message: ReplyMessage
+    message: AssistantMessage
     logprobs: Logprobs | None
     finish_reason: FinishReason
 
@@ -56,48 +57,67 @@ class ChatCompletion(Struct, kw_only=True):
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     created: int
-    """Seconds since 1970."""
+    """Time of the request, in seconds since 1970."""
     model: str
-    choices: list[ReplyChoice]
+    choices: list[ChatChoice]
     usage: Usage
 
 
-class Choice(NamedTuple):
-    """One of `n` answers, as it is told over HTTP."""
+class ChoiceParts(NamedTuple):
+    """One of `n` answers, in the parts that the response needs."""
 
     answer: Answer
     logprobs: Logprobs | None
-    calls: list[Called]
+    calls: list[ToolCall]
     content: str
     reasoning: str
 
 
-def choices_of(pieces: Sequence[Piece | CallPiece], answers: Sequence[Answer], *, logprobs: bool) -> list[Choice]:
-    """Return the answers, without the text of calls that are none.
+def collect_choices(
+    deltas: Sequence[Piece | CallPiece], answers: Sequence[Answer], *, logprobs: bool
+) -> list[ChoiceParts]:
+    """Return the answers without the text of invalid calls.
 
     Args:
-        pieces: What came, of all choices.
-        answers: What the client library makes of it.
-        logprobs: Whether they were asked for.
+        deltas: The deltas of all choices.
+        answers: The client library's answers.
+        logprobs: Whether the request asks for log-probabilities.
     """
     choices = []
     for index, answer in enumerate(answers):
-        own = [piece for piece in pieces if piece.choice == index]
-        told = [token for piece in own for token in content_logprobs(piece)]
-        text = "".join([piece.text for piece in own if not piece.call])
-        thought = "".join([piece.reasoning for piece in own if not piece.call])
-        choices.append(Choice(answer, Logprobs(content=told) if logprobs else None, called(own), text, thought))
+        own = [delta for delta in deltas if delta.choice == index]
+        tokens = [token for delta in own for token in content_logprobs(delta)]
+        text = "".join([delta.text for delta in own if not delta.call])
+        reasoning = "".join([delta.reasoning for delta in own if not delta.call])
+        choices.append(
+            ChoiceParts(
+                answer, Logprobs(content=tokens) if logprobs else None, collect_tool_calls(own), text, reasoning
+            )
+        )
     return choices
 
 
-def chat_completion(id: str, created: int, model: str, choices: list[Choice], usage: events.Usage) -> ChatCompletion:
-    """The reply. Raises ApiError where the server has cancelled the answers."""
+def chat_completion(
+    id: str, created: int, model: str, choices: list[ChoiceParts], usage: events.Usage
+) -> ChatCompletion:
+    """Return the response.
+
+    Args:
+        id: The chat completion's id.
+        created: Time of the request, in seconds since 1970.
+        model: The model's name in the request.
+        choices: The answers.
+        usage: The worker's report.
+
+    Raises:
+        ApiError: The server has cancelled the answers.
+    """
     return ChatCompletion(
         id=id,
         created=created,
         model=model,
         choices=[
-            ReplyChoice(
+            ChatChoice(
                 index=index,
                 message=_message(choice),
                 logprobs=choice.logprobs,
@@ -105,25 +125,25 @@ def chat_completion(id: str, created: int, model: str, choices: list[Choice], us
             )
             for index, choice in enumerate(choices)
         ],
-        usage=usage_of(usage),
+        usage=total_usage(usage),
     )
 
 
-def called(pieces: Iterable[Piece | CallPiece]) -> list[Called]:
-    """Return the calls of a choice as a stream passes them on, the one that is cut off too."""
-    calls: dict[int, tuple[Called, Arguments]] = {}
-    for piece in pieces:
-        if isinstance(piece, CallPiece):
-            if piece.index not in calls:
-                function = CalledFunction(name=piece.name or "", arguments="")
-                calls[piece.index] = Called(id=piece.call_id or "", function=function), Arguments()
-            call, arguments = calls[piece.index]
-            call.function.arguments += arguments.pass_on(piece.arguments, piece.complete)
+def collect_tool_calls(deltas: Iterable[Piece | CallPiece]) -> list[ToolCall]:
+    """Return the calls of a choice as in a stream, also the one that was cut off."""
+    calls: dict[int, tuple[ToolCall, ArgumentsBuffer]] = {}
+    for delta in deltas:
+        if isinstance(delta, CallPiece):
+            if delta.index not in calls:
+                function = FunctionCall(name=delta.name or "", arguments="")
+                calls[delta.index] = ToolCall(id=delta.call_id or "", function=function), ArgumentsBuffer()
+            call, arguments = calls[delta.index]
+            call.function.arguments += arguments.next_delta(delta.arguments, delta.complete)
     return [call for call, _ in calls.values()]
 
 
-def _message(choice: Choice) -> ReplyMessage:
-    return ReplyMessage(
+def _message(choice: ChoiceParts) -> AssistantMessage:
+    return AssistantMessage(
         content=choice.content or (None if choice.calls else ""),
         reasoning_content=choice.reasoning or UNSET,
         tool_calls=choice.calls or UNSET,

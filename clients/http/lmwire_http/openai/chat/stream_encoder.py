@@ -1,11 +1,12 @@
-"""A chat completion as a stream: chunks in the order in which OpenAI's API sends them.
+"""Encoder of a streamed chat completion: chunks in the order of OpenAI's API.
 
-Of each choice: its role; thoughts, text and calls as they come; how it ended. Then the usage, if asked for, `[DONE]`.
+For each choice: the role; reasoning, text and tool calls as they come; the finish reason. Then the usage, if requested,
+and `[DONE]`.
 
-Calls are passed on as they come, too, since an argument can be a whole file. What was sent cannot be taken back, as the
-wire does with a call that turns out to be none ([Q-2]): so the braces that would make the arguments whole are held back
-until the call is. A client is left with what OpenAI's API leaves it with when an answer is cut off inside a call:
-arguments that are no JSON, which its documentation tells to expect. The call's text is never content as well.
+Tool calls are streamed, since an argument can be a whole file. A call can turn out to be invalid ([Q-2]), but sent
+chunks cannot be withdrawn. So the braces that would make the arguments valid are held back until the call is complete.
+After a cut-off call, the client has arguments that are not valid JSON, which OpenAI's documentation allows. The call's
+text is never sent as content as well.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,41 +18,42 @@ from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
-from ...inference.partial_tool_calls import Arguments
+from ...inference.partial_tool_calls import ArgumentsBuffer
+from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, content_logprobs
-from ..usage import FinishReason, Usage, finish_reason, usage_of
+from ..usage import Usage, total_usage
 
 
 class FunctionDelta(Struct, kw_only=True, gc=False):
-    """What is called: the name comes first."""
+    """The function of a call. The name comes first."""
 
     name: str | UnsetType = UNSET
     arguments: str
-    """The next piece of the arguments' JSON text."""
+    """The next part of the arguments' JSON text."""
 
 
-class CallDelta(Struct, kw_only=True):
-    """A piece of a call."""
+class ToolCallDelta(Struct, kw_only=True):
+    """A part of a tool call."""
 
     index: int
-    """Which of the answer's calls."""
+    """The call's index in the answer."""
     id: str | UnsetType = UNSET
     type: Literal["function"] | UnsetType = UNSET
     function: FunctionDelta
 
 
 class Delta(Struct, kw_only=True):
-    """A piece of the answer."""
+    """A part of the answer."""
 
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType = UNSET
     refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType = UNSET
-    tool_calls: list[CallDelta] | UnsetType = UNSET
+    tool_calls: list[ToolCallDelta] | UnsetType = UNSET
 
 
 class ChunkChoice(Struct, kw_only=True):
-    """A piece of one of `n` answers."""
+    """A part of one of `n` answers."""
 
     index: int
     delta: Delta
@@ -60,7 +62,7 @@ class ChunkChoice(Struct, kw_only=True):
 
 
 class Chunk(Struct, kw_only=True):
-    """A piece of a chat completion."""
+    """A part of a chat completion."""
 
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
@@ -68,29 +70,36 @@ class Chunk(Struct, kw_only=True):
     model: str
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
-    """In the last chunk, which has no choices, if it was asked for; null in the others then."""
+    """Present if requested: null, except in the last chunk, which has no choices."""
 
 
-class ChatChunks:
-    """Makes a stream's frames.
+class ChatStreamEncoder:
+    """Encoder of one stream.
 
     Args:
-        usage: Whether to end with the usage.
+        id: The chat completion's id.
+        created: Time of the request, in seconds since 1970.
+        model: The model's name in the request.
+        usage: Whether the stream ends with the usage.
     """
 
     def __init__(self, id: str, created: int, model: str, *, usage: bool) -> None:
         self._id, self._created, self._model = id, created, model
         self._usage: UnsetType | None = None if usage else UNSET
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
-        """By choice, of those that have begun, and channel."""
-        self._calls: dict[tuple[int, int], Arguments] = {}
+        """Templates by choice and channel, for the choices that have started."""
+        self._calls: dict[tuple[int, int], ArgumentsBuffer] = {}
 
-    def pieces(self, batch: list[Piece | CallPiece]) -> bytes:
-        """The frames of what came together."""
-        return b"".join([self._frames(piece) for piece in batch])
+    def deltas(self, batch: list[Piece | CallPiece]) -> bytes:
+        """Return the chunks for deltas that came together."""
+        return b"".join([self._frames(delta) for delta in batch])
 
     def end(self, result: events.ResultDone) -> bytes:
-        """The last frames. Raises ApiError where the server has cancelled the answer."""
+        """Return the last chunks.
+
+        Raises:
+            ApiError: The server has cancelled the answer.
+        """
         choices: list[ChunkChoice] = []
         for index, choice in enumerate(result.choices or [result]):
             reason = finish_reason(choice.finish_reason)
@@ -98,29 +107,29 @@ class ChatChunks:
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason))
         frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
-            frames.append(data_event(self._chunk(None, usage_of(result.usage))))
+            frames.append(data_event(self._chunk(None, total_usage(result.usage))))
         return b"".join([*frames, DONE])
 
-    def _frames(self, piece: Piece | CallPiece) -> bytes:
-        # Most pieces are mere text: what a token costs the server is spent here.
-        if isinstance(piece, Piece) and piece.token and not (piece.logprobs or piece.call):
-            texts = self._texts.get((piece.choice, piece.channel))
+    def _frames(self, delta: Piece | CallPiece) -> bytes:
+        # Most deltas are plain text: this path decides the server's cost per token.
+        if isinstance(delta, Piece) and delta.token and not (delta.logprobs or delta.call):
+            texts = self._texts.get((delta.choice, delta.channel))
             if texts:
-                return texts.event(piece.token)
-        return b"".join([self._frame(choice) for choice in self._choices(piece)])
+                return texts.event(delta.token)
+        return b"".join([self._frame(choice) for choice in self._choices(delta)])
 
-    def _choices(self, piece: Piece | CallPiece) -> list[ChunkChoice]:
-        """What goes into chunks."""
-        index = piece.choice
+    def _choices(self, delta: Piece | CallPiece) -> list[ChunkChoice]:
+        """Return the content of the chunks for a delta."""
+        index = delta.choice
         choices = self._begin(index)
-        if isinstance(piece, CallPiece):
-            choices += [_choice(index, Delta(tool_calls=[delta])) for delta in self._call_deltas(piece)]
-        elif piece.call:
-            pass  # the client has it as a call already, or it is a call's beginning
-        elif thought := piece.reasoning:
-            choices.append(_choice(index, Delta(reasoning_content=thought)))
-        elif (logprobs := content_logprobs(piece)) or piece.text:
-            choices.append(_choice(index, Delta(content=piece.text), Logprobs(content=logprobs) if logprobs else None))
+        if isinstance(delta, CallPiece):
+            choices += [_choice(index, Delta(tool_calls=[call])) for call in self._call_deltas(delta)]
+        elif delta.call:
+            pass  # the text of a call, which is sent as a call
+        elif reasoning := delta.reasoning:
+            choices.append(_choice(index, Delta(reasoning_content=reasoning)))
+        elif (logprobs := content_logprobs(delta)) or delta.text:
+            choices.append(_choice(index, Delta(content=delta.text), Logprobs(content=logprobs) if logprobs else None))
         return choices
 
     def _begin(self, index: int) -> list[ChunkChoice]:
@@ -130,17 +139,17 @@ class ChatChunks:
         self._texts[index, "reasoning"] = self._texts_as(index, lambda text: Delta(reasoning_content=text))
         return [_choice(index, Delta(role="assistant", content="", refusal=None))]
 
-    def _texts_as(self, index: int, delta: Callable[[str], Delta]) -> TextEventTemplate:
-        return TextEventTemplate(lambda text: self._chunk(_choice(index, delta(text))))
+    def _texts_as(self, index: int, make_delta: Callable[[str], Delta]) -> TextEventTemplate:
+        return TextEventTemplate(lambda text: self._chunk(_choice(index, make_delta(text))))
 
-    def _call_deltas(self, piece: CallPiece) -> Iterator[CallDelta]:
-        key = piece.choice, piece.index
+    def _call_deltas(self, delta: CallPiece) -> Iterator[ToolCallDelta]:
+        key = delta.choice, delta.index
         if (call := self._calls.get(key)) is None:
-            call = self._calls[key] = Arguments()
-            function = FunctionDelta(name=piece.name or "", arguments="")
-            yield CallDelta(index=piece.index, id=piece.call_id or "", type="function", function=function)
-        if arguments := call.pass_on(piece.arguments, piece.complete):
-            yield CallDelta(index=piece.index, function=FunctionDelta(arguments=arguments))
+            call = self._calls[key] = ArgumentsBuffer()
+            function = FunctionDelta(name=delta.name or "", arguments="")
+            yield ToolCallDelta(index=delta.index, id=delta.call_id or "", type="function", function=function)
+        if arguments := call.next_delta(delta.arguments, delta.complete):
+            yield ToolCallDelta(index=delta.index, function=FunctionDelta(arguments=arguments))
 
     def _frame(self, choice: ChunkChoice) -> bytes:
         return data_event(self._chunk(choice))

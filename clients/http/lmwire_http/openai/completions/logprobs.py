@@ -1,4 +1,4 @@
-"""Log-probabilities in completions' shape."""
+"""Log-probabilities in the format of completions."""
 
 import codecs
 from collections.abc import Iterable
@@ -7,31 +7,31 @@ from msgspec import Struct
 
 from lmwire_protocol import events
 
-from ..logprobs import log_probability, shown, token_bytes
+from ..logprobs import log_probability, token_bytes, visible_tokens
 
 
 class CompletionLogprobs(Struct, kw_only=True):
-    """The tokens of a text, in lists of the same length."""
+    """The tokens of a text, in lists of equal length."""
 
     tokens: list[str]
     token_logprobs: list[float]
     top_logprobs: list[dict[str, float]]
-    """The most probable tokens in each place, and the chosen one."""
+    """The most probable tokens at each position, and the chosen token."""
     text_offset: list[int]
-    """Where each token begins in the text."""
+    """Position of each token in the text, in characters."""
 
 
-class TokensSoFar:
-    """Counts the characters that the tokens of a text have come to."""
+class LogprobsEncoder:
+    """Converts the tokens of a text, and counts their characters."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._characters = 0
 
     def add(self, tokens: Iterable[events.Logprob]) -> CompletionLogprobs:
-        """The next tokens, in completions' shape."""
+        """Return the next tokens in the format of completions."""
         added = CompletionLogprobs(tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[])
-        for token in shown(tokens):
+        for token in visible_tokens(tokens):
             added.tokens.append(_name(token))
             added.token_logprobs.append(log_probability(token))
             added.top_logprobs.append({_name(each): log_probability(each) for each in [*token.top, token]})
@@ -41,7 +41,7 @@ class TokensSoFar:
 
 
 def _name(token: events.Logprob | events.TopLogprob) -> str:
-    """The token's text; where that is incomplete its bytes as OpenAI's API writes them, so that no two are alike."""
+    """Return the token's text. Incomplete characters become bytes, as in OpenAI's API, so that names are unique."""
     if token.bytes is None:
         return token.token
     return "bytes:" + "".join(f"\\x{byte:02x}" for byte in token.bytes)

@@ -1,4 +1,4 @@
-"""Several streams as one."""
+"""Several streams merged into one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -7,8 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncGenerator[T, None]:
-    """What the sources bring, as it comes. When one fails, or this is left, the others are cancelled."""
+async def merge_streams(sources: Sequence[AsyncIterator[T]]) -> AsyncGenerator[T, None]:
+    """Yield the items of all sources as they come. If one fails, or this iterator is closed, cancel the others."""
     if len(sources) == 1:
         async for item in sources[0]:
             yield item

@@ -1,4 +1,4 @@
-"""What a completion is asked with."""
+"""The body of a completion request."""
 
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -7,40 +7,40 @@ from msgspec import Meta
 from lmwire import Options
 
 from ...errors import invalid_field
-from ..generation_params import Count, Generating, generation_options
-from ..generation_params import renamed as renamed_option
-from ..unsupported_fields import refuse
+from ..generation_params import Count, GenerationParams, generation_options
+from ..generation_params import client_field as renamed_option
+from ..unsupported_fields import reject_fields
 
 Prompt: TypeAlias = str | list[int]
-"""Text, or token ids."""
+"""Text or token ids."""
 
-_MAX_TOKENS: Final = 16
+_DEFAULT_MAX_TOKENS: Final = 16
 """OpenAI's default."""
 _TOKEN_FIELD: Final = "prompt["
-_REFUSED: Final = {"suffix": "nothing is filled in between here; put what is to be continued into `prompt`"}
+_UNSUPPORTED: Final = {"suffix": "nothing is filled in between here; put what is to be continued into `prompt`"}
 
 
-class CompletionBody(Generating, kw_only=True, forbid_unknown_fields=True):
-    """Prompts to continue, and how. Null is absent."""
+class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
+    """Prompts to continue. Null fields count as absent."""
 
     prompt: str | list[str | int | list[int]]
-    """A text, several, a list of token ids, or several such lists."""
+    """A text, several texts, a list of token ids, or several such lists."""
     max_tokens: Count | None = None
     echo: bool | None = None
-    """Put the prompt in front of the text."""
+    """Put the prompt before the text."""
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
-    """Log-probabilities of each token, and of so many others in its place."""
+    """Return the log-probabilities of each token and of this number of alternatives."""
     best_of: int | None = None
-    """As `n`, if at all: answers are not compared."""
+    """Must equal `n` if present: answers are not compared."""
     suffix: Any = None
-    """Refused."""
+    """Not supported."""
 
 
-def prompts_of(body: CompletionBody) -> list[Prompt]:
-    """The prompts, each of which is a request of its own.
+def prompts_of(body: CompletionRequest) -> list[Prompt]:
+    """Return the prompts. Each is a request of its own.
 
     Raises:
-        ApiError: they are none.
+        ApiError: The prompts are invalid.
     """
     given: Any = body.prompt
     if isinstance(given, str):
@@ -54,27 +54,33 @@ def prompts_of(body: CompletionBody) -> list[Prompt]:
     return [given] if isinstance(given[0], int) else given
 
 
-def completion_options(body: CompletionBody) -> Options:
-    """Everything but the prompts, as the client library takes it.
+def completion_options(body: CompletionRequest) -> Options:
+    """Return all options except the prompts, as the client library takes them.
 
     Raises:
-        ApiError: it cannot be honoured, or contradicts itself.
+        ApiError: A field is not supported, or fields contradict each other.
     """
-    refuse(body, _REFUSED)
+    reject_fields(body, _UNSUPPORTED)
     if body.best_of not in {None, body.n or 1}:
         raise invalid_field("best_of: must be as `n`, or left out: answers are not compared here", "best_of")
     if body.echo:
         _check_echo(body)
     options = generation_options(body)
-    options["max_tokens"] = _MAX_TOKENS if body.max_tokens is None else body.max_tokens
+    options["max_tokens"] = _DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     if body.logprobs is not None:
         options["logprobs"] = True
         options["top_logprobs"] = body.logprobs
     return options
 
 
-def renamed(body: CompletionBody, number: int, field: str) -> str:
-    """The client's name of a field on the wire, in the request for the prompt of this number."""
+def client_field(body: CompletionRequest, number: int, field: str) -> str:
+    """Return the client's name of a worker's field.
+
+    Args:
+        body: The request's body.
+        number: The number of the prompt.
+        field: The path of the worker's field.
+    """
     if field == "top_logprobs":
         return "logprobs"
     if field == "prompt" or field.startswith(_TOKEN_FIELD):
@@ -83,7 +89,7 @@ def renamed(body: CompletionBody, number: int, field: str) -> str:
     return renamed_option(body, field)
 
 
-def _check_echo(body: CompletionBody) -> None:
+def _check_echo(body: CompletionRequest) -> None:
     if body.logprobs is not None:
         problem = "is not served with `logprobs`: those of a prompt are not computed; leave out one of them"
         raise invalid_field(f"echo: {problem}", "echo")

@@ -1,4 +1,4 @@
-"""A completion, whole or in chunks, which have the same shape."""
+"""A completion. Chunks of a stream have the same format."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,12 +7,13 @@ from msgspec import UNSET, Struct, UnsetType
 
 from lmwire import Answer
 
-from ..usage import FinishReason, Usage, finish_reason
-from .logprobs import CompletionLogprobs, TokensSoFar
+from ..finish_reason import FinishReason, finish_reason
+from ..usage import Usage
+from .logprobs import CompletionLogprobs, LogprobsEncoder
 
 
 class CompletionChoice(Struct, kw_only=True):
-    """A continuation of one of the prompts, or a piece of one: of prompt 0 there are `n`, then of prompt 1."""
+    """A continuation of a prompt, or a part of one. Prompt 0 has the first `n` indices, then prompt 1."""
 
     index: int
     text: str
@@ -26,30 +27,30 @@ class Completion(Struct, kw_only=True):
     id: str
     object: Literal["text_completion"] = "text_completion"
     created: int
-    """Seconds since 1970."""
+    """Time of the request, in seconds since 1970."""
     model: str
     choices: list[CompletionChoice]
     usage: Usage | UnsetType | None = UNSET
-    """Of all prompts together."""
+    """Token counts of all prompts together."""
 
 
-def choices_of(answers: Sequence[Answer], *, first: int, before: str, logprobs: bool) -> list[CompletionChoice]:
-    """The continuations of one prompt.
+def make_choices(answers: Sequence[Answer], *, first: int, before: str, logprobs: bool) -> list[CompletionChoice]:
+    """Return the continuations of one prompt.
 
     Args:
-        answers: They.
-        first: The first one's number.
-        before: What to put in front of each text.
-        logprobs: Whether they were asked for.
+        answers: The worker's answers.
+        first: The index of the first one.
+        before: Text before each continuation.
+        logprobs: Whether the request asks for log-probabilities.
 
     Raises:
-        ApiError: the server has cancelled them.
+        ApiError: The server has cancelled the answers.
     """
     return [
         CompletionChoice(
             index=index,
             text=before + answer.text,
-            logprobs=TokensSoFar().add(answer.logprobs) if logprobs else None,
+            logprobs=LogprobsEncoder().add(answer.logprobs) if logprobs else None,
             finish_reason=finish_reason(answer.finish_reason),
         )
         for index, answer in enumerate(answers, first)

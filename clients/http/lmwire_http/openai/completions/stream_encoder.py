@@ -1,4 +1,4 @@
-"""A completion as a stream: of each choice its text as it comes and how it ended, then the usage, and `[DONE]`."""
+"""Encoder of a streamed completion: the text and finish reason of each choice, then the usage and `[DONE]`."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,22 @@ from lmwire import CallPiece, Piece
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
-from ..usage import Usage, finish_reason, usage_of
-from .logprobs import TokensSoFar
+from ..finish_reason import finish_reason
+from ..usage import Usage, total_usage
+from .logprobs import LogprobsEncoder
 from .response_schema import Completion, CompletionChoice
 
 
-class CompletionChunks:
-    """Makes a stream's frames.
+class CompletionStreamEncoder:
+    """Encoder of one stream.
 
     Args:
-        n: The choices of each prompt.
-        before: What to put in front of the choices of each prompt, by its number; empty for nothing.
-        usage: Whether to end with the usage.
+        id: The completion's id.
+        created: Time of the request, in seconds since 1970.
+        model: The model's name in the request.
+        n: Number of choices for each prompt.
+        before: Text before each prompt's choices.
+        usage: Whether the stream ends with the usage.
     """
 
     def __init__(self, id: str, created: int, model: str, *, n: int, before: Sequence[str], usage: bool) -> None:
@@ -27,15 +31,28 @@ class CompletionChunks:
         self._n, self._before = n, before
         self._usage: UnsetType | None = None if usage else UNSET
         self._used: list[events.Usage] = []
-        self._tokens: dict[int, TokensSoFar] = {}
+        self._tokens: dict[int, LogprobsEncoder] = {}
         self._texts: dict[int, TextEventTemplate] = {}
 
-    def pieces(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
-        """The frames of what came together for the prompt of this number."""
-        return b"".join([self._frames(number, piece) for piece in batch])
+    def deltas(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
+        """Return the chunks for deltas that came together.
 
-    def ended(self, number: int, result: events.ResultDone) -> bytes:
-        """Those of its end. Raises ApiError where the server has cancelled it."""
+        Args:
+            number: The number of their prompt.
+            batch: The deltas.
+        """
+        return b"".join([self._frames(number, delta) for delta in batch])
+
+    def finish_prompt(self, number: int, result: events.ResultDone) -> bytes:
+        """Return the chunks that end a prompt's choices.
+
+        Args:
+            number: The number of the prompt.
+            result: The worker's result.
+
+        Raises:
+            ApiError: The server has cancelled the answer.
+        """
         self._used.append(result.usage)
         choices: list[CompletionChoice] = []
         for place, choice in enumerate(result.choices or [result]):
@@ -46,31 +63,31 @@ class CompletionChunks:
         return b"".join([self._frame(choice) for choice in choices])
 
     def end(self) -> bytes:
-        """The last ones."""
+        """Return the last chunks."""
         if self._usage is UNSET:
             return DONE
-        return data_event(self._chunk(None, usage_of(*self._used))) + DONE
+        return data_event(self._chunk(None, total_usage(*self._used))) + DONE
 
-    def _frames(self, number: int, piece: Piece | CallPiece) -> bytes:
-        texts = self._texts.get(number * self._n + piece.choice)
-        if texts and piece.text and not piece.logprobs:
-            return texts.event(piece.text)
-        return b"".join([self._frame(choice) for choice in self._choices(number, piece)])
+    def _frames(self, number: int, delta: Piece | CallPiece) -> bytes:
+        texts = self._texts.get(number * self._n + delta.choice)
+        if texts and delta.text and not delta.logprobs:
+            return texts.event(delta.text)
+        return b"".join([self._frame(choice) for choice in self._choices(number, delta)])
 
-    def _choices(self, number: int, piece: Piece | CallPiece) -> list[CompletionChoice]:
-        """What goes into chunks."""
-        index = number * self._n + piece.choice
+    def _choices(self, number: int, delta: Piece | CallPiece) -> list[CompletionChoice]:
+        """Return the content of the chunks for a delta."""
+        index = number * self._n + delta.choice
         choices = self._begin(number, index)
-        logprobs = self._tokens[index].add(piece.logprobs or ())
-        if piece.text or logprobs.tokens:
+        logprobs = self._tokens[index].add(delta.logprobs or ())
+        if delta.text or logprobs.tokens:
             logprobs = logprobs if logprobs.tokens else None
-            choices.append(CompletionChoice(index=index, text=piece.text, logprobs=logprobs))
+            choices.append(CompletionChoice(index=index, text=delta.text, logprobs=logprobs))
         return choices
 
     def _begin(self, number: int, index: int) -> list[CompletionChoice]:
         if index in self._tokens:
             return []
-        self._tokens[index] = TokensSoFar()
+        self._tokens[index] = LogprobsEncoder()
         self._texts[index] = TextEventTemplate(lambda text: self._chunk(CompletionChoice(index=index, text=text)))
         before = self._before[number]
         return [CompletionChoice(index=index, text=before)] if before else []

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from lmwire import MessageDict
 
 from ...errors import invalid_field
-from ...inference.media_inputs import image_media
+from ...inference.media_inputs import image_input
 from ..content_parts import PartDict
 from ..messages import wire_arguments
 from .items import (
@@ -28,7 +28,7 @@ _MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content)?(.*)")
 _MEDIA: Final = re.compile(r"\.media(\.\w+)?")
 
 
-class _Place(NamedTuple):
+class _Source(NamedTuple):
     """Where a message is from."""
 
     item: str
@@ -50,9 +50,9 @@ class Conversation:
 
     def __init__(self, instructions: str | None, earlier: Iterable[InputItem], items: Sequence[InputItem]) -> None:
         self.messages: list[MessageDict] = []
-        self._places: list[_Place] = []
+        self._sources: list[_Source] = []
         if instructions:
-            self._add({"role": "system", "content": instructions}, _Place("instructions", ""))
+            self._add({"role": "system", "content": instructions}, _Source("instructions", ""))
         for item in earlier:
             self._add_item(item, "previous_response_id")
         for number, item in enumerate(items):
@@ -61,30 +61,30 @@ class Conversation:
             if "tool_calls" not in message:
                 message.setdefault("content", "")
 
-    def rename(self, field: str) -> str | None:
+    def client_field(self, field: str) -> str | None:
         """What the client calls a field within the messages; None for another one."""
         found = _MESSAGE.fullmatch(field)
-        if not found or int(found[1]) >= len(self._places):
+        if not found or int(found[1]) >= len(self._sources):
             return None
-        place, rest = self._places[int(found[1])], _MEDIA.sub(".image_url", found[2])
+        place, rest = self._sources[int(found[1])], _MEDIA.sub(".image_url", found[2])
         return f"{place.item}.{place.content}{rest}" if place.content else place.item
 
-    def _add(self, message: MessageDict, place: _Place) -> None:
+    def _add(self, message: MessageDict, place: _Source) -> None:
         self.messages.append(message)
-        self._places.append(place)
+        self._sources.append(place)
 
     def _add_item(self, item: InputItem, path: str) -> None:
         match item:
             case Message(role="assistant"):
                 turn = self._turn(path, "tool_calls")
-                turn["content"] = str(turn.get("content", "")) + _said(item)
+                turn["content"] = str(turn.get("content", "")) + _joined_text(item)
             case Message():
                 where = f"{path}.content"
                 content = item.content if isinstance(item.content, str) else _parts(item.content, where)
-                self._add({"role": item.role, "content": content}, _place(path, "content"))
+                self._add({"role": item.role, "content": content}, _source(path, "content"))
             case Reasoning():
                 turn = self._turn(path, "content", "tool_calls")
-                turn["reasoning"] = turn.get("reasoning", "") + _thought(item)
+                turn["reasoning"] = turn.get("reasoning", "") + _joined_reasoning(item)
             case FunctionCall():
                 call: Any = {"id": item.call_id, "name": item.name, "arguments": wire_arguments(item.arguments)}
                 self._turn(path).setdefault("tool_calls", []).append(call)
@@ -92,27 +92,27 @@ class Conversation:
                 where = f"{path}.output"
                 output = item.output if isinstance(item.output, str) else _parts(item.output, where)
                 message: MessageDict = {"role": "tool", "tool_call_id": item.call_id, "content": output}
-                self._add(message, _place(path, "output"))
+                self._add(message, _source(path, "output"))
 
     def _turn(self, path: str, *later: str) -> Any:
         """The message to which an item of the model's belongs: the last one, unless it has what comes later."""
         last: Any = self.messages[-1] if self.messages else {}
         if last.get("role") != "assistant" or any(name in last for name in later):
-            self._add({"role": "assistant"}, _Place(path, ""))
+            self._add({"role": "assistant"}, _Source(path, ""))
         return self.messages[-1]
 
 
-def _place(path: str, content: str) -> _Place:
-    return _Place(path, content if path.startswith("input[") else "")
+def _source(path: str, content: str) -> _Source:
+    return _Source(path, content if path.startswith("input[") else "")
 
 
-def _said(item: Message) -> str:
+def _joined_text(item: Message) -> str:
     if isinstance(item.content, str):
         return item.content
     return "".join(_text(part) for part in item.content)
 
 
-def _thought(item: Reasoning) -> str:
+def _joined_reasoning(item: Reasoning) -> str:
     return "".join(part.text for part in item.content or item.summary)
 
 
@@ -123,7 +123,7 @@ def _parts(parts: Sequence[MessagePart], path: str) -> list[PartDict]:
 def _part(part: MessagePart, path: str) -> PartDict:
     match part:
         case InputImage(image_url=str(url)):
-            return {"type": "image", "media": image_media(url, f"{path}.image_url")}
+            return {"type": "image", "media": image_input(url, f"{path}.image_url")}
         case InputImage():
             field = f"{path}.file_id"
             raise invalid_field(f"{field}: no files are kept here; send the image as `image_url`", field)

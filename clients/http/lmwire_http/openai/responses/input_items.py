@@ -33,8 +33,8 @@ def list_items(items: Sequence[InputItem], query: Mapping[str, str]) -> ItemList
         raise invalid_field(f"order: must be asc or desc, not {order!r}", "order")
     if not limit.isdecimal() or int(limit) not in _LIMITS:
         raise invalid_field(f"limit: must be a number from 1 to 100, not {limit!r}", "limit")
-    ordered = [*map(_shown, items if order == "asc" else reversed(items))]
-    start = _behind(ordered, query["after"]) if "after" in query else 0
+    ordered = [*map(_to_listed, items if order == "asc" else reversed(items))]
+    start = _index_after(ordered, query["after"]) if "after" in query else 0
     page = ordered[start : start + int(limit)]
     return ItemList(
         data=page,
@@ -44,14 +44,14 @@ def list_items(items: Sequence[InputItem], query: Mapping[str, str]) -> ItemList
     )
 
 
-def _behind(items: Sequence[InputItem], after: str) -> int:
+def _index_after(items: Sequence[InputItem], after: str) -> int:
     for number, item in enumerate(items, 1):
         if item.id == after:
             return number
     raise invalid_field(f"after: there is no item {after!r} here", "after")
 
 
-def _shown(item: InputItem) -> InputItem:
+def _to_listed(item: InputItem) -> InputItem:
     """The item with its text as a part, as it is listed whatever way it was sent."""
     if isinstance(item, Message) and isinstance(item.content, str):
         part = OutputText(text=item.content) if item.role == "assistant" else InputText(text=item.content)

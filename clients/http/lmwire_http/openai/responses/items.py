@@ -133,7 +133,7 @@ InputItem: TypeAlias = Message | FunctionCall | FunctionCallOutput | Reasoning
 OutputItem: TypeAlias = Reasoning | Message | FunctionCall
 
 
-class _Given(Struct):
+class _InputField(Struct):
     """The part of a body that has items, so that an error names it."""
 
     input: list[InputItem | ItemReference]
@@ -149,15 +149,15 @@ def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemRe
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    return convert({"input": [{"type": _type(item), **item} for item in input]}, _Given).input
+    return convert({"input": [{"type": _default_type(item), **item} for item in input]}, _InputField).input
 
 
-def _type(item: dict[str, Any]) -> str:
+def _default_type(item: dict[str, Any]) -> str:
     """That of an item which does not say."""
     return "message" if "role" in item or "content" in item else "item_reference"
 
 
-def name_items(items: Iterable[InputItem]) -> None:
+def assign_ids(items: Iterable[InputItem]) -> None:
     """Gives ids to those that have none."""
     for item in items:
         item.id = item.id or item_id("msg" if isinstance(item, Message) else "item")

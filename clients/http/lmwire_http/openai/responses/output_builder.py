@@ -1,11 +1,11 @@
-"""How pieces of an answer become the items of a response's output, and the events that tell of them."""
+"""How deltas of an answer become the items of a response's output, and the events that tell of them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from lmwire import CallPiece, Piece
 
-from ...inference.partial_tool_calls import Arguments
+from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..logprobs import TokenLogprob, content_logprobs
 from .items import FunctionCall, Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
 from .stream_events import (
@@ -16,16 +16,16 @@ from .stream_events import (
     ItemDone,
     PartAdded,
     PartDone,
+    ReasoningDelta,
+    ReasoningDone,
     TextDelta,
     TextDone,
-    ThoughtDelta,
-    ThoughtDone,
 )
 
 _Kind: TypeAlias = type[Message] | type[Reasoning]
 
 
-class Output:
+class OutputBuilder:
     """What has come of an answer.
 
     A call is held back until it ends, since an item that was added cannot be taken back. One that is cut off with the
@@ -36,82 +36,82 @@ class Output:
     def __init__(self) -> None:
         self.items: list[OutputItem] = []
         """The whole ones."""
-        self._open: _Open | None = None
-        self._blank: list[Piece] = []
+        self._open_item: _OpenItem | None = None
+        self._whitespace: list[Piece] = []
         """White space that may be the beginning of a message."""
-        self._call: list[CallPiece] = []
-        self._void: list[Piece] = []
+        self._call_deltas: list[CallPiece] = []
+        self._invalid_call: list[Piece] = []
         """The text of a call that is none; which kind of one, what follows it tells."""
 
-    def add(self, pieces: Sequence[Piece | CallPiece]) -> Iterator[Event]:
-        """The events that these pieces make, texts that follow each other in one."""
+    def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
+        """The events that these deltas make, texts that follow each other in one."""
         alike: list[Piece] = []
-        for piece in pieces:
-            if isinstance(piece, Piece) and piece.call:
-                yield from self._tell(alike)
-                self._void.append(piece)
+        for delta in deltas:
+            if isinstance(delta, Piece) and delta.call:
+                yield from self._add_text(alike)
+                self._invalid_call.append(delta)
                 continue
-            if self._void:
-                yield from self._tell_void()
-            if isinstance(piece, CallPiece):
-                yield from self._tell(alike)
-                yield from self._tell_call(piece)
+            if self._invalid_call:
+                yield from self._add_invalid_call()
+            if isinstance(delta, CallPiece):
+                yield from self._add_text(alike)
+                yield from self._add_call(delta)
             else:
-                if alike and alike[-1].channel != piece.channel:
-                    yield from self._tell(alike)
-                alike.append(piece)
-        yield from self._tell(alike)
+                if alike and alike[-1].channel != delta.channel:
+                    yield from self._add_text(alike)
+                alike.append(delta)
+        yield from self._add_text(alike)
 
     def end(self, status: Status = "completed") -> Iterator[Event]:
         """Those of the output's end. The status is that of what is not whole yet."""
-        if self._void and status == "completed":
-            yield from self._tell_void()
-        elif self._call:
-            yield from self._close("completed")
-            yield from self._ended_call(status)
-        yield from self._close(status)
+        if self._invalid_call and status == "completed":
+            yield from self._add_invalid_call()
+        elif self._call_deltas:
+            yield from self._close_item("completed")
+            yield from self._finish_call(status)
+        yield from self._close_item(status)
 
-    def _close(self, status: Status = "completed") -> Iterator[Event]:
+    def _close_item(self, status: Status = "completed") -> Iterator[Event]:
         """Those of the end of the item at hand."""
-        self._blank = []
-        if self._open:
-            yield from self._open.close(status)
-            self.items.append(self._open.item)
-            self._open = None
+        self._whitespace = []
+        if self._open_item:
+            yield from self._open_item.close(status)
+            self.items.append(self._open_item.item)
+            self._open_item = None
 
-    def _tell(self, alike: list[Piece]) -> Iterator[Event]:
+    def _add_text(self, alike: list[Piece]) -> Iterator[Event]:
         if not alike:
             return
-        pieces = self._blank + alike if alike[0].channel == "content" else [*alike]
+        deltas = self._whitespace + alike if alike[0].channel == "content" else [*alike]
         alike.clear()
-        text = "".join(piece.token for piece in pieces)
-        kind = Reasoning if pieces[0].channel == "reasoning" else Message
-        if self._open and self._open.kind is kind:
-            yield from self._open.more(text, pieces)
+        text = "".join(delta.token for delta in deltas)
+        kind = Reasoning if deltas[0].channel == "reasoning" else Message
+        if self._open_item and self._open_item.kind is kind:
+            yield from self._open_item.more(text, deltas)
         elif kind is Message and not text.strip():
-            self._blank = pieces
+            self._whitespace = deltas
         else:
-            yield from self._close()
-            self._open = _Open(kind, len(self.items))
-            yield from self._open.begin()
-            yield from self._open.more(text, pieces)
+            yield from self._close_item()
+            self._open_item = _OpenItem(kind, len(self.items))
+            yield from self._open_item.begin()
+            yield from self._open_item.more(text, deltas)
 
-    def _tell_call(self, piece: CallPiece) -> Iterator[Event]:
-        self._call.append(piece)
-        if piece.complete:
-            yield from self._close()
-            yield from self._ended_call("completed")
+    def _add_call(self, delta: CallPiece) -> Iterator[Event]:
+        self._call_deltas.append(delta)
+        if delta.complete:
+            yield from self._close_item()
+            yield from self._finish_call("completed")
 
-    def _tell_void(self) -> Iterator[Event]:
+    def _add_invalid_call(self) -> Iterator[Event]:
         """Those of a call that cannot be read: its text."""
-        self._call, void, self._void = [], self._void, []
-        for piece in void:
-            yield from self._tell([piece])
+        self._call_deltas, void, self._invalid_call = [], self._invalid_call, []
+        for delta in void:
+            yield from self._add_text([delta])
 
-    def _ended_call(self, status: Status) -> Iterator[Event]:
-        call, self._call, self._void = self._call, [], []
-        passed = Arguments()
-        arguments = "".join(passed.pass_on(piece.arguments, piece.complete) for piece in call)
+    def _finish_call(self, status: Status) -> Iterator[Event]:
+        call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
+        passed = ArgumentsBuffer()
+        arguments = "".join(passed.next_delta(delta.arguments, delta.complete) for delta in call)
         id, index = item_id("fc"), len(self.items)
         name, call_id = call[0].name or "", call[0].call_id or ""
         begun = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
@@ -123,7 +123,7 @@ class Output:
         self.items.append(whole)
 
 
-class _Open:
+class _OpenItem:
     """A message, or a thought, that goes on."""
 
     def __init__(self, kind: _Kind, index: int) -> None:
@@ -138,13 +138,13 @@ class _Open:
         yield ItemAdded(output_index=self._index, item=self.item)
         yield PartAdded(item_id=self._id, output_index=self._index, part=self._part(""))
 
-    def more(self, text: str, pieces: Sequence[Piece]) -> Iterator[Event]:
+    def more(self, text: str, deltas: Sequence[Piece]) -> Iterator[Event]:
         self._texts.append(text)
         if self.kind is Reasoning:
             if text:
-                yield ThoughtDelta(item_id=self._id, output_index=self._index, delta=text)
+                yield ReasoningDelta(item_id=self._id, output_index=self._index, delta=text)
             return
-        logprobs = [token for piece in pieces for token in content_logprobs(piece)]
+        logprobs = [token for delta in deltas for token in content_logprobs(delta)]
         self._logprobs += logprobs
         if text or logprobs:
             yield TextDelta(item_id=self._id, output_index=self._index, delta=text, logprobs=logprobs)
@@ -155,7 +155,7 @@ class _Open:
         if self.kind is Message:
             yield TextDone(item_id=self._id, output_index=self._index, text=text, logprobs=self._logprobs)
         else:
-            yield ThoughtDone(item_id=self._id, output_index=self._index, text=text)
+            yield ReasoningDone(item_id=self._id, output_index=self._index, text=text)
         yield PartDone(item_id=self._id, output_index=self._index, part=part)
         self.item = self._item([part], status)
         yield ItemDone(output_index=self._index, item=self.item)

@@ -6,49 +6,54 @@ from typing import Any, Final
 from lmwire import ChatOptions, ToolDict
 
 from ...errors import invalid_field
-from ..generation_params import generation_options, given
-from ..generation_params import renamed as renamed_option
-from ..reasoning_effort import wire_effort
+from ...inference.option_fields import given_fields, shared_fields
+from ..generation_params import client_field as renamed_option
+from ..generation_params import generation_options
+from ..reasoning_effort import effort_options
 from ..response_format import JsonObjectFormat, wire_schema
 from ..tools import Function, wire_tool
-from ..unsupported_fields import refuse
-from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, ResponseBody, Tool
+from ..unsupported_fields import reject_fields
+from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, ResponseRequest, Tool
 
 LOGPROBS: Final = "message.output_text.logprobs"
 
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "conversation": "no conversations are kept here; continue a response with `previous_response_id`",
     "prompt": "no prompts are kept here; send their text as `instructions` or `input`",
     "context_management": "nothing is left out of a conversation here; send `truncation`, or less of it",
     "moderation": "nothing is judged here; leave it out",
 }
-_SAME: Final = ("parallel_tool_calls", "chat_template", "template_args")
+_CONVERTED: Final = (
+    *("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media"),
+    *("top_logprobs", "reasoning", "reasoning_budget"),
+)
+_OPTIONS: Final = shared_fields(ResponseRequest, ChatOptions, converted=_CONVERTED)
 _TOOL_FIELD: Final = re.compile(r"^(tools\[\d+\])\.function\b")
 _FORMAT_FIELD: Final = re.compile(r"^format\b")
 
 
-def chat_options(body: ResponseBody) -> ChatOptions:
+def chat_options(body: ResponseRequest) -> ChatOptions:
     """Everything but the conversation.
 
     Raises:
         ApiError: it cannot be honoured, or contradicts itself.
     """
     _check(body)
-    options: Any = {**generation_options(body), **given(body, *_SAME), **_tools(body), **_format(body)}
+    options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS), **_tools(body), **_format(body)}
     options["strict_media"] = body.strict_media is not False
     if body.max_output_tokens is not None:
         options["max_tokens"] = body.max_output_tokens
     if body.truncation == "auto":
         options["truncate"] = "left"
     if LOGPROBS in (body.include or ()):
-        options.update({"logprobs": True}, **given(body, "top_logprobs"))
+        options.update({"logprobs": True}, **given_fields(body, "top_logprobs"))
     if body.reasoning and body.reasoning.effort:
-        options.update(wire_effort(body.reasoning.effort))
-    options.update(given(body, "reasoning_budget"))
+        options.update(effort_options(body.reasoning.effort))
+    options.update(given_fields(body, "reasoning_budget"))
     return options
 
 
-def renamed(body: ResponseBody, field: str) -> str:
+def client_field(body: ResponseRequest, field: str) -> str:
     """The client's name of a field on the wire, outside of the conversation."""
     if found := _TOOL_FIELD.match(field):
         return _TOOL_FIELD.sub(found[1], field)
@@ -65,8 +70,8 @@ def renamed(body: ResponseBody, field: str) -> str:
             return renamed_option(body, field)
 
 
-def _check(body: ResponseBody) -> None:
-    refuse(body, _REFUSED)
+def _check(body: ResponseRequest) -> None:
+    reject_fields(body, _UNSUPPORTED)
     if body.n not in {None, 1}:
         raise invalid_field("n: a response is one answer; ask again for another", "n")
     if body.format is not None and body.text and body.text.format:
@@ -75,7 +80,7 @@ def _check(body: ResponseBody) -> None:
         raise invalid_field("truncate: says the same as `truncation`; give one of them", "truncate")
 
 
-def _tools(body: ResponseBody) -> dict[str, Any]:
+def _tools(body: ResponseRequest) -> dict[str, Any]:
     choice, tools = body.tool_choice, body.tools or []
     options: dict[str, Any] = {}
     if isinstance(choice, ChooseAllowed):
@@ -101,10 +106,10 @@ def _allowed(choice: ChooseAllowed, tools: list[Tool]) -> list[Tool]:
 
 
 def _wire_tool(tool: Tool) -> ToolDict:
-    return wire_tool(Function(**given(tool, "name", "description", "parameters", "strict")))
+    return wire_tool(Function(**given_fields(tool, "name", "description", "parameters", "strict")))
 
 
-def _format(body: ResponseBody) -> dict[str, Any]:
+def _format(body: ResponseRequest) -> dict[str, Any]:
     match body.text and body.text.format:
         case JsonObjectFormat():
             return {"format": {"type": "json_object"}}

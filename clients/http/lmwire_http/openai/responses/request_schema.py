@@ -4,8 +4,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..generation_params import Count, Generating
-from ..reasoning_effort import Effort
+from ..generation_params import Count, GenerationParams
+from ..reasoning_effort import ReasoningEffort
 from ..response_format import JsonObjectFormat, TextFormat
 
 
@@ -69,7 +69,7 @@ class TextConfig(Struct, kw_only=True, forbid_unknown_fields=True):
 class ReasoningConfig(Struct, kw_only=True, forbid_unknown_fields=True):
     """How the model is to think."""
 
-    effort: Effort | None = None
+    effort: ReasoningEffort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     """Harmless, as the next two are: thoughts come whole."""
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
@@ -89,7 +89,7 @@ Includable: TypeAlias = Literal[
 """What a response is to have besides. All but the first are harmless: it has what there is of them."""
 
 
-class ResponseBody(Generating, kw_only=True, forbid_unknown_fields=True):
+class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """A conversation to continue, and how. Null is absent.
 
     Those from `chat_template` on are lmwire's own, and mean what PROTOCOL.md says.

@@ -8,20 +8,29 @@ import msgspec
 
 from ...errors import ApiError, invalid_field
 from ...http.context import RequestContext
+from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
-from ...inference.generation import Generation, generation
+from ...inference.generation import Generation, run_generation
 from .conversation import Conversation
-from .items import InputItem, ItemReference, name_items, read_items
-from .output_builder import Output
-from .request_options import chat_options, renamed
-from .request_schema import ResponseBody
-from .response_schema import Response, ended, failed, is_cut, new_response
-from .stream_events import AnyEvent, Completed, Created, CutShort, Event, Failed, InProgress
+from .items import InputItem, ItemReference, assign_ids, read_items
+from .output_builder import OutputBuilder
+from .request_options import chat_options, client_field
+from .request_schema import ResponseRequest
+from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
+from .stream_events import (
+    AnyEvent,
+    Event,
+    ResponseCompleted,
+    ResponseCreated,
+    ResponseFailed,
+    ResponseIncomplete,
+    ResponseInProgress,
+)
 
 _frame: Final = NamedEventEncoder(AnyEvent).encode
 
 
-class Exchanged(NamedTuple):
+class StoredResponse(NamedTuple):
     """What is kept of a response, to be continued."""
 
     response: Response
@@ -31,7 +40,7 @@ class Exchanged(NamedTuple):
     """Bytes of all of it, about."""
 
 
-class Answering:
+class ResponseGeneration:
     """A response that is being made.
 
     Args:
@@ -42,7 +51,7 @@ class Answering:
         ApiError: it cannot be asked.
     """
 
-    def __init__(self, context: RequestContext, body: ResponseBody) -> None:
+    def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
         self._options: Any = chat_options(body)
         earlier = self._earlier()
@@ -51,42 +60,46 @@ class Answering:
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)
         self._items = items
-        self._output = Output()
+        self._output = OutputBuilder()
         self._response = new_response(body)
         self._sequence = 0
 
-    async def whole(self) -> Response:
-        """The whole response."""
-        async with self._generation() as running:
-            async for batch in running:
+    async def whole(self) -> Json:
+        """Return the whole response."""
+        async with self._generation() as generation:
+            async for batch in generation:
                 for _ in self._output.add(batch):
                     pass
-            return self._end(running)[0]
+            return Json(self._end(generation)[0])
 
     async def frames(self) -> AsyncIterator[bytes]:
         """The same as it comes."""
         begun = False
         try:
-            async with self._generation() as running:
-                async for batch in running:
+            async with self._generation() as generation:
+                async for batch in generation:
                     events = [*self._output.add(batch)]
                     if not begun:
                         events = [*self._begin(), *events]
                         begun = True
                     if events:
                         yield self._frames(events)
-                response, last = self._end(running)
+                response, last = self._end(generation)
         except ApiError as error:
             if begun:
                 last = [*self._output.end("incomplete")]
                 error.stream_events = self._frames(
-                    [*last, Failed(response=failed(self._response, self._output.items, error))]
+                    [*last, ResponseFailed(response=fail_response(self._response, self._output.items, error))]
                 )
             raise
-        whole = Completed(response=response) if response.status == "completed" else CutShort(response=response)
+        whole = (
+            ResponseCompleted(response=response)
+            if response.status == "completed"
+            else ResponseIncomplete(response=response)
+        )
         yield self._frames([*([] if begun else self._begin()), *last, whole])
 
-    def _earlier(self) -> Exchanged | None:
+    def _earlier(self) -> StoredResponse | None:
         id = self._body.previous_response_id
         if id is None:
             return None
@@ -113,7 +126,7 @@ class Answering:
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
         messages, options = self._conversation.messages, self._options
-        return generation(
+        return run_generation(
             self._context,
             self._body.model,
             lambda worker: worker.chat(messages, **options),
@@ -122,24 +135,24 @@ class Answering:
         )
 
     def _rename(self, field: str) -> str:
-        return self._conversation.rename(field) or renamed(self._body, field)
+        return self._conversation.client_field(field) or client_field(self._body, field)
 
     def _begin(self) -> list[Event]:
-        return [Created(response=self._response), InProgress(response=self._response)]
+        return [ResponseCreated(response=self._response), ResponseInProgress(response=self._response)]
 
-    def _end(self, running: Generation) -> tuple[Response, list[Event]]:
+    def _end(self, generation: Generation) -> tuple[Response, list[Event]]:
         """The response, which is kept if it is to be, and the last events of its items."""
-        last = [*self._output.end("incomplete" if is_cut(running.result) else "completed")]
-        response = ended(self._response, self._output.items, running.result)
+        last = [*self._output.end("incomplete" if is_incomplete(generation.result) else "completed")]
+        response = finish_response(self._response, self._output.items, generation.result)
         if response.store:
             self._keep(response)
         return response, last
 
     def _keep(self, response: Response) -> None:
-        name_items(self._items)
+        assign_ids(self._items)
         size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
         items = [*self._earlier_items, *self._items]
-        self._context.state.response_store.put(response.id, Exchanged(response, items, size), size)
+        self._context.state.response_store.put(response.id, StoredResponse(response, items, size), size)
 
     def _frames(self, events: Iterable[Event]) -> bytes:
         frames = []

@@ -9,10 +9,10 @@ from msgspec import Struct
 from lmwire_protocol import events
 
 from ...errors import ApiError
-from ..usage import finish_reason
+from ..finish_reason import finish_reason
 from .items import OutputItem, item_id
 from .request_options import LOGPROBS
-from .request_schema import ResponseBody
+from .request_schema import ResponseRequest
 
 ResponseStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
@@ -41,13 +41,13 @@ class Usage(Struct, kw_only=True):
     total_tokens: int
 
 
-class Incomplete(Struct, kw_only=True):
+class IncompleteDetails(Struct, kw_only=True):
     """Why an answer is cut short: whatever did it, it is this to OpenAI's clients."""
 
     reason: Literal["max_output_tokens"] = "max_output_tokens"
 
 
-class Failure(Struct, kw_only=True):
+class ResponseError(Struct, kw_only=True):
     """Why there is no whole answer."""
 
     code: str
@@ -63,8 +63,8 @@ class Response(Struct, kw_only=True):
     """Seconds since 1970."""
     completed_at: int | None = None
     status: ResponseStatus = "in_progress"
-    error: Failure | None = None
-    incomplete_details: Incomplete | None = None
+    error: ResponseError | None = None
+    incomplete_details: IncompleteDetails | None = None
     output: list[OutputItem] = []
     usage: Usage | None = None
     model: str
@@ -86,7 +86,7 @@ class Response(Struct, kw_only=True):
     background: Literal[False] = False
 
 
-def new_response(body: ResponseBody) -> Response:
+def new_response(body: ResponseRequest) -> Response:
     """A response of which there is nothing yet."""
     return Response(
         id=item_id("resp"),
@@ -94,11 +94,11 @@ def new_response(body: ResponseBody) -> Response:
         model=body.model,
         instructions=body.instructions,
         previous_response_id=body.previous_response_id,
-        tools=_plain(body.tools or []),
-        tool_choice="auto" if body.tool_choice is None else _plain(body.tool_choice),
+        tools=_without_nulls(body.tools or []),
+        tool_choice="auto" if body.tool_choice is None else _without_nulls(body.tool_choice),
         parallel_tool_calls=body.parallel_tool_calls is not False,
-        text={"format": {"type": "text"}} | (_plain(body.text) if body.text else {}),
-        reasoning={"effort": None, "summary": None} | (_plain(body.reasoning) if body.reasoning else {}),
+        text={"format": {"type": "text"}} | (_without_nulls(body.text) if body.text else {}),
+        reasoning={"effort": None, "summary": None} | (_without_nulls(body.reasoning) if body.reasoning else {}),
         max_output_tokens=body.max_output_tokens,
         temperature=1.0 if body.temperature is None else body.temperature,
         top_p=1.0 if body.top_p is None else body.top_p,
@@ -110,29 +110,29 @@ def new_response(body: ResponseBody) -> Response:
     )
 
 
-def is_cut(result: events.ResultDone) -> bool:
+def is_incomplete(result: events.ResultDone) -> bool:
     """Whether the answer was cut short. Raises ApiError where the server has cancelled it."""
     return finish_reason(result.finish_reason) == "length"
 
 
-def ended(response: Response, output: list[OutputItem], result: events.ResultDone) -> Response:
+def finish_response(response: Response, output: list[OutputItem], result: events.ResultDone) -> Response:
     """The response when its answer has ended. Raises ApiError as `is_cut`."""
-    cut = is_cut(result)
+    cut = is_incomplete(result)
     return msgspec.structs.replace(
         response,
         status="incomplete" if cut else "completed",
-        incomplete_details=Incomplete() if cut else None,
+        incomplete_details=IncompleteDetails() if cut else None,
         completed_at=None if cut else int(time()),
         output=output,
         usage=_usage(result.usage),
     )
 
 
-def failed(response: Response, output: list[OutputItem], error: ApiError) -> Response:
+def fail_response(response: Response, output: list[OutputItem], error: ApiError) -> Response:
     """The response when its answer has failed."""
     code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
     return msgspec.structs.replace(
-        response, status="failed", error=Failure(code=code, message=error.message), output=output
+        response, status="failed", error=ResponseError(code=code, message=error.message), output=output
     )
 
 
@@ -146,7 +146,7 @@ def _usage(used: events.Usage) -> Usage:
     )
 
 
-def _plain(value: Any) -> Any:
+def _without_nulls(value: Any) -> Any:
     """What was given of it, without what was left out."""
     match msgspec.to_builtins(value):
         case dict() as fields:

@@ -16,31 +16,31 @@ class Event(Struct, tag_field="type", kw_only=True, gc=False):
     """Of the response's events, from 0 on."""
 
 
-class Created(Event, tag="response.created"):
+class ResponseCreated(Event, tag="response.created"):
     """The response, of which there is nothing yet."""
 
     response: Response
 
 
-class InProgress(Event, tag="response.in_progress"):
+class ResponseInProgress(Event, tag="response.in_progress"):
     """The same."""
 
     response: Response
 
 
-class Completed(Event, tag="response.completed"):
+class ResponseCompleted(Event, tag="response.completed"):
     """The whole response."""
 
     response: Response
 
 
-class CutShort(Event, tag="response.incomplete"):
+class ResponseIncomplete(Event, tag="response.incomplete"):
     """The response, whose answer was cut short."""
 
     response: Response
 
 
-class Failed(Event, tag="response.failed"):
+class ResponseFailed(Event, tag="response.failed"):
     """The response, with what went wrong, and what there is of it."""
 
     response: Response
@@ -98,7 +98,7 @@ class TextDone(Event, tag="response.output_text.done", kw_only=True):
     logprobs: list[TokenLogprob]
 
 
-class ThoughtDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
+class ReasoningDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
     """More of a thought."""
 
     item_id: str
@@ -107,7 +107,7 @@ class ThoughtDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
     delta: str
 
 
-class ThoughtDone(Event, tag="response.reasoning_text.done", kw_only=True):
+class ReasoningDone(Event, tag="response.reasoning_text.done", kw_only=True):
     """The whole thought."""
 
     item_id: str
@@ -134,19 +134,19 @@ class ArgumentsDone(Event, tag="response.function_call_arguments.done"):
 
 
 AnyEvent: TypeAlias = (
-    Created
-    | InProgress
-    | Completed
-    | CutShort
-    | Failed
+    ResponseCreated
+    | ResponseInProgress
+    | ResponseCompleted
+    | ResponseIncomplete
+    | ResponseFailed
     | ItemAdded
     | ItemDone
     | PartAdded
     | PartDone
     | TextDelta
     | TextDone
-    | ThoughtDelta
-    | ThoughtDone
+    | ReasoningDelta
+    | ReasoningDone
     | ArgumentsDelta
     | ArgumentsDone
 )

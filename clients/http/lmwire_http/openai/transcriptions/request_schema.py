@@ -7,10 +7,11 @@ from msgspec import Struct
 from lmwire import TranscribeOptions
 
 from ...errors import invalid_field
-from ..generation_params import Text, given
-from ..unsupported_fields import refuse
+from ...inference.option_fields import given_fields
+from ..generation_params import NonEmptyText
+from ..unsupported_fields import reject_fields
 
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "include": "log-probabilities of transcripts are not computed here; leave it out",
     "known_speaker_names": "speakers are not told apart here; leave it out",
     "known_speaker_references": "speakers are not told apart here; leave it out",
@@ -19,11 +20,11 @@ _REFUSED: Final = {
 }
 
 
-class TranscriptionBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class TranscriptionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A recording to write down."""
 
     file: bytes
-    model: Text
+    model: NonEmptyText
     language: str | None = None
     """What is spoken. The model finds out when it is empty, as it is in some clients' forms, or absent."""
     prompt: str | None = None
@@ -47,25 +48,25 @@ class TranscriptionBody(Struct, kw_only=True, forbid_unknown_fields=True):
         return "word" in (self.timestamp_granularities or ())
 
 
-def transcription_options(body: TranscriptionBody) -> TranscribeOptions:
+def transcription_options(body: TranscriptionRequest) -> TranscribeOptions:
     """Everything but the recording, as the client library takes it.
 
     Raises:
         ApiError: it cannot be honoured, or contradicts itself.
     """
-    refuse(body, _REFUSED)
+    reject_fields(body, _UNSUPPORTED)
     if body.timestamp_granularities and body.response_format != "verbose_json":
         problem = "is for the response_format `verbose_json`; ask for that, or leave it out"
         raise invalid_field(f"timestamp_granularities: {problem}", "timestamp_granularities")
     if body.stream and body.response_format not in {None, "json", "text"}:
         raise invalid_field("response_format: must be json or text for a stream", "response_format")
-    options: Any = {**given(body, "prompt", "temperature"), "words": body.words}
+    options: Any = {**given_fields(body, "prompt", "temperature"), "words": body.words}
     if body.language:
         options["language"] = body.language
     return options
 
 
-def renamed(field: str) -> str:
+def client_field(field: str) -> str:
     """The client's name of a field on the wire."""
     if field.startswith("audio"):
         return "file"

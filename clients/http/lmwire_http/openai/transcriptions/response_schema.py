@@ -56,17 +56,17 @@ class VerboseTranscription(Struct, kw_only=True):
     usage: DurationUsage
 
 
-def text_of(segments: Sequence[events.Segment]) -> str:
+def join_text(segments: Sequence[events.Segment]) -> str:
     """The whole text."""
     return "".join(segment.text for segment in segments).strip()
 
 
-def transcription(segments: Sequence[events.Segment], done: events.TranscribeDone) -> Transcription:
+def make_transcription(segments: Sequence[events.Segment], done: events.TranscribeDone) -> Transcription:
     """The text as JSON."""
-    return Transcription(text=text_of(segments), usage=_usage(done))
+    return Transcription(text=join_text(segments), usage=_usage(done))
 
 
-def verbose(
+def make_verbose_transcription(
     segments: Sequence[events.Segment], done: events.TranscribeDone, granularities: Sequence[str]
 ) -> VerboseTranscription:
     """The text with times."""
@@ -79,7 +79,7 @@ def verbose(
     return VerboseTranscription(
         language=done.language or "",
         duration=done.duration_s,
-        text=text_of(segments),
+        text=join_text(segments),
         segments=told if "segment" in granularities or not granularities else UNSET,
         words=words if "word" in granularities else UNSET,
         usage=_usage(done),

@@ -1,0 +1,84 @@
+"""POST /v1/completions."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from time import time
+from typing import Final
+
+from ...http.context import RequestContext
+from ...http.endpoint import Endpoint
+from ...http.replies import Json, Reply, reply_with
+from ..generation_params import wants_usage
+from ..ids import new_id
+from ..usage import total_usage
+from .prompt_batch import PromptBatch
+from .request_schema import CompletionRequest
+from .response_schema import Completion, make_choices
+from .stream_encoder import CompletionStreamEncoder
+
+
+class CompletionGeneration:
+    """The continuations of one request's prompts.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid.
+    """
+
+    def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
+        self._body = body
+        self._prompts = PromptBatch(context, body)
+        self._id, self._created = new_id("cmpl"), int(time())
+
+    async def whole(self) -> Json:
+        """Return the whole completion."""
+        results = await self._prompts.answers()
+        choices = [
+            choice
+            for number, answers, _ in results
+            for choice in make_choices(
+                answers,
+                first=number * self._prompts.n,
+                before=self._prompts.echo_texts[number],
+                logprobs=self._body.logprobs is not None,
+            )
+        ]
+        usage = total_usage(*(usage for _, _, usage in results))
+        return Json(
+            Completion(id=self._id, created=self._created, model=self._body.model, choices=choices, usage=usage)
+        )
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield the completion's chunks as they come."""
+        encoder = CompletionStreamEncoder(
+            self._id,
+            self._created,
+            self._body.model,
+            n=self._prompts.n,
+            before=self._prompts.echo_texts,
+            usage=wants_usage(self._body),
+        )
+        async with aclosing(self._prompts.stream()) as items:
+            async for number, item in items:
+                frames = encoder.deltas(number, item) if isinstance(item, list) else encoder.finish_prompt(number, item)
+                if frames:
+                    yield frames
+        yield encoder.end()
+
+
+async def _create_completion(context: RequestContext, body: CompletionRequest) -> Reply:
+    return await reply_with(CompletionGeneration(context, body), stream=body.stream)
+
+
+COMPLETIONS: Final = Endpoint(
+    method="POST",
+    path="/v1/completions",
+    summary="Continue prompts.",
+    handler=_create_completion,
+    request_type=CompletionRequest,
+    response_type=Completion,
+    event_type=Completion,
+)

@@ -1,0 +1,82 @@
+"""/v1/responses: answers that are kept for a while, so that a conversation goes on without being sent again."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from ...errors import ApiError
+from ...http.context import RequestContext
+from ...http.endpoint import Endpoint
+from ...http.replies import Json, Reply, reply_with
+from .input_items import ItemList, list_items
+from .request_schema import ResponseRequest
+from .response_generation import ResponseGeneration, StoredResponse
+from .response_schema import Response
+from .stream_events import AnyEvent
+
+
+class Deleted(Struct, kw_only=True):
+    """A response that is kept no longer."""
+
+    id: str
+    object: Literal["response"] = "response"
+    deleted: Literal[True] = True
+
+
+async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
+    return await reply_with(ResponseGeneration(context, body), stream=body.stream)
+
+
+async def _get(context: RequestContext, _: None) -> Reply:
+    if context.query.get("stream", "false") == "true":
+        raise ApiError(400, "stream: an answer streams once, when it is made; leave it out", code="invalid_value")
+    return Json(_kept(context).response)
+
+
+async def _delete(context: RequestContext, _: None) -> Reply:
+    id = _kept(context).response.id
+    context.state.response_store.delete(id)
+    return Json(Deleted(id=id))
+
+
+async def _input_items(context: RequestContext, _: None) -> Reply:
+    return Json(list_items(_kept(context).items, context.query))
+
+
+def _kept(context: RequestContext) -> StoredResponse:
+    id = context.path_params["id"]
+    if (found := context.state.response_store.get(id)) is None:
+        raise ApiError(404, f"there is no response {id!r}, or none any more", code="response_not_found", param="id")
+    return found
+
+
+CREATE: Final = Endpoint(
+    method="POST",
+    path="/v1/responses",
+    summary="Answer a conversation, and keep it to be continued.",
+    handler=_create,
+    request_type=ResponseRequest,
+    response_type=Response,
+    event_type=AnyEvent,
+)
+RESPONSES: Final[Sequence[Endpoint]] = (
+    CREATE,
+    Endpoint(
+        method="GET",
+        path="/v1/responses/{id}",
+        summary="A response that was kept.",
+        handler=_get,
+        response_type=Response,
+    ),
+    Endpoint(
+        method="DELETE", path="/v1/responses/{id}", summary="Forget a response.", handler=_delete, response_type=Deleted
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/responses/{id}/input_items",
+        summary="What a response answers.",
+        handler=_input_items,
+        response_type=ItemList,
+    ),
+)
