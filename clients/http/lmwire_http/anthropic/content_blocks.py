@@ -1,4 +1,4 @@
-"""What messages are made of. `cache_control` is taken and not used: the worker keeps what it computed of prompts."""
+"""Messages and content blocks of requests. `cache_control` is accepted and ignored: prompts are always cached."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -6,24 +6,24 @@ from msgspec import Meta, Struct
 
 
 class StrictStruct(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a client writes: nothing of it is passed over in silence but what a docstring names."""
+    """A part of a request. Unknown fields are errors, and docstrings name each field that is ignored."""
 
 
 class Block(StrictStruct, tag_field="type"):
-    """A piece of a message's content."""
+    """A block of a message's content."""
 
     cache_control: Any = None
 
 
 class Text(Block, tag="text", kw_only=True):
-    """Text. The citations that another service put into it are passed over."""
+    """Text. Citations by another service are ignored."""
 
     text: str
     citations: Any = None
 
 
 class SystemText(StrictStruct):
-    """Text where there can be nothing else. Its type must be given all the same."""
+    """Text where no other block is allowed. Its type is required."""
 
     type: Literal["text"]
     text: str
@@ -32,20 +32,20 @@ class SystemText(StrictStruct):
 
 
 class Base64Source(StrictStruct, tag_field="type", tag="base64"):
-    """An image itself. What format it has, its content says."""
+    """An image in base64. Its content shows its format."""
 
     data: str
     media_type: Literal["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 
 class UrlSource(StrictStruct, tag_field="type", tag="url"):
-    """Where an image is: an address, for a worker that may fetch it, or a file that it may read."""
+    """The location of an image: a URL that the worker may fetch, or a file that it may read."""
 
     url: str
 
 
 class Transformations(StrictStruct):
-    """What happens to an image that is larger than the model sees: it is made smaller."""
+    """Treatment of an image that is larger than the model sees: it is scaled down."""
 
     oversized_image: Literal["downsize"] | None = None
 
@@ -58,26 +58,26 @@ class Image(Block, tag="image", kw_only=True):
 
 
 class PlainSource(StrictStruct, tag_field="type", tag="text"):
-    """A document's text."""
+    """The text of a document."""
 
     data: str
     media_type: Literal["text/plain"]
 
 
 class ContentSource(StrictStruct, tag_field="type", tag="content"):
-    """A document in pieces."""
+    """A document in blocks."""
 
     content: str | list[Text | Image]
 
 
 class Citations(StrictStruct):
-    """Whether the answer is to cite: it is not."""
+    """Citations in the answer. They must be off."""
 
     enabled: Literal[False] | None = None
 
 
 class Document(Block, tag="document", kw_only=True):
-    """A document, of which the model reads the title, the context and the text."""
+    """A document. The model reads its title, context and text."""
 
     source: PlainSource | ContentSource
     title: str | None = None
@@ -86,7 +86,7 @@ class Document(Block, tag="document", kw_only=True):
 
 
 class SearchResult(Block, tag="search_result", kw_only=True):
-    """What a search found, of which the model reads the title, the source and the text."""
+    """A search result. The model reads its title, source and text."""
 
     title: str
     source: str
@@ -95,20 +95,20 @@ class SearchResult(Block, tag="search_result", kw_only=True):
 
 
 class Thinking(Block, tag="thinking", kw_only=True):
-    """What the model thought before. The signature is passed over: thoughts are what the client says."""
+    """Reasoning of an earlier turn. The signature is ignored: the client may change the text."""
 
     thinking: str
     signature: str | None = None
 
 
 class RedactedThinking(Block, tag="redacted_thinking", kw_only=True):
-    """What another service's model thought, and only that service can read: it is left out."""
+    """Encrypted reasoning by another service. It is dropped."""
 
     data: str
 
 
 class ToolUse(Block, tag="tool_use", kw_only=True):
-    """A call that the model made."""
+    """A tool call that the model made."""
 
     id: str
     name: str
@@ -118,7 +118,7 @@ class ToolUse(Block, tag="tool_use", kw_only=True):
 
 
 class ToolResult(Block, tag="tool_result", kw_only=True):
-    """What a call came to."""
+    """The result of a tool call."""
 
     tool_use_id: str
     content: "str | list[Text | Image | Document | SearchResult] | None" = None
@@ -127,23 +127,23 @@ class ToolResult(Block, tag="tool_result", kw_only=True):
 
 
 ContentInput: TypeAlias = Text | Image | Document | SearchResult
-"""What the model reads or sees."""
+"""Blocks with input for the model."""
 
 
 class UserMessage(StrictStruct, tag_field="role", tag="user"):
-    """What is said to the model, and what its calls came to."""
+    """A message of the user, with the results of tool calls."""
 
     content: str | Annotated[list[Text | Image | Document | SearchResult | ToolResult], Meta(min_length=1)]
 
 
 class AssistantMessage(StrictStruct, tag_field="role", tag="assistant"):
-    """What the model said. The last message of all is how its answer begins."""
+    """A message of the model. If it is the last message, the answer continues it."""
 
     content: str | list[Text | Thinking | RedactedThinking | ToolUse]
 
 
 class SystemMessage(StrictStruct, tag_field="role", tag="system"):
-    """An instruction amid the conversation."""
+    """An instruction within the conversation."""
 
     content: str | list[SystemText]
 

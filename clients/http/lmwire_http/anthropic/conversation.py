@@ -1,4 +1,4 @@
-"""Anthropic's messages as the worker takes them: what calls came to are messages of their own."""
+"""Conversion of Anthropic's messages for the client library. Results of tool calls become messages of their own."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
@@ -31,20 +31,20 @@ PartDict: TypeAlias = TextPartDict | MediaPartDict
 
 
 class Conversation:
-    """What the model reads.
+    """The messages of a request.
 
     Args:
-        body: The request.
+        body: The request's body.
 
     Raises:
-        ApiError: its last message cannot be how an answer begins.
+        ApiError: The answer cannot continue the last message.
     """
 
     def __init__(self, body: CountTokensRequest) -> None:
         self.messages: list[MessageDict] = []
         self._origins: list[MessageSource] = []
         self.prefix = ""
-        """How the answer begins."""
+        """The start of the answer."""
         self._last_index = len(body.messages) - 1
         if body.system:
             self._add({"role": "system", "content": _join_text(body.system)}, "system")
@@ -58,7 +58,7 @@ class Conversation:
             raise invalid_field("messages: hold only how the answer begins; put before it what it answers", "messages")
 
     def client_field(self, field: str) -> str:
-        """What the client calls a field of the worker's request."""
+        """Return the client's name of a worker's field."""
         return client_field(field, self._origins, self._last_index)
 
     def _add(self, message: MessageDict, path: str, parts: Sequence[str] = (), calls: Sequence[str] = ()) -> None:
@@ -75,51 +75,51 @@ class Conversation:
                 self._add({"role": "system", "content": _join_text(message.content)}, path)
 
     def _add_user(self, message: UserMessage, path: str) -> None:
-        """What is said, and between it the results, each at its place."""
+        """Add the user's parts and the results between them, in order."""
         if isinstance(message.content, str):
             self._add({"role": "user", "content": message.content}, path)
             return
-        said: list[tuple[PartDict, str]] = []
+        parts: list[tuple[PartDict, str]] = []
         for place, block in _with_paths(message.content, path):
             if isinstance(block, ToolResult):
-                self._add_user_parts(said, path)
-                said = []
+                self._add_user_parts(parts, path)
+                parts = []
                 self._add_result(block, place)
             else:
-                said += _parts(block, place)
-        self._add_user_parts(said, path)
+                parts += _parts(block, place)
+        self._add_user_parts(parts, path)
 
-    def _add_user_parts(self, said: Sequence[tuple[PartDict, str]], path: str) -> None:
-        if said:
-            content = [part for part, _ in said]
-            self._add({"role": "user", "content": content}, path, [place for _, place in said])
+    def _add_user_parts(self, parts: Sequence[tuple[PartDict, str]], path: str) -> None:
+        if parts:
+            content = [part for part, _ in parts]
+            self._add({"role": "user", "content": content}, path, [place for _, place in parts])
 
     def _add_result(self, block: ToolResult, path: str) -> None:
-        shown = _result(block, path)
+        parts = _result(block, path)
         if block.is_error:
-            shown.insert(0, ({"type": "text", "text": "Error: "}, path))
+            parts.insert(0, ({"type": "text", "text": "Error: "}, path))
         message: MessageDict = {
             "role": "tool",
             "tool_call_id": block.tool_use_id,
-            "content": [part for part, _ in shown],
+            "content": [part for part, _ in parts],
         }
-        self._add(message, path, [place for _, place in shown])
+        self._add(message, path, [place for _, place in parts])
 
     def _add_assistant(self, message: AssistantMessage, path: str) -> None:
         content = message.content
         blocks = [Text(text=content)] if isinstance(content, str) else content
-        called = [(place, block) for place, block in _with_paths(blocks, path) if isinstance(block, ToolUse)]
+        calls = [(place, block) for place, block in _with_paths(blocks, path) if isinstance(block, ToolUse)]
         answer: MessageDict = {
             "role": "assistant",
             "content": "".join(block.text for block in blocks if isinstance(block, Text)),
         }
         if reasoning := "".join(block.thinking for block in blocks if isinstance(block, Thinking)):
             answer["reasoning"] = reasoning
-        if called:
+        if calls:
             answer["tool_calls"] = [
-                {"id": block.id, "name": block.name, "arguments": block.input} for _, block in called
+                {"id": block.id, "name": block.name, "arguments": block.input} for _, block in calls
             ]
-        self._add(answer, path, calls=[place for place, _ in called])
+        self._add(answer, path, calls=[place for place, _ in calls])
 
 
 def _prefix(message: AssistantMessage, path: str) -> str:
@@ -134,11 +134,11 @@ def _prefix(message: AssistantMessage, path: str) -> str:
 def _result(block: ToolResult, path: str) -> list[tuple[PartDict, str]]:
     if block.content is None or isinstance(block.content, str):
         return [({"type": "text", "text": block.content or ""}, path)]
-    return [part for place, shown in _with_paths(block.content, path) for part in _parts(shown, place)]
+    return [part for place, inner in _with_paths(block.content, path) for part in _parts(inner, place)]
 
 
 def _parts(block: ContentInput, path: str) -> list[tuple[PartDict, str]]:
-    """What the model reads and sees of a block, and where each part is from."""
+    """Return the parts of a block for the model, each with its path in the request."""
     match block:
         case Text():
             return [({"type": "text", "text": block.text}, path)]

@@ -1,6 +1,6 @@
-"""POST /v1/messages/count_tokens: what /v1/messages reads of a conversation, in tokens, without an answer.
+"""POST /v1/messages/count_tokens: the number of tokens in a conversation's prompt.
 
-The marks that `thinking` puts behind the prompt are counted, and a model that cannot think refuses to be made to.
+The count includes the tokens that `thinking` adds to the prompt. A model without reasoning rejects `enabled`.
 """
 
 from typing import Final
@@ -18,13 +18,13 @@ from .request_schema import CountTokensRequest
 
 
 class TokenCount(Struct):
-    """How long a prompt is."""
+    """The length of a prompt."""
 
     input_tokens: int
 
 
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
-    """Serves /v1/messages/count_tokens."""
+    """Handle a request to /v1/messages/count_tokens."""
     conversation, options = Conversation(body), prompt_options(body)
     context.model = body.model
     prompt = [options.get("tools"), *conversation.messages]

@@ -1,4 +1,4 @@
-"""What the client called a field that the worker finds fault with."""
+"""The client's names of the worker's fields, for error messages."""
 
 import re
 from collections.abc import Sequence
@@ -18,23 +18,23 @@ _RENAMED_FIELDS: Final = (
 
 
 class MessageSource(NamedTuple):
-    """Where a message of the worker's comes from."""
+    """The origin of a worker's message in the request."""
 
     path: str
-    """The client's message, or the block of it."""
+    """The path of the client's message or block."""
     parts: Sequence[str]
-    """The blocks of its parts; none when it is a text."""
+    """The paths of the parts' blocks; empty if the content is a text."""
     calls: Sequence[str]
-    """The blocks of its calls."""
+    """The paths of the calls' blocks."""
 
 
 def client_field(field: str, origins: Sequence[MessageSource], last: int) -> str:
-    """The path in the client's body.
+    """Return the path of a worker's field in the client's body.
 
     Args:
         field: The path in the worker's request.
-        origins: Where its messages come from.
-        last: The number of the client's last message, which may be the `prefix`.
+        origins: The sources of the worker's messages.
+        last: The index of the client's last message, which may have become the `prefix`.
     """
     if field == "prefix":
         return f"messages[{last}].content"

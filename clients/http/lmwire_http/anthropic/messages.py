@@ -1,4 +1,4 @@
-"""POST /v1/messages: an answer to a conversation, whole or as it comes."""
+"""POST /v1/messages: an answer to a conversation, whole or as a stream."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -30,14 +30,14 @@ from .stream_events import (
 
 
 class MessageGeneration:
-    """One answer, from the request to its end.
+    """The generation of one message.
 
     Args:
-        context: For whom.
-        body: What is asked.
+        context: The request's context.
+        body: The request's body.
 
     Raises:
-        ApiError: it cannot be asked.
+        ApiError: The request is invalid.
     """
 
     def __init__(self, context: RequestContext, body: MessagesRequest) -> None:
@@ -66,7 +66,7 @@ class MessageGeneration:
         return Json(message)
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """The same as it comes."""
+        """Yield the message's events as they come."""
         started = False
         async with self._generation() as generation:
             async for batch in generation:
@@ -96,7 +96,7 @@ class MessageGeneration:
         self._prompt_tokens = progress.total or 0
 
     def _start(self) -> bytes:
-        """The beginning. How much of the prompt was cached only the end tells."""
+        """Return the first event. Only the last event can report cached tokens."""
         began = Usage(input_tokens=self._prompt_tokens, output_tokens=0)
         return encode_event(MessageStart(Message(id=self._id, model=self._body.model, usage=began)))
 
@@ -108,15 +108,19 @@ class MessageGeneration:
 
 
 async def create_message(context: RequestContext, body: MessagesRequest) -> Reply:
-    """Serves /v1/messages."""
+    """Handle a request to /v1/messages."""
     if body.thread is not None:
-        problem = "thread: no conversations are kept here; send the whole of it, without this"
+        problem = "thread: conversations are not stored here; send the whole conversation, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
     return await reply_with(MessageGeneration(context, body), stream=body.stream)
 
 
 def _check_cancelled(result: events.ResultDone) -> events.ResultDone:
-    """The result, if the request came to an end of its own."""
+    """Return the result.
+
+    Raises:
+        ApiError: The server has cancelled the generation.
+    """
     if result.finish_reason == "cancelled":
         raise ApiError(503, "the model's process was ended, and the request with it", code="cancelled", retry_after=1.0)
     return result

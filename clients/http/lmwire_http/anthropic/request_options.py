@@ -1,4 +1,4 @@
-"""The bodies' fields as options of the worker's."""
+"""Requests as options of the client library."""
 
 import json
 from typing import Any, Final
@@ -18,7 +18,7 @@ from .request_schema import (
 )
 
 _DEFAULT_TEMPERATURE: Final = 1.0
-"""Anthropic's default. The wire's is 0."""
+"""Anthropic's default. The worker's default is 0."""
 _PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
 _CHAT_OPTIONS: Final = shared_fields(
     MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media")
@@ -26,7 +26,7 @@ _CHAT_OPTIONS: Final = shared_fields(
 
 
 def prompt_options(body: CountTokensRequest) -> dict[str, Any]:
-    """What changes the prompt besides its messages, as `lmwire.TemplateOptions`."""
+    """Return the options that change the prompt, as `lmwire.TemplateOptions`."""
     options = given_fields(body, *_PROMPT_OPTIONS) | _reasoning_options(body)
     if body.tools and not isinstance(body.tool_choice, ChooseNone):
         options["tools"] = [_wire_tool(tool) for tool in body.tools]
@@ -34,7 +34,7 @@ def prompt_options(body: CountTokensRequest) -> dict[str, Any]:
 
 
 def chat_options(body: MessagesRequest) -> dict[str, Any]:
-    """Everything but the messages, as `lmwire.ChatOptions`."""
+    """Return all options except the messages, as `lmwire.ChatOptions`."""
     options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
     options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     options["strict_media"] = body.strict_media is not False
@@ -48,7 +48,7 @@ def chat_options(body: MessagesRequest) -> dict[str, Any]:
 
 
 def shows_thinking(body: MessagesRequest) -> bool:
-    """Whether the answer has the text of thoughts."""
+    """Return whether the answer includes the text of the reasoning."""
     return not (isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive) and body.thinking.display == "omitted")
 
 

@@ -1,4 +1,4 @@
-"""The bodies of /v1/messages and of /v1/messages/count_tokens."""
+"""The bodies of requests to /v1/messages and /v1/messages/count_tokens."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,9 +8,9 @@ from .content_blocks import Message, StrictStruct, SystemText
 
 
 class Tool(StrictStruct):
-    """A function of the client's that the model may call. Those that Anthropic's own servers run are refused.
+    """A function of the client that the model may call. Tools that Anthropic's servers run are not supported.
 
-    `eager_input_streaming` is taken and not used: a stream shows a call when it has ended. `cache_control` is, too.
+    `eager_input_streaming` and `cache_control` are ignored: a stream sends a call when it is complete.
     """
 
     name: str
@@ -26,78 +26,78 @@ class Tool(StrictStruct):
 
 
 class _ToolChoice(StrictStruct, tag_field="type"):
-    """Whether the model calls."""
+    """Fields of all tool choices that allow calls."""
 
     disable_parallel_tool_use: bool | None = None
 
 
 class ChooseAuto(_ToolChoice, tag="auto"):
-    """It calls or answers."""
+    """The model may call tools."""
 
 
 class ChooseAny(_ToolChoice, tag="any"):
-    """It calls a tool at least."""
+    """The model must call at least one tool."""
 
 
 class ChooseTool(_ToolChoice, tag="tool", kw_only=True):
-    """It calls this tool."""
+    """The model must call this tool."""
 
     name: str
 
 
 class ChooseNone(StrictStruct, tag_field="type", tag="none"):
-    """It is not shown the tools."""
+    """The model does not see the tools."""
 
 
 class ThinkingEnabled(StrictStruct, tag_field="type", tag="enabled"):
-    """The model thinks first, so many tokens at most. `display` is whether the answer shows it."""
+    """Reasoning within a budget of tokens. `display` chooses whether the answer shows it."""
 
     budget_tokens: Annotated[int, Meta(ge=0)]
     display: Literal["summarized", "omitted"] | None = None
 
 
 class ThinkingAdaptive(StrictStruct, tag_field="type", tag="adaptive"):
-    """The model thinks if it likes, as it does where `thinking` is left out."""
+    """Reasoning as the model decides, the default."""
 
     display: Literal["summarized", "omitted"] | None = None
 
 
 class ThinkingDisabled(StrictStruct, tag_field="type", tag="disabled"):
-    """The model answers at once."""
+    """No reasoning."""
 
 
 class JsonFormat(StrictStruct):
-    """The answer is JSON that a schema holds for."""
+    """JSON that follows a schema."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class OutputConfig(StrictStruct):
-    """What the answer is like. `effort` is taken and not used: no model here has such a scale."""
+    """The format of the answer. `effort` is ignored: models have no such switch."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: JsonFormat | None = None
 
 
 class KeepThinking(StrictStruct):
-    """Thoughts of earlier turns are left where they are."""
+    """Reasoning of earlier turns stays in the conversation."""
 
     type: Literal["clear_thinking_20251015"]
     keep: Literal["all"]
 
 
 class ContextManagement(StrictStruct):
-    """What is to be taken out of the conversation: nothing can be."""
+    """Removal of content from the conversation. None is supported."""
 
     edits: list[KeepThinking] = []
 
 
 class CountTokensRequest(StrictStruct):
-    """What the model reads: the body of count_tokens.
+    """The body of /v1/messages/count_tokens: the prompt.
 
-    `cache_control`, `speed`, `user_profile_id` and `workspace_id` are taken and not used. The last two fields are
-    lmwire's own, and mean what PROTOCOL.md says.
+    `cache_control`, `speed`, `user_profile_id` and `workspace_id` are ignored. The last two fields are lmwire's own and
+    have the meaning of PROTOCOL.md.
     """
 
     model: str
@@ -120,8 +120,8 @@ class CountTokensRequest(StrictStruct):
 class MessagesRequest(CountTokensRequest, kw_only=True):
     """The body of /v1/messages.
 
-    `metadata`, `service_tier`, `inference_geo` and `diagnostics` are taken and not used. The fields from `min_tokens`
-    on are lmwire's own, and mean what PROTOCOL.md says.
+    `metadata`, `service_tier`, `inference_geo` and `diagnostics` are ignored. The fields from `min_tokens` on are
+    lmwire's own and have the meaning of PROTOCOL.md.
     """
 
     max_tokens: Annotated[int, Meta(ge=0)]
@@ -136,7 +136,7 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     diagnostics: Any = None
     container: None = None
     thread: Any = None
-    """Refused, in the way that tells a client to send the whole conversation."""
+    """Not supported. The error makes clients send the whole conversation."""
 
     min_tokens: int | None = None
     ignore_eos: bool | None = None
@@ -154,4 +154,4 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     cache: Literal["on", "off", "pin"] | None = None
     timeout_ms: int | None = None
     strict_media: bool | None = None
-    """On unless it is set: an image that the model cannot see is refused."""
+    """Reject images that the model cannot see. True if absent."""

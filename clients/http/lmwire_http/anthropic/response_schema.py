@@ -1,4 +1,4 @@
-"""A message of the model's: what it is made of, why it ended, what it took."""
+"""The message object of a response: content, stop reason and usage."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 from lmwire_protocol import events
 
 UNSIGNED: Final = "unsigned"
-"""The signature of every thought. There is nothing to verify, and many clients send back no thought without one."""
+"""Signature of all reasoning. There is nothing to verify, but many clients do not send back reasoning without one."""
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
@@ -19,19 +19,19 @@ class TextBlock(Struct, tag_field="type", tag="text"):
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):
-    """What the model thought."""
+    """The model's reasoning."""
 
     thinking: str
     signature: str = ""
 
 
 class ToolUseBlock(Struct, tag_field="type", tag="tool_use"):
-    """A call of a tool."""
+    """A tool call."""
 
     id: str
     name: str
     input: Any
-    """An object."""
+    """A JSON object."""
 
 
 ContentBlock: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock
@@ -41,13 +41,13 @@ StopReason: TypeAlias = Literal[
 
 
 class OutputDetails(Struct):
-    """What `output_tokens` are made of."""
+    """Details of `output_tokens`."""
 
     thinking_tokens: int
 
 
 class Usage(Struct, kw_only=True):
-    """Tokens. The prompt's are the sum of the three of input."""
+    """Token counts. The three counts of input add up to the prompt's tokens."""
 
     input_tokens: int
     cache_creation_input_tokens: int | None = 0
@@ -69,7 +69,7 @@ class Message(Struct, kw_only=True, tag_field="type", tag="message"):
 
 
 def to_usage(result: events.ResultDone) -> Usage:
-    """What it took."""
+    """Return the token counts of a result."""
     used = result.usage
     return Usage(
         input_tokens=used.prompt_tokens - used.cached_tokens,
@@ -85,7 +85,12 @@ def is_incomplete(result: events.ResultDone) -> bool:
 
 
 def stop_reason(result: events.ResultDone, max_tokens: int) -> StopReason:
-    """Why it ended."""
+    """Return why the answer ended.
+
+    Args:
+        result: The worker's result.
+        max_tokens: The limit in the request.
+    """
     match result.finish_reason:
         case "stop":
             return "stop_sequence" if result.stop is not None else "end_turn"
@@ -103,5 +108,5 @@ def stop_reason(result: events.ResultDone, max_tokens: int) -> StopReason:
 
 
 def raw_input(arguments: str) -> msgspec.Raw:
-    """The arguments of a whole call, which are an object's JSON already."""
+    """Return the arguments of a complete call, which are the JSON text of an object."""
     return msgspec.Raw(arguments.encode())

@@ -1,4 +1,4 @@
-"""The events of a streamed message, and how deltas of an answer become those of its content."""
+"""Events of a streamed message, and the builder that makes them from deltas."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
@@ -29,13 +29,13 @@ class TextDelta(Struct, tag_field="type", tag="text_delta", gc=False):
 
 
 class ThinkingDelta(Struct, tag_field="type", tag="thinking_delta", gc=False):
-    """More of a thought."""
+    """More reasoning."""
 
     thinking: str
 
 
 class SignatureDelta(Struct, tag_field="type", tag="signature_delta", gc=False):
-    """The end of a thought."""
+    """The end of the reasoning."""
 
     signature: str
 
@@ -47,17 +47,17 @@ class InputJsonDelta(Struct, tag_field="type", tag="input_json_delta", gc=False)
 
 
 class Event(Struct, tag_field="type"):
-    """What all events share."""
+    """Base of all events."""
 
 
 class MessageStart(Event, tag="message_start"):
-    """The message, still without content."""
+    """The message, without content."""
 
     message: Message
 
 
 class ContentBlockStart(Event, tag="content_block_start"):
-    """A new block, still empty."""
+    """A new block, without content."""
 
     index: int
     content_block: ContentBlock
@@ -71,27 +71,27 @@ class ContentBlockDelta(Event, tag="content_block_delta"):
 
 
 class ContentBlockStop(Event, tag="content_block_stop"):
-    """The block is whole."""
+    """The end of the block."""
 
     index: int
 
 
 class StopDelta(Struct):
-    """How the message ended."""
+    """The reason of the message's end."""
 
     stop_reason: StopReason
     stop_sequence: str | None
 
 
 class MessageDelta(Event, tag="message_delta"):
-    """The message's end."""
+    """The end of the message."""
 
     delta: StopDelta
     usage: Usage
 
 
 class MessageStop(Event, tag="message_stop"):
-    """The stream's end."""
+    """The end of the stream."""
 
 
 AnyEvent: TypeAlias = (
@@ -100,18 +100,18 @@ AnyEvent: TypeAlias = (
 
 
 encode_event: Final = NamedEventEncoder(AnyEvent).encode
-"""Writes an event."""
+"""Encodes an event."""
 
 
 class ContentBuilder:
-    """Makes the events of a content.
+    """Builder of a message's content.
 
-    A call is held back until it ends, since a block that has begun cannot be taken back. One that is cut off with the
-    answer is a block with those members of its input that are whole. One that cannot be read is text, as the worker
-    sends it. White space between blocks is no block.
+    A call is held back until it is complete, since a started block cannot be withdrawn. A call that was cut off becomes
+    a block with the complete members of its input. The text of an invalid call becomes text. White space between blocks
+    is dropped.
 
     Args:
-        shows_thinking: Whether thoughts are told. If not, they are empty blocks.
+        shows_thinking: Whether the events include the text of the reasoning. Without it, the blocks are empty.
     """
 
     def __init__(self, *, shows_thinking: bool) -> None:
@@ -120,12 +120,12 @@ class ContentBuilder:
         self._open_type: type[ContentBlock] | None = None
         self._call_deltas: list[CallPiece] = []
         self._invalid_call: list[Piece] = []
-        """The text of a call that is none; which kind of one, what follows it tells."""
+        """Text of a call that may be invalid. The next delta decides."""
         self._whitespace = ""
-        """White space that may be the beginning of a text."""
+        """White space that may be the start of a text."""
 
     def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
-        """The events that these deltas make, texts that follow each other in one."""
+        """Yield the events for these deltas. Adjacent texts share one event."""
         texts: list[str] = []
         kind: type[ContentBlock] = TextBlock
         for delta in deltas:
@@ -139,15 +139,15 @@ class ContentBuilder:
                 yield from self._add_text(kind, texts)
                 yield from self._add_call(delta)
             elif delta.token:
-                came = ThinkingBlock if delta.channel == "reasoning" else TextBlock
-                if came is not kind:
+                new_kind = ThinkingBlock if delta.channel == "reasoning" else TextBlock
+                if new_kind is not kind:
                     yield from self._add_text(kind, texts)
-                    kind = came
+                    kind = new_kind
                 texts.append(delta.token)
         yield from self._add_text(kind, texts)
 
     def end(self, *, cut: bool) -> Iterator[Event]:
-        """Those of the content's end.
+        """Yield the events that end the content.
 
         Args:
             cut: Whether the answer was cut off.
@@ -159,7 +159,7 @@ class ContentBuilder:
         yield from self._close_block()
 
     def _close_block(self) -> Iterator[Event]:
-        """Those of the end of the block at hand."""
+        """Yield the events that end the open block."""
         if self._open_type is ThinkingBlock:
             yield ContentBlockDelta(self._index, SignatureDelta(UNSIGNED))
         if self._open_type:
@@ -195,17 +195,17 @@ class ContentBuilder:
             yield from self._finish_call()
 
     def _add_invalid_call(self) -> Iterator[Event]:
-        """Those of a call that cannot be read: its text."""
-        self._call_deltas, void, self._invalid_call = [], self._invalid_call, []
-        for delta in void:
+        """Yield the events for the text of an invalid call."""
+        self._call_deltas, invalid, self._invalid_call = [], self._invalid_call, []
+        for delta in invalid:
             yield from self._add_text(ThinkingBlock if delta.channel == "reasoning" else TextBlock, [delta.token])
 
     def _finish_call(self) -> Iterator[Event]:
         call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
-        first, written = call[0], "".join(each.arguments for each in call)
+        first, arguments = call[0], "".join(each.arguments for each in call)
         yield from self._open_block(ToolUseBlock(first.call_id or "", first.name or "", {}))
         yield ContentBlockDelta(
-            self._index, InputJsonDelta(written if call[-1].complete else complete_members(written))
+            self._index, InputJsonDelta(arguments if call[-1].complete else complete_members(arguments))
         )
         yield from self._close_block()
 
@@ -217,7 +217,7 @@ class ContentBuilder:
 
 
 def collect_content(events: Iterable[Event]) -> list[ContentBlock]:
-    """The content that whole events tell of."""
+    """Return the content that a whole stream's events describe."""
     blocks: list[Any] = []
     for event in events:
         if isinstance(event, ContentBlockStart):

@@ -1,4 +1,4 @@
-"""Types of command line arguments, such as `8G`, `10m` and `8080`.
+"""Types of command line arguments: sizes (`8G`), times (`10m`), ports and names.
 
 Each function returns the value of a text, and raises the error that argparse shows.
 """

@@ -151,8 +151,8 @@ def _wire_assistant(message: AssistantMessage, path: str) -> MessageDict:
     content = message.refusal if message.content is None else message.content
     if content is not None:
         wire["content"] = wire_content(content, path)
-    if thought := message.reasoning_content or message.reasoning:
-        wire["reasoning"] = thought
+    if reasoning := message.reasoning_content or message.reasoning:
+        wire["reasoning"] = reasoning
     if message.tool_calls:
         wire["tool_calls"] = [
             {"id": call.id, "name": call.function.name, "arguments": wire_arguments(call.function.arguments)}

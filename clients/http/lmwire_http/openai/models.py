@@ -26,7 +26,7 @@ class Model(Struct, kw_only=True):
     loaded: bool
     """True while the model is in memory."""
     capabilities: list[str] | UnsetType = UNSET
-    """Capabilities of a loaded model, such as `chat`, `generate`, `embed`, `transcribe` and `images`."""
+    """Capabilities of a loaded model: `chat`, `generate`, `embed`, `transcribe`, `images` and others."""
 
 
 class Models(Struct, kw_only=True):

@@ -1,4 +1,4 @@
-"""Items as the worker's messages: what the model thought, said and called in one turn is one of them."""
+"""Conversion of items to messages. One message holds the reasoning, text and calls of one assistant turn."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,23 +29,24 @@ _MEDIA: Final = re.compile(r"\.media(\.\w+)?")
 
 
 class _Source(NamedTuple):
-    """Where a message is from."""
+    """The origin of a message in the request."""
 
     item: str
+    """The path of the item."""
     content: str
-    """The item's field for what is in it; empty where that has no places of its own."""
+    """The item's field with the content; empty if paths within it are unknown to the client."""
 
 
 class Conversation:
-    """What the model reads.
+    """The messages of a response request.
 
     Args:
-        instructions: Of the system; None for none.
-        earlier: What was said until the last response.
-        items: What is said now.
+        instructions: The system message; None without one.
+        earlier: The items of the stored conversation, up to its last response.
+        items: The request's own items.
 
     Raises:
-        ApiError: it cannot be sent.
+        ApiError: An item is not supported.
     """
 
     def __init__(self, instructions: str | None, earlier: Iterable[InputItem], items: Sequence[InputItem]) -> None:
@@ -62,7 +63,7 @@ class Conversation:
                 message.setdefault("content", "")
 
     def client_field(self, field: str) -> str | None:
-        """What the client calls a field within the messages; None for another one."""
+        """Return the client's name of a worker's field within the messages; None for other fields."""
         found = _MESSAGE.fullmatch(field)
         if not found or int(found[1]) >= len(self._sources):
             return None
@@ -95,7 +96,7 @@ class Conversation:
                 self._add(message, _source(path, "output"))
 
     def _turn(self, path: str, *later: str) -> Any:
-        """The message to which an item of the model's belongs: the last one, unless it has what comes later."""
+        """Return the last message if it is the assistant's and has none of the later fields, else a new one."""
         last: Any = self.messages[-1] if self.messages else {}
         if last.get("role") != "assistant" or any(name in last for name in later):
             self._add({"role": "assistant"}, _Source(path, ""))

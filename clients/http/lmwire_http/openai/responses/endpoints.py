@@ -1,4 +1,4 @@
-"""/v1/responses: answers that are kept for a while, so that a conversation goes on without being sent again."""
+"""Endpoints at /v1/responses: create, get, delete, and list the input of stored responses."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -17,7 +17,7 @@ from .stream_events import AnyEvent
 
 
 class Deleted(Struct, kw_only=True):
-    """A response that is kept no longer."""
+    """A deleted response."""
 
     id: str
     object: Literal["response"] = "response"

@@ -1,4 +1,4 @@
-"""What a kept response answers: the items of its conversation, some at a time."""
+"""The input items of a stored response, in pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
@@ -13,7 +13,7 @@ _LIMITS: Final = range(1, 101)
 
 
 class ItemList(Struct, kw_only=True):
-    """Some items."""
+    """A page of items."""
 
     object: Literal["list"] = "list"
     data: list[InputItem]
@@ -23,10 +23,14 @@ class ItemList(Struct, kw_only=True):
 
 
 def list_items(items: Sequence[InputItem], query: Mapping[str, str]) -> ItemList:
-    """The items that a query asks for: `order` is `desc` or `asc`, `after` the id of the one before, `limit` how many.
+    """Return the page that a query asks for.
+
+    Args:
+        items: All items.
+        query: `order` (`desc` or `asc`), `after` (the id of the item before the page) and `limit` (items per page).
 
     Raises:
-        ApiError: it asks for what there is not.
+        ApiError: The query is invalid.
     """
     order, limit = query.get("order", "desc"), query.get("limit", "20")
     if order not in {"asc", "desc"}:
@@ -52,7 +56,7 @@ def _index_after(items: Sequence[InputItem], after: str) -> int:
 
 
 def _to_listed(item: InputItem) -> InputItem:
-    """The item with its text as a part, as it is listed whatever way it was sent."""
+    """Return the item with its text as a part, in whichever form it was sent."""
     if isinstance(item, Message) and isinstance(item.content, str):
         part = OutputText(text=item.content) if item.role == "assistant" else InputText(text=item.content)
         return msgspec.structs.replace(item, content=[part])

@@ -1,6 +1,6 @@
-"""What a conversation is made of in OpenAI's responses: what goes in and what comes out are the same kinds of items.
+"""Items of a conversation in OpenAI's responses. Input and output have the same kinds of items.
 
-Ids and statuses that a client sends are taken and not used.
+Ids and statuses in requests are accepted and ignored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,32 +17,32 @@ Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 
 
 class _Part(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
-    """A piece of a content."""
+    """A part of an item's content."""
 
 
 class InputText(_Part, tag="input_text", kw_only=True, omit_defaults=True):
-    """Text of who asks."""
+    """Text of the user."""
 
     text: str
     prompt_cache_breakpoint: dict[str, Any] | None = None
-    """Harmless: what is alike at the beginning of prompts is cached without it."""
+    """Ignored: shared prefixes are always cached."""
 
 
 class InputImage(_Part, tag="input_image", kw_only=True, omit_defaults=True):
     """An image."""
 
     image_url: str | None = None
-    """A data URI, an http or https address, which needs `--media-urls`, or a file's path or URL: `--media-dir`."""
+    """A data URI, an http or https URL (needs `--media-urls`), or a file's path or URL (needs `--media-dir`)."""
     detail: str | None = None
-    """Harmless: the model sees the image in its own resolution."""
+    """Ignored: the model sees the image at its own resolution."""
     file_id: str | None = None
-    """Refused."""
+    """Not supported."""
     prompt_cache_breakpoint: dict[str, Any] | None = None
-    """Harmless, as above."""
+    """Ignored, as in `InputText`."""
 
 
 class InputFile(_Part, tag="input_file", forbid_unknown_fields=False):
-    """A file; refused."""
+    """A file. Not supported."""
 
 
 class OutputText(_Part, tag="output_text", kw_only=True):
@@ -50,24 +50,24 @@ class OutputText(_Part, tag="output_text", kw_only=True):
 
     text: str
     annotations: list[Any] = []
-    """Harmless: where a text that was searched for came from. There are none of this server's."""
+    """Ignored in requests: sources of text from a search. Responses have none."""
     logprobs: list[TokenLogprob] | None = None
 
 
 class Refusal(_Part, tag="refusal", kw_only=True):
-    """What another model said when it refused; text to this one."""
+    """A refusal of another model. This model reads it as text."""
 
     refusal: str
 
 
 class ReasoningText(_Part, tag="reasoning_text", kw_only=True):
-    """A thought."""
+    """A part of the reasoning."""
 
     text: str
 
 
 class SummaryText(_Part, tag="summary_text", kw_only=True):
-    """What another service tells of a thought."""
+    """A summary of reasoning by another service."""
 
     text: str
 
@@ -76,19 +76,19 @@ MessagePart: TypeAlias = InputText | InputImage | InputFile | OutputText | Refus
 
 
 class Item(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
-    """What all items share."""
+    """Fields of all items."""
 
     id: str | None = None
     status: Status | None = None
 
 
 class Message(Item, tag="message", kw_only=True):
-    """What somebody says."""
+    """A message."""
 
     role: Literal["user", "assistant", "system", "developer"]
     content: str | list[MessagePart]
     phase: Literal["commentary", "final_answer"] | None = None
-    """Harmless."""
+    """Ignored."""
 
 
 class FunctionCall(Item, tag="function_call", kw_only=True):
@@ -97,36 +97,36 @@ class FunctionCall(Item, tag="function_call", kw_only=True):
     call_id: str
     name: str
     arguments: str
-    """A JSON object's text; of a call that is cut off, whose status is `incomplete`, the beginning of one."""
+    """JSON text of an object. In a call that was cut off, with the status `incomplete`, it is only the start of one."""
     caller: Any = None
-    """Harmless."""
+    """Ignored."""
     namespace: None = None
 
 
 class FunctionCallOutput(Item, tag="function_call_output", kw_only=True):
-    """What a call came to."""
+    """The result of a function call."""
 
     call_id: str
     output: str | list[InputText | InputImage | InputFile]
     name: str | None = None
-    """Harmless: the call has it."""
+    """Ignored: the call has the name."""
     caller: Any = None
-    """Harmless."""
+    """Ignored."""
     namespace: None = None
 
 
 class Reasoning(Item, tag="reasoning", kw_only=True):
-    """What the model thought."""
+    """The model's reasoning."""
 
     summary: list[SummaryText] = []
-    """Told to the model where there is no content. There are none of this server's."""
+    """Takes the place of absent content. Responses have none."""
     content: list[ReasoningText] | None = None
     encrypted_content: str | None = None
-    """Harmless: only the service that wrote it can read it."""
+    """Ignored: only the service that wrote it can read it."""
 
 
 class ItemReference(Item, tag="item_reference", kw_only=True):
-    """An item of an earlier response, by its id."""
+    """A reference to an item of a stored response, by its id."""
 
 
 InputItem: TypeAlias = Message | FunctionCall | FunctionCallOutput | Reasoning
@@ -134,16 +134,16 @@ OutputItem: TypeAlias = Reasoning | Message | FunctionCall
 
 
 class _InputField(Struct):
-    """The part of a body that has items, so that an error names it."""
+    """The part of a body with the items, so that errors name the field."""
 
     input: list[InputItem | ItemReference]
 
 
 def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemReference]:
-    """The items that a request gives.
+    """Return the items of a request.
 
     Raises:
-        ApiError: they are none.
+        ApiError: The items are invalid.
     """
     if isinstance(input, str):
         return [Message(role="user", content=input)]
@@ -153,16 +153,16 @@ def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemRe
 
 
 def _default_type(item: dict[str, Any]) -> str:
-    """That of an item which does not say."""
+    """Return the type of an item without one."""
     return "message" if "role" in item or "content" in item else "item_reference"
 
 
 def assign_ids(items: Iterable[InputItem]) -> None:
-    """Gives ids to those that have none."""
+    """Give an id to each item without one."""
     for item in items:
         item.id = item.id or item_id("msg" if isinstance(item, Message) else "item")
 
 
 def item_id(kind: str) -> str:
-    """A new id, as `msg_…`."""
+    """Return a new id, such as `msg_…` for the kind `msg`."""
     return new_id(kind).replace("-", "_")

@@ -1,4 +1,4 @@
-"""How deltas of an answer become the items of a response's output, and the events that tell of them."""
+"""Builder of a response's output: from deltas to items, and to the events about them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -26,44 +26,48 @@ _Kind: TypeAlias = type[Message] | type[Reasoning]
 
 
 class OutputBuilder:
-    """What has come of an answer.
+    """The output of an answer.
 
-    A call is held back until it ends, since an item that was added cannot be taken back. One that is cut off with the
-    answer is an incomplete item, whose arguments are no JSON. One that cannot be read is text, as the worker sends it.
-    White space between items is no item.
+    A call is held back until it is complete, since an added item cannot be withdrawn. A call that was cut off becomes
+    an incomplete item, whose arguments are not valid JSON. The text of an invalid call becomes text. White space
+    between items is dropped.
     """
 
     def __init__(self) -> None:
         self.items: list[OutputItem] = []
-        """The whole ones."""
+        """The finished items."""
         self._open_item: _OpenItem | None = None
         self._whitespace: list[Piece] = []
-        """White space that may be the beginning of a message."""
+        """White space that may be the start of a message."""
         self._call_deltas: list[CallPiece] = []
         self._invalid_call: list[Piece] = []
-        """The text of a call that is none; which kind of one, what follows it tells."""
+        """Text of a call that may be invalid. The next delta decides."""
 
     def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
-        """The events that these deltas make, texts that follow each other in one."""
-        alike: list[Piece] = []
+        """Yield the events for these deltas. Adjacent texts share one event."""
+        same_channel: list[Piece] = []
         for delta in deltas:
             if isinstance(delta, Piece) and delta.call:
-                yield from self._add_text(alike)
+                yield from self._add_text(same_channel)
                 self._invalid_call.append(delta)
                 continue
             if self._invalid_call:
                 yield from self._add_invalid_call()
             if isinstance(delta, CallPiece):
-                yield from self._add_text(alike)
+                yield from self._add_text(same_channel)
                 yield from self._add_call(delta)
             else:
-                if alike and alike[-1].channel != delta.channel:
-                    yield from self._add_text(alike)
-                alike.append(delta)
-        yield from self._add_text(alike)
+                if same_channel and same_channel[-1].channel != delta.channel:
+                    yield from self._add_text(same_channel)
+                same_channel.append(delta)
+        yield from self._add_text(same_channel)
 
     def end(self, status: Status = "completed") -> Iterator[Event]:
-        """Those of the output's end. The status is that of what is not whole yet."""
+        """Yield the events that end the output.
+
+        Args:
+            status: The status of the unfinished item.
+        """
         if self._invalid_call and status == "completed":
             yield from self._add_invalid_call()
         elif self._call_deltas:
@@ -72,18 +76,18 @@ class OutputBuilder:
         yield from self._close_item(status)
 
     def _close_item(self, status: Status = "completed") -> Iterator[Event]:
-        """Those of the end of the item at hand."""
+        """Yield the events that end the open item."""
         self._whitespace = []
         if self._open_item:
             yield from self._open_item.close(status)
             self.items.append(self._open_item.item)
             self._open_item = None
 
-    def _add_text(self, alike: list[Piece]) -> Iterator[Event]:
-        if not alike:
+    def _add_text(self, same_channel: list[Piece]) -> Iterator[Event]:
+        if not same_channel:
             return
-        deltas = self._whitespace + alike if alike[0].channel == "content" else [*alike]
-        alike.clear()
+        deltas = self._whitespace + same_channel if same_channel[0].channel == "content" else [*same_channel]
+        same_channel.clear()
         text = "".join(delta.token for delta in deltas)
         kind = Reasoning if deltas[0].channel == "reasoning" else Message
         if self._open_item and self._open_item.kind is kind:
@@ -103,20 +107,20 @@ class OutputBuilder:
             yield from self._finish_call("completed")
 
     def _add_invalid_call(self) -> Iterator[Event]:
-        """Those of a call that cannot be read: its text."""
-        self._call_deltas, void, self._invalid_call = [], self._invalid_call, []
-        for delta in void:
+        """Yield the events for the text of an invalid call."""
+        self._call_deltas, invalid, self._invalid_call = [], self._invalid_call, []
+        for delta in invalid:
             yield from self._add_text([delta])
 
     def _finish_call(self, status: Status) -> Iterator[Event]:
         call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
-        passed = ArgumentsBuffer()
-        arguments = "".join(passed.next_delta(delta.arguments, delta.complete) for delta in call)
+        buffer = ArgumentsBuffer()
+        arguments = "".join(buffer.next_delta(delta.arguments, delta.complete) for delta in call)
         id, index = item_id("fc"), len(self.items)
         name, call_id = call[0].name or "", call[0].call_id or ""
-        begun = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
+        started = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
         whole = FunctionCall(id=id, call_id=call_id, name=name, arguments=arguments, status=status)
-        yield ItemAdded(output_index=index, item=begun)
+        yield ItemAdded(output_index=index, item=started)
         yield ArgumentsDelta(item_id=id, output_index=index, delta=arguments)
         yield ArgumentsDone(item_id=id, output_index=index, name=name, arguments=arguments)
         yield ItemDone(output_index=index, item=whole)
@@ -124,7 +128,7 @@ class OutputBuilder:
 
 
 class _OpenItem:
-    """A message, or a thought, that goes on."""
+    """A message or reasoning that still grows."""
 
     def __init__(self, kind: _Kind, index: int) -> None:
         self.kind, self._index = kind, index
@@ -132,7 +136,7 @@ class _OpenItem:
         self._texts: list[str] = []
         self._logprobs: list[TokenLogprob] = []
         self.item: OutputItem = self._item([], "in_progress")
-        """As it was last told of."""
+        """The item as in the last event about it."""
 
     def begin(self) -> Iterator[Event]:
         yield ItemAdded(output_index=self._index, item=self.item)
@@ -167,7 +171,7 @@ class _OpenItem:
 
     def _item(self, parts: list[OutputText | ReasoningText], status: Status) -> OutputItem:
         if self.kind is Message:
-            said = [part for part in parts if isinstance(part, OutputText)]
-            return Message(id=self._id, role="assistant", content=[*said], status=status)
-        thought = [part for part in parts if isinstance(part, ReasoningText)]
-        return Reasoning(id=self._id, content=thought, status=status)
+            texts = [part for part in parts if isinstance(part, OutputText)]
+            return Message(id=self._id, role="assistant", content=[*texts], status=status)
+        reasoning = [part for part in parts if isinstance(part, ReasoningText)]
+        return Reasoning(id=self._id, content=reasoning, status=status)

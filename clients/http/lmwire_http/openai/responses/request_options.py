@@ -1,4 +1,4 @@
-"""What a response is asked with, as the client library takes it."""
+"""A response request as options of the client library."""
 
 import re
 from typing import Any, Final
@@ -33,10 +33,10 @@ _FORMAT_FIELD: Final = re.compile(r"^format\b")
 
 
 def chat_options(body: ResponseRequest) -> ChatOptions:
-    """Everything but the conversation.
+    """Return all options except the conversation.
 
     Raises:
-        ApiError: it cannot be honoured, or contradicts itself.
+        ApiError: A field is not supported, or fields contradict each other.
     """
     _check(body)
     options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS), **_tools(body), **_format(body)}
@@ -54,7 +54,12 @@ def chat_options(body: ResponseRequest) -> ChatOptions:
 
 
 def client_field(body: ResponseRequest, field: str) -> str:
-    """The client's name of a field on the wire, outside of the conversation."""
+    """Return the client's name of a worker's field outside of the conversation.
+
+    Args:
+        body: The request's body.
+        field: The path of the worker's field.
+    """
     if found := _TOOL_FIELD.match(field):
         return _TOOL_FIELD.sub(found[1], field)
     if body.format is None and _FORMAT_FIELD.match(field):

@@ -1,4 +1,4 @@
-"""What a response is asked with."""
+"""The body of a response request."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +10,7 @@ from ..response_format import JsonObjectFormat, TextFormat
 
 
 class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A function that the model may call; tools of other types are refused."""
+    """A function that the model may call. Tools of other types are not supported."""
 
     type: Literal["function"]
     name: str
@@ -18,15 +18,15 @@ class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
     parameters: dict[str, Any] | None = None
     """A JSON Schema."""
     strict: bool | None = None
-    """Hold the arguments to the schema, token by token."""
+    """Make the arguments follow the schema, token by token."""
     defer_loading: Literal[False] | None = None
     allowed_callers: list[Literal["direct"]] | None = None
     output_schema: dict[str, Any] | None = None
-    """Harmless: the client is not held to it."""
+    """Ignored: results of calls are not checked."""
 
 
 class ChooseFunction(Struct, tag_field="type", tag="function", kw_only=True, forbid_unknown_fields=True):
-    """The one to call."""
+    """The function that the model must call."""
 
     name: str
 
@@ -39,7 +39,7 @@ class AllowedTool(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChooseAllowed(Struct, tag_field="type", tag="allowed_tools", kw_only=True, forbid_unknown_fields=True):
-    """Those that the model is shown."""
+    """The tools that the model sees."""
 
     mode: Literal["auto", "required"]
     tools: list[AllowedTool]
@@ -49,29 +49,29 @@ ToolChoice: TypeAlias = Literal["none", "auto", "required"] | ChooseFunction | C
 
 
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True, forbid_unknown_fields=True):
-    """JSON that a schema holds for, token by token, whether `strict` or not."""
+    """JSON that follows a schema, token by token, whatever `strict` says."""
 
     schema: dict[str, Any]
     name: str | None = None
-    """Harmless, as `description` is: the model is not told of it."""
+    """Ignored, as is `description`: the model does not see them."""
     description: str | None = None
     strict: bool | None = None
 
 
 class TextConfig(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What the text is to be."""
+    """The format of the text."""
 
     format: TextFormat | JsonObjectFormat | JsonSchemaFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
-    """Harmless: no model here has a switch for it."""
+    """Ignored: models have no switch for it."""
 
 
 class ReasoningConfig(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How the model is to think."""
+    """Options of reasoning."""
 
     effort: ReasoningEffort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-    """Harmless, as the next two are: thoughts come whole."""
+    """Ignored, as are the next two fields: reasoning is returned in full."""
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
     context: Literal["auto", "current_turn", "all_turns"] | None = None
 
@@ -86,17 +86,17 @@ Includable: TypeAlias = Literal[
     "computer_call_output.output.image_url",
     "code_interpreter_call.outputs",
 ]
-"""What a response is to have besides. All but the first are harmless: it has what there is of them."""
+"""Additional output. All but the first are ignored: the response always contains the available data."""
 
 
 class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
-    """A conversation to continue, and how. Null is absent.
+    """A conversation to answer. Null fields count as absent.
 
-    Those from `chat_template` on are lmwire's own, and mean what PROTOCOL.md says.
+    The fields from `chat_template` on are lmwire's own and have the meaning of PROTOCOL.md.
     """
 
     input: str | list[dict[str, Any]]
-    """A text, or items; one without a type is a message."""
+    """A text or items. An item without a type is a message."""
     instructions: str | None = None
     previous_response_id: str | None = None
     tools: list[Tool] | None = None
@@ -109,21 +109,21 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     include: list[Includable] | None = None
     truncation: Literal["auto", "disabled"] | None = None
     store: bool | None = None
-    """Whether it can be continued, and asked for; it can."""
+    """Store the response, so that requests can continue or get it. True if absent."""
 
     metadata: dict[str, str] | None = None
-    """Harmless, as the next six are: told in the response, or for those who run the API."""
+    """Returned in the response. The next six fields are ignored."""
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
     prompt_cache_options: dict[str, Any] | None = None
     max_tool_calls: int | None = None
-    """Of tools that the server runs: there are none."""
+    """Applies to tools that a server runs. There are none here."""
     background: Literal[False] | None = None
 
     conversation: Any = None
-    """Refused, as the next three are, with what to do instead."""
+    """Not supported, as are the next three fields. The error names an alternative."""
     prompt: Any = None
     context_management: Any = None
     moderation: Any = None
@@ -132,4 +132,4 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     template_args: dict[str, Any] | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
-    """On unless it is set: an image that the model cannot see is refused."""
+    """Reject images that the model cannot see. True if absent."""

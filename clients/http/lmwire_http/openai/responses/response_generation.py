@@ -1,4 +1,4 @@
-"""One response, from the request to its end."""
+"""The generation of one response, from its request to its last event."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -31,31 +31,31 @@ _frame: Final = NamedEventEncoder(AnyEvent).encode
 
 
 class StoredResponse(NamedTuple):
-    """What is kept of a response, to be continued."""
+    """A stored response, which requests can continue."""
 
     response: Response
     items: list[InputItem]
-    """The whole conversation until the response, without instructions."""
+    """The whole conversation before the response, without instructions."""
     size: int
-    """Bytes of all of it, about."""
+    """Approximate size of all of it, in bytes."""
 
 
 class ResponseGeneration:
-    """A response that is being made.
+    """A response that is being generated.
 
     Args:
-        context: For whom.
-        body: What is asked.
+        context: The request's context.
+        body: The request's body.
 
     Raises:
-        ApiError: it cannot be asked.
+        ApiError: The request is invalid.
     """
 
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
         self._options: Any = chat_options(body)
-        earlier = self._earlier()
-        items = [self._referred(item, number) for number, item in enumerate(read_items(body.input))]
+        earlier = self._find_earlier()
+        items = [self._resolve_reference(item, number) for number, item in enumerate(read_items(body.input))]
         self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)
@@ -73,20 +73,20 @@ class ResponseGeneration:
             return Json(self._end(generation)[0])
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """The same as it comes."""
-        begun = False
+        """Yield the response's events as they come."""
+        started = False
         try:
             async with self._generation() as generation:
                 async for batch in generation:
                     events = [*self._output.add(batch)]
-                    if not begun:
+                    if not started:
                         events = [*self._begin(), *events]
-                        begun = True
+                        started = True
                     if events:
                         yield self._frames(events)
                 response, last = self._end(generation)
         except ApiError as error:
-            if begun:
+            if started:
                 last = [*self._output.end("incomplete")]
                 error.stream_events = self._frames(
                     [*last, ResponseFailed(response=fail_response(self._response, self._output.items, error))]
@@ -97,9 +97,9 @@ class ResponseGeneration:
             if response.status == "completed"
             else ResponseIncomplete(response=response)
         )
-        yield self._frames([*([] if begun else self._begin()), *last, whole])
+        yield self._frames([*([] if started else self._begin()), *last, whole])
 
-    def _earlier(self) -> StoredResponse | None:
+    def _find_earlier(self) -> StoredResponse | None:
         id = self._body.previous_response_id
         if id is None:
             return None
@@ -113,12 +113,12 @@ class ResponseGeneration:
             )
         return found
 
-    def _referred(self, item: InputItem | ItemReference, number: int) -> InputItem:
-        """The item, or the one of an earlier response that it refers to."""
+    def _resolve_reference(self, item: InputItem | ItemReference, number: int) -> InputItem:
+        """Return the item, or the item of a stored response that it refers to."""
         if not isinstance(item, ItemReference):
             return item
-        for exchanged in self._context.state.response_store.newest_first():
-            for earlier in (*exchanged.response.output, *exchanged.items):
+        for stored in self._context.state.response_store.newest_first():
+            for earlier in (*stored.response.output, *stored.items):
                 if earlier.id == item.id:
                     return earlier
         path = f"input[{number}].id"
@@ -141,7 +141,7 @@ class ResponseGeneration:
         return [ResponseCreated(response=self._response), ResponseInProgress(response=self._response)]
 
     def _end(self, generation: Generation) -> tuple[Response, list[Event]]:
-        """The response, which is kept if it is to be, and the last events of its items."""
+        """Store the response if the request asks for it. Return it with the last events of its items."""
         last = [*self._output.end("incomplete" if is_incomplete(generation.result) else "completed")]
         response = finish_response(self._response, self._output.items, generation.result)
         if response.store:

@@ -1,4 +1,4 @@
-"""A response: what was asked, what came of it, how it ended, what it took."""
+"""The response object: the request's fields, the output, the status and the usage."""
 
 from time import time
 from typing import Any, Literal, TypeAlias
@@ -18,21 +18,21 @@ ResponseStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "f
 
 
 class InputDetails(Struct, kw_only=True):
-    """Of the prompt's tokens."""
+    """Details of the prompt's tokens."""
 
     cached_tokens: int
     cache_write_tokens: int = 0
-    """None: what is cached costs nothing."""
+    """Always 0: cached tokens cost nothing."""
 
 
 class OutputDetails(Struct, kw_only=True):
-    """Of the answer's tokens."""
+    """Details of the answer's tokens."""
 
     reasoning_tokens: int
 
 
 class Usage(Struct, kw_only=True):
-    """Tokens."""
+    """Token counts of a response."""
 
     input_tokens: int
     input_tokens_details: InputDetails
@@ -42,13 +42,13 @@ class Usage(Struct, kw_only=True):
 
 
 class IncompleteDetails(Struct, kw_only=True):
-    """Why an answer is cut short: whatever did it, it is this to OpenAI's clients."""
+    """The reason of an incomplete answer. OpenAI's clients know only this one for all limits."""
 
     reason: Literal["max_output_tokens"] = "max_output_tokens"
 
 
 class ResponseError(Struct, kw_only=True):
-    """Why there is no whole answer."""
+    """The error of a failed response."""
 
     code: str
     message: str
@@ -60,7 +60,7 @@ class Response(Struct, kw_only=True):
     id: str
     object: Literal["response"] = "response"
     created_at: int
-    """Seconds since 1970."""
+    """Time of the request, in seconds since 1970."""
     completed_at: int | None = None
     status: ResponseStatus = "in_progress"
     error: ResponseError | None = None
@@ -87,7 +87,7 @@ class Response(Struct, kw_only=True):
 
 
 def new_response(body: ResponseRequest) -> Response:
-    """A response of which there is nothing yet."""
+    """Return a response without output."""
     return Response(
         id=item_id("resp"),
         created_at=int(time()),
@@ -111,12 +111,25 @@ def new_response(body: ResponseRequest) -> Response:
 
 
 def is_incomplete(result: events.ResultDone) -> bool:
-    """Whether the answer was cut short. Raises ApiError where the server has cancelled it."""
+    """Return whether the answer reached a limit.
+
+    Raises:
+        ApiError: The server has cancelled the answer.
+    """
     return finish_reason(result.finish_reason) == "length"
 
 
 def finish_response(response: Response, output: list[OutputItem], result: events.ResultDone) -> Response:
-    """The response when its answer has ended. Raises ApiError as `is_cut`."""
+    """Return the response with its finished answer.
+
+    Args:
+        response: The response in progress.
+        output: The items of the output.
+        result: The worker's result.
+
+    Raises:
+        ApiError: The server has cancelled the answer.
+    """
     cut = is_incomplete(result)
     return msgspec.structs.replace(
         response,
@@ -129,7 +142,13 @@ def finish_response(response: Response, output: list[OutputItem], result: events
 
 
 def fail_response(response: Response, output: list[OutputItem], error: ApiError) -> Response:
-    """The response when its answer has failed."""
+    """Return the response with an error.
+
+    Args:
+        response: The response in progress.
+        output: The items of the output so far.
+        error: The error.
+    """
     code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
     return msgspec.structs.replace(
         response, status="failed", error=ResponseError(code=code, message=error.message), output=output
@@ -147,7 +166,7 @@ def _usage(used: events.Usage) -> Usage:
 
 
 def _without_nulls(value: Any) -> Any:
-    """What was given of it, without what was left out."""
+    """Return the value without its null fields."""
     match msgspec.to_builtins(value):
         case dict() as fields:
             return {name: field for name, field in fields.items() if field is not None}

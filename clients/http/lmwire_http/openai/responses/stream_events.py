@@ -1,4 +1,4 @@
-"""The events of a streamed response."""
+"""Events of a streamed response."""
 
 from typing import TypeAlias
 
@@ -10,20 +10,20 @@ from .response_schema import Response
 
 
 class Event(Struct, tag_field="type", kw_only=True, gc=False):
-    """What all events share."""
+    """Fields of all events."""
 
     sequence_number: int = 0
-    """Of the response's events, from 0 on."""
+    """Position in the stream, from 0."""
 
 
 class ResponseCreated(Event, tag="response.created"):
-    """The response, of which there is nothing yet."""
+    """The new response, without output."""
 
     response: Response
 
 
 class ResponseInProgress(Event, tag="response.in_progress"):
-    """The same."""
+    """The new response, in progress."""
 
     response: Response
 
@@ -35,19 +35,19 @@ class ResponseCompleted(Event, tag="response.completed"):
 
 
 class ResponseIncomplete(Event, tag="response.incomplete"):
-    """The response, whose answer was cut short."""
+    """The response, whose answer reached a limit."""
 
     response: Response
 
 
 class ResponseFailed(Event, tag="response.failed"):
-    """The response, with what went wrong, and what there is of it."""
+    """The response with its error and the output so far."""
 
     response: Response
 
 
 class ItemAdded(Event, tag="response.output_item.added"):
-    """A new item of the output, still empty."""
+    """A new item of the output, without content."""
 
     output_index: int
     item: OutputItem
@@ -61,7 +61,7 @@ class ItemDone(Event, tag="response.output_item.done"):
 
 
 class PartAdded(Event, tag="response.content_part.added", kw_only=True):
-    """A new part of an item, still empty."""
+    """A new part of an item, without content."""
 
     item_id: str
     output_index: int
@@ -99,7 +99,7 @@ class TextDone(Event, tag="response.output_text.done", kw_only=True):
 
 
 class ReasoningDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
-    """More of a thought."""
+    """More reasoning."""
 
     item_id: str
     output_index: int
@@ -108,7 +108,7 @@ class ReasoningDelta(Event, tag="response.reasoning_text.delta", kw_only=True):
 
 
 class ReasoningDone(Event, tag="response.reasoning_text.done", kw_only=True):
-    """The whole thought."""
+    """The whole reasoning."""
 
     item_id: str
     output_index: int
@@ -117,7 +117,7 @@ class ReasoningDone(Event, tag="response.reasoning_text.done", kw_only=True):
 
 
 class ArgumentsDelta(Event, tag="response.function_call_arguments.delta"):
-    """More of a call's arguments."""
+    """More arguments of a call."""
 
     item_id: str
     output_index: int

@@ -1,4 +1,4 @@
-"""What a transcription is asked with."""
+"""The body of a transcription request."""
 
 from typing import Any, Final, Literal
 
@@ -21,22 +21,22 @@ _UNSUPPORTED: Final = {
 
 
 class TranscriptionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A recording to write down."""
+    """A recording to transcribe."""
 
     file: bytes
     model: NonEmptyText
     language: str | None = None
-    """What is spoken. The model finds out when it is empty, as it is in some clients' forms, or absent."""
+    """The spoken language. The model detects it if it is absent, or empty as some clients' forms send it."""
     prompt: str | None = None
     temperature: float | None = None
     response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] | None = None
     timestamp_granularities: list[Literal["word", "segment"]] | None = None
     stream: bool | None = None
     chunking_strategy: Any = None
-    """Harmless: recordings of any length are worked on in windows."""
+    """Ignored: recordings of any length are processed in windows."""
 
     include: Any = None
-    """Refused, as the next four are, with what to do instead."""
+    """Not supported, as are the next four fields. The error names an alternative."""
     known_speaker_names: Any = None
     known_speaker_references: Any = None
     keywords: Any = None
@@ -44,15 +44,15 @@ class TranscriptionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def words(self) -> bool:
-        """Whether each word's time is wanted."""
+        """Return whether the response needs the time of each word."""
         return "word" in (self.timestamp_granularities or ())
 
 
 def transcription_options(body: TranscriptionRequest) -> TranscribeOptions:
-    """Everything but the recording, as the client library takes it.
+    """Return all options except the recording, as the client library takes them.
 
     Raises:
-        ApiError: it cannot be honoured, or contradicts itself.
+        ApiError: A field is not supported, or fields contradict each other.
     """
     reject_fields(body, _UNSUPPORTED)
     if body.timestamp_granularities and body.response_format != "verbose_json":
@@ -67,7 +67,7 @@ def transcription_options(body: TranscriptionRequest) -> TranscribeOptions:
 
 
 def client_field(field: str) -> str:
-    """The client's name of a field on the wire."""
+    """Return the client's name of a worker's field."""
     if field.startswith("audio"):
         return "file"
     return "timestamp_granularities" if field == "words" else field

@@ -1,4 +1,4 @@
-"""A transcript in the shapes that it can be asked for in."""
+"""Transcriptions in the JSON formats of OpenAI's API."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -10,25 +10,25 @@ from lmwire_protocol import events
 
 
 class DurationUsage(Struct, kw_only=True):
-    """What was worked on."""
+    """Length of the recording."""
 
     type: Literal["duration"] = "duration"
     seconds: int
 
 
 class Transcription(Struct, kw_only=True):
-    """What is said."""
+    """The text of a recording."""
 
     text: str
     usage: DurationUsage
 
 
 class TranscriptSegment(Struct, kw_only=True):
-    """A stretch of the recording. Figures of OpenAI's model, as `avg_logprob`, are not known of others."""
+    """A part of the recording. Statistics of OpenAI's model, for example `avg_logprob`, are not available."""
 
     id: int
     start: float
-    """In seconds."""
+    """Start in seconds."""
     end: float
     text: str
 
@@ -38,18 +38,18 @@ class TranscriptWord(Struct, kw_only=True):
 
     word: str
     start: float
-    """In seconds."""
+    """Start in seconds."""
     end: float
 
 
 class VerboseTranscription(Struct, kw_only=True):
-    """What is said, and when."""
+    """The text of a recording with times."""
 
     task: Literal["transcribe"] = "transcribe"
     language: str
-    """A code, as `en`; empty when the model does not tell."""
+    """A language code, such as `en`; empty if the model does not report one."""
     duration: float
-    """In seconds."""
+    """Length in seconds."""
     text: str
     segments: list[TranscriptSegment] | UnsetType = UNSET
     words: list[TranscriptWord] | UnsetType = UNSET
@@ -57,20 +57,31 @@ class VerboseTranscription(Struct, kw_only=True):
 
 
 def join_text(segments: Sequence[events.Segment]) -> str:
-    """The whole text."""
+    """Return the text of all segments."""
     return "".join(segment.text for segment in segments).strip()
 
 
 def make_transcription(segments: Sequence[events.Segment], done: events.TranscribeDone) -> Transcription:
-    """The text as JSON."""
+    """Return the text as a JSON response.
+
+    Args:
+        segments: The worker's segments.
+        done: The worker's result.
+    """
     return Transcription(text=join_text(segments), usage=_usage(done))
 
 
 def make_verbose_transcription(
     segments: Sequence[events.Segment], done: events.TranscribeDone, granularities: Sequence[str]
 ) -> VerboseTranscription:
-    """The text with times."""
-    told = [TranscriptSegment(id=each.index, start=each.start_s, end=each.end_s, text=each.text) for each in segments]
+    """Return the text with times as a JSON response.
+
+    Args:
+        segments: The worker's segments.
+        done: The worker's result.
+        granularities: The requested times: `segment`, `word`, or none for segments.
+    """
+    shown = [TranscriptSegment(id=each.index, start=each.start_s, end=each.end_s, text=each.text) for each in segments]
     words = [
         TranscriptWord(word=word.text.strip(), start=word.start_s, end=word.end_s)
         for segment in segments
@@ -80,7 +91,7 @@ def make_verbose_transcription(
         language=done.language or "",
         duration=done.duration_s,
         text=join_text(segments),
-        segments=told if "segment" in granularities or not granularities else UNSET,
+        segments=shown if "segment" in granularities or not granularities else UNSET,
         words=words if "word" in granularities else UNSET,
         usage=_usage(done),
     )

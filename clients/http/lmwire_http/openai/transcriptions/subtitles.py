@@ -1,4 +1,4 @@
-"""A transcript as subtitles."""
+"""Transcripts as subtitles."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from lmwire_protocol import events
 
 
 def srt(segments: Sequence[events.Segment]) -> str:
-    """As SubRip's files have them."""
+    """Return subtitles in the SubRip format."""
     return "".join(f"{number}\n{_cue(segment, ',')}\n" for number, segment in enumerate(segments, 1))
 
 
 def vtt(segments: Sequence[events.Segment]) -> str:
-    """As the web's files have them."""
+    """Return subtitles in the WebVTT format."""
     return "WEBVTT\n\n" + "".join(f"{_cue(segment, '.')}\n" for segment in segments)
 
 
