@@ -132,12 +132,12 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
             return ApiError(503, str(error), code="worker_unavailable", retry_after=error.retry_after)
         case WorkerHung():
             message = (
-                "the model's process hung and was ended, and the request with it; a new one is started for the next"
+                "the model's process hung and was ended, and this request with it; the next request starts a new one"
             )
             return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case WorkerLost() | StartFailed():
             # The worker's stderr belongs in the log. Network clients must not see it.
-            message = "the model's process has ended, and the request with it; a new one is started for the next"
+            message = "the model's process has exited, and this request with it; the next request starts a new one"
             return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case _:
             return ApiError(500, str(error), code="internal")

@@ -18,7 +18,7 @@ STEP_LIMIT = "4"
 """Seconds. A worker that is well answers in a thousandth of that."""
 PATIENT_LIMIT = "15"
 """For a model that computes, which a busy machine may hold up."""
-PROBLEM = "the model's process hung and was ended, and the request with it; a new one is started for the next"
+PROBLEM = "the model's process hung and was ended, and this request with it; the next request starts a new one"
 STALLS = "--fault stall:after=1"
 
 DIALECTS: list[tuple[str, dict[str, Any], str]] = [

@@ -178,7 +178,7 @@ async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp
 @awaited
 async def test_models_that_do_not_fit_together_are_told_at_the_start(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
-    problem = "mock:step_ms=1 cannot be loaded: there is no memory for mock:step_ms=1 beside mock"
+    problem = "mock:step_ms=1 cannot be loaded: there is not enough memory for mock:step_ms=1 beside mock"
     with pytest.raises(ApiError, match=problem):
         async with pooled("mock", "mock:step_ms=1", worker_command=command, preload=True):
             pass

@@ -134,10 +134,10 @@ async def test_the_end_does_not_wait_for_a_load_and_tells_who_waits(tmp_path: Pa
         await asyncio.to_thread(let_through, tmp_path, 1)
         await until(lambda: figures(pool, "mock:load_steps=2").loading)
         await pool.close()
-        with pytest.raises(ApiError, match="the server is ending") as error:
+        with pytest.raises(ApiError, match="the server is stopping") as error:
             await client
         assert error.value.status == 503
-        with pytest.raises(ApiError, match="the server is ending"):
+        with pytest.raises(ApiError, match="the server is stopping"):
             await asked(pool, "mock")
     assert [replica.pid for resident in pool.statuses() for replica in resident.replicas] == [None, None]
 

@@ -27,7 +27,7 @@ def test_a_server_that_has_nothing_to_load_is_ready_when_a_worker_can_be_started
 def test_without_a_worker_that_can_it_is_not() -> None:
     with served("--worker", "/no/such/worker") as server:
         wait_until(lambda: ready(server)[1] != "the models are being loaded", "it is loading what is not there")
-        assert ready(server) == (503, "no worker can be started; the log says why")
+        assert ready(server) == (503, "no worker can be started; see the log")
         assert "/no/such/worker" in server.wait_for_line("no worker can be started")
         assert asked(server.url, "GET", "/health").status == 200
 

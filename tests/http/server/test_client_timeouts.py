@@ -87,7 +87,7 @@ def test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops(slow_ser
         client.socket.settimeout(SECONDS)
         answer = client.answer()
         assert (answer.status, answer.json["error"]["code"]) == (408, "timeout")
-        assert "the body was not whole within 1 s" in answer.json["error"]["message"]
+        assert "the body was not complete within 1 s" in answer.json["error"]["message"]
         assert client.at_end()
 
 

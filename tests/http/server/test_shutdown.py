@@ -103,7 +103,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         server.wait_for("lmwire_worker_requests_active", 1)
         workers = children(server.process.pid)
         server.process.send_signal(SIGTERM)
-        server.wait_for_line("the server ends")
+        server.wait_for_line("the server stops")
         assert ended(server) == -SIGTERM
         wait_until(lambda: not any(map(is_there, workers)), "a worker is left")
 

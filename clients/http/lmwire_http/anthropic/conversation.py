@@ -55,7 +55,9 @@ class Conversation:
             else:
                 self._add_message(message, path)
         if not self.messages:
-            raise invalid_field("messages: hold only how the answer begins; put before it what it answers", "messages")
+            raise invalid_field(
+                "messages: hold only the start of the answer; put the message that it answers before it", "messages"
+            )
 
     def client_field(self, field: str) -> str:
         """Return the client's name of a worker's field."""
@@ -127,7 +129,7 @@ def _prefix(message: AssistantMessage, path: str) -> str:
         return message.content
     for place, block in _with_paths(message.content, path):
         if not isinstance(block, Text):
-            raise invalid_field(f"{place}: the last message is how the answer begins, and that is text alone", place)
+            raise invalid_field(f"{place}: the last message is the start of the answer, which can only be text", place)
     return "".join(block.text for block in message.content if isinstance(block, Text))
 
 

@@ -38,7 +38,7 @@ async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Jso
 COUNT_TOKENS: Final = Endpoint(
     method="POST",
     path="/v1/messages/count_tokens",
-    summary="Count the tokens of a conversation",
+    summary="Count the tokens of a conversation.",
     handler=count_tokens,
     error_format=ANTHROPIC_ERRORS,
     request_type=CountTokensRequest,

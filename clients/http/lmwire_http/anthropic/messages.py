@@ -110,7 +110,7 @@ class MessageGeneration:
 async def create_message(context: RequestContext, body: MessagesRequest) -> Reply:
     """Handle a request to /v1/messages."""
     if body.thread is not None:
-        problem = "thread: conversations are not stored here; send the whole conversation, without this"
+        problem = "thread: threads are not supported; send the whole conversation, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
     return await reply_with(MessageGeneration(context, body), stream=body.stream)
 
@@ -129,7 +129,7 @@ def _check_cancelled(result: events.ResultDone) -> events.ResultDone:
 MESSAGES: Final = Endpoint(
     method="POST",
     path="/v1/messages",
-    summary="Answer a conversation",
+    summary="Answer a conversation.",
     handler=create_message,
     error_format=ANTHROPIC_ERRORS,
     request_type=MessagesRequest,

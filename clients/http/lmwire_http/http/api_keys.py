@@ -105,5 +105,5 @@ def check_api_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
     given = [text.encode() for text in (bearer, headers.get("x-api-key", "")) if text]
     # Not any(): every key is compared, so that the time does not reveal which one matched in part.
     if not sum([hmac.compare_digest(text, key.encode()) for text in given for key in keys]):
-        problem = "this API key is not known here" if given else "an API key is needed: Authorization: Bearer KEY"
+        problem = "this API key is not valid here" if given else "an API key is needed: Authorization: Bearer KEY"
         raise ApiError(401, problem, code="invalid_api_key")

@@ -63,7 +63,7 @@ def make_document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
     itself = Endpoint(
         method="GET",
         path="/openapi.json",
-        summary="This document.",
+        summary="Return this document.",
         handler=serve,
         response_type=dict[str, Any],
         is_public=True,

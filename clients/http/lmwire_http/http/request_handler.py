@@ -177,9 +177,9 @@ class RequestHandler:
             async with asyncio.timeout(min(pause_s, remaining_s)):
                 return await self._receive()
         except TimeoutError:
-            problem = f"nothing of the body came for {pause_s:g} s, and it is not whole: send it again"
+            problem = f"no part of the body arrived for {pause_s:g} s, and it is incomplete: send it again"
             if remaining_s <= pause_s:
-                problem = f"the body was not whole within {total_s:g} s: send it faster, or a shorter one"
+                problem = f"the body was not complete within {total_s:g} s: send it faster, or a shorter one"
             raise ApiError(408, problem, code="timeout") from None
 
     async def _decode_body(self, body: bytes) -> Any:
@@ -221,8 +221,8 @@ class _ClientDisconnected(Exception):
 
 
 def _internal_error() -> ApiError:
-    return ApiError(500, "the server has failed on this request; its log says how", code="internal")
+    return ApiError(500, "the server has failed on this request; see its log", code="internal")
 
 
 def _body_too_long(limit: int) -> ApiError:
-    return ApiError(413, f"the body is longer than the {limit:,} bytes that are read", code="body_too_long")
+    return ApiError(413, f"the body is longer than {limit:,} bytes, the limit", code="body_too_long")

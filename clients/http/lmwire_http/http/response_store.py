@@ -45,16 +45,16 @@ class ResponseStore:
 
     def get(self, id: str) -> Any:
         """Return a value; None if no value has that id any more."""
-        kept = self._entries.get(id)
-        return kept and kept.value
+        entry = self._entries.get(id)
+        return entry and entry.value
 
     def newest_first(self) -> Iterator[Any]:
         """Return all values, the newest first."""
-        return (kept.value for kept in reversed(self._entries.values()))
+        return (entry.value for entry in reversed(self._entries.values()))
 
     def delete(self, id: str) -> bool:
         """Delete a value, and return whether it existed."""
-        if (kept := self._entries.pop(id, None)) is None:
+        if (entry := self._entries.pop(id, None)) is None:
             return False
-        self._bytes -= kept.size
+        self._bytes -= entry.size
         return True

@@ -95,4 +95,4 @@ def _wire_part(part: Part, path: str) -> PartDict:
         case AudioPart():
             return {"type": "audio", "media": audio_input(part.input_audio.data, f"{path}.input_audio.data")}
         case FilePart():
-            raise invalid_field(f"{path}: files are not read here; send their text as a part of type text", path)
+            raise invalid_field(f"{path}: files are not supported; send their text as a part of type text", path)

@@ -78,7 +78,7 @@ def _texts(body: EmbeddingRequest) -> list[str]:
         return [body.input]
     texts = [text for text in body.input if isinstance(text, str)]
     if len(texts) < len(body.input):
-        raise invalid_field("input: token ids are not taken here; send the texts", "input")
+        raise invalid_field("input: token ids are not supported; send the texts", "input")
     return texts
 
 
@@ -99,7 +99,7 @@ def _base64(vector: "array[float]") -> str:
 EMBEDDINGS: Final = Endpoint(
     method="POST",
     path="/v1/embeddings",
-    summary="Turn texts into vectors.",
+    summary="Embed texts.",
     handler=_create_embeddings,
     request_type=EmbeddingRequest,
     response_type=Embeddings,

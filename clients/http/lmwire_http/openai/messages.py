@@ -94,8 +94,8 @@ Message: TypeAlias = SystemMessage | DeveloperMessage | UserMessage | AssistantM
 
 
 _UNSUPPORTED: Final = {
-    "audio": "earlier answers in sound are not kept here; send their text as content",
-    "function_call": "is of before there were tools; send tool_calls",
+    "audio": "audio answers are not stored; send their text as content",
+    "function_call": "is the format before tools; send tool_calls",
 }
 _INVALID_ARGUMENTS: Final = "unreadable_arguments"
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
@@ -140,7 +140,7 @@ def _wire_message(message: Message, path: str) -> MessageDict:
             return _wire_tool_result(message, path)
         case FunctionMessage():
             field = f"{path}.role"
-            raise invalid_field(f"{field}: `function` is not served; send role `tool` with a tool_call_id", field)
+            raise invalid_field(f"{field}: `function` is not supported; send role `tool` with a tool_call_id", field)
 
 
 def _wire_assistant(message: AssistantMessage, path: str) -> MessageDict:

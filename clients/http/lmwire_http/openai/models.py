@@ -66,10 +66,10 @@ def _created(path: str) -> int:
 MODELS: Final = Endpoint(
     method="GET",
     path="/v1/models",
-    summary="The models that can be asked for.",
+    summary="List the models.",
     handler=_list_models,
     response_type=Models,
 )
 MODEL: Final = Endpoint(
-    method="GET", path="/v1/models/{model:path}", summary="One of the models.", handler=_get_model, response_type=Model
+    method="GET", path="/v1/models/{model:path}", summary="Describe a model.", handler=_get_model, response_type=Model
 )

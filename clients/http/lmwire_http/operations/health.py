@@ -35,7 +35,7 @@ async def _ready(context: RequestContext, _: None) -> Json:
 HEALTH: Final = Endpoint(
     method="GET",
     path="/health",
-    summary="Whether the server's process lives.",
+    summary="Report that the server's process runs.",
     handler=_health,
     response_type=Health,
     is_public=True,
@@ -43,7 +43,7 @@ HEALTH: Final = Endpoint(
 READY: Final = Endpoint(
     method="GET",
     path="/ready",
-    summary="Whether requests would be served now.",
+    summary="Report whether the server can serve requests now.",
     handler=_ready,
     response_type=Ready,
     status_types={503: Ready},

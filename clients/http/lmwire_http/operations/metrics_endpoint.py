@@ -18,7 +18,7 @@ async def _metrics(context: RequestContext, _: None) -> Plain:
 METRICS: Final = Endpoint(
     method="GET",
     path="/metrics",
-    summary="Figures of the server and of its workers, in Prometheus' text format.",
+    summary="Metrics of the server and its workers, in Prometheus' text format.",
     handler=_metrics,
     text_media_types=("text/plain",),
 )

@@ -28,35 +28,35 @@ async def worker_metrics(pool: "Pool") -> bytes:
 class _WorkerCollector:
     """A collector of one reading."""
 
-    def __init__(self, residents: "list[ModelStatus]", stats: Stats) -> None:
-        self._residents, self._stats = residents, stats
+    def __init__(self, models: "list[ModelStatus]", stats: Stats) -> None:
+        self._models, self._stats = models, stats
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._of_models()
-        yield from self._of_processes()
-        yield from self._of_work()
-        yield from self._of_caches()
+        yield from self._model_metrics()
+        yield from self._process_metrics()
+        yield from self._work_metrics()
+        yield from self._cache_metrics()
 
-    def _of_models(self) -> Iterator[Metric]:
-        loaded = GaugeMetricFamily(
-            "lmwire_model_loaded", "Whether a request would be served at once.", labels=["model"]
+    def _model_metrics(self) -> Iterator[Metric]:
+        loaded = GaugeMetricFamily("lmwire_model_loaded", "1 if the model is in memory.", labels=["model"])
+        waiting = GaugeMetricFamily(
+            "lmwire_model_requests_waiting", "Requests that wait for the model.", labels=["model"]
         )
-        waiting = GaugeMetricFamily("lmwire_model_requests_waiting", "Requests that wait for it.", labels=["model"])
-        for resident in self._residents:
-            loaded.add_metric([resident.id], resident.loaded is not None)
-            waiting.add_metric([resident.id], resident.waiting)
+        for model in self._models:
+            loaded.add_metric([model.id], model.loaded is not None)
+            waiting.add_metric([model.id], model.waiting)
         yield from (loaded, waiting)
 
-    def _of_processes(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("lmwire_worker_up", "Whether it lives and answers.", labels=_REPLICA)
-        running = GaugeMetricFamily("lmwire_worker_requests_in_flight", "Requests on it.", labels=_REPLICA)
-        restarts = CounterMetricFamily("lmwire_worker_restarts", "Workers in place of dead ones.", labels=_REPLICA)
-        deaths = CounterMetricFamily("lmwire_worker_deaths", "Workers that ended by themselves.", labels=_REPLICA)
-        hangs = CounterMetricFamily("lmwire_worker_hangs", "Those of them that hung, and were ended.", labels=_REPLICA)
-        for resident in self._residents:
-            answers = self._stats.get(resident.id, [])
-            for number, replica in enumerate(resident.replicas):
-                labels = [resident.id, str(number)]
+    def _process_metrics(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("lmwire_worker_up", "1 if the worker runs and answers.", labels=_REPLICA)
+        running = GaugeMetricFamily("lmwire_worker_requests_in_flight", "Requests on the worker.", labels=_REPLICA)
+        restarts = CounterMetricFamily("lmwire_worker_restarts", "Workers that replaced dead ones.", labels=_REPLICA)
+        deaths = CounterMetricFamily("lmwire_worker_deaths", "Workers that died.", labels=_REPLICA)
+        hangs = CounterMetricFamily("lmwire_worker_hangs", "Workers that hung and were ended.", labels=_REPLICA)
+        for model in self._models:
+            answers = self._stats.get(model.id, [])
+            for number, replica in enumerate(model.replicas):
+                labels = [model.id, str(number)]
                 up.add_metric(labels, number < len(answers) and answers[number] is not None)
                 running.add_metric(labels, replica.in_flight)
                 restarts.add_metric(labels, replica.restarts)
@@ -64,19 +64,23 @@ class _WorkerCollector:
                 hangs.add_metric(labels, replica.hangs)
         yield from (up, running, restarts, deaths, hangs)
 
-    def _of_work(self) -> Iterator[Metric]:
-        uptime = GaugeMetricFamily("lmwire_worker_uptime_seconds", "Since it was started.", labels=_REPLICA)
-        active = GaugeMetricFamily("lmwire_worker_requests_active", "Requests it works on.", labels=_REPLICA)
-        queued = GaugeMetricFamily("lmwire_worker_requests_queued", "Requests in its queue.", labels=_REPLICA)
+    def _work_metrics(self) -> Iterator[Metric]:
+        uptime = GaugeMetricFamily("lmwire_worker_uptime_seconds", "Seconds since the worker's start.", labels=_REPLICA)
+        active = GaugeMetricFamily("lmwire_worker_requests_active", "Requests in progress.", labels=_REPLICA)
+        queued = GaugeMetricFamily("lmwire_worker_requests_queued", "Requests in the worker's queue.", labels=_REPLICA)
         ended = CounterMetricFamily(
-            "lmwire_worker_requests", "Requests that ended, by how.", labels=(*_REPLICA, "outcome")
+            "lmwire_worker_requests", "Finished requests by outcome.", labels=(*_REPLICA, "outcome")
         )
         tokens = CounterMetricFamily(
-            "lmwire_worker_tokens", "Tokens, those of cancelled requests too.", labels=(*_REPLICA, "kind")
+            "lmwire_worker_tokens", "Tokens, including those of cancelled requests.", labels=(*_REPLICA, "kind")
         )
-        memory = GaugeMetricFamily("lmwire_worker_memory_bytes", "Of the model library.", labels=(*_REPLICA, "kind"))
-        unread = GaugeMetricFamily("lmwire_worker_outbox_bytes", "Output that was not read yet.", labels=_REPLICA)
-        for labels, stats in self._answered():
+        memory = GaugeMetricFamily(
+            "lmwire_worker_memory_bytes", "Memory of the model library.", labels=(*_REPLICA, "kind")
+        )
+        unread = GaugeMetricFamily(
+            "lmwire_worker_outbox_bytes", "Output that the server has not read.", labels=_REPLICA
+        )
+        for labels, stats in self._replies():
             uptime.add_metric(labels, stats.uptime_ms / 1000)
             active.add_metric(labels, stats.requests.active)
             queued.add_metric(labels, stats.requests.queued)
@@ -91,15 +95,19 @@ class _WorkerCollector:
             unread.add_metric(labels, stats.outbox_bytes)
         yield from (uptime, active, queued, ended, tokens, memory, unread)
 
-    def _of_caches(self) -> Iterator[Metric]:
-        bytes = GaugeMetricFamily("lmwire_prompt_cache_bytes", "What is kept of prompts.", labels=_REPLICA)
-        budget = GaugeMetricFamily("lmwire_prompt_cache_budget_bytes", "What may be kept.", labels=_REPLICA)
-        entries = GaugeMetricFamily("lmwire_prompt_cache_entries", "Pieces of prompts.", labels=_REPLICA)
-        hits = CounterMetricFamily("lmwire_prompt_cache_hits", "Requests that began with something.", labels=_REPLICA)
-        misses = CounterMetricFamily("lmwire_prompt_cache_misses", "Requests that began with nothing.", labels=_REPLICA)
-        saved = CounterMetricFamily("lmwire_prompt_cache_saved_tokens", "Not processed again.", labels=_REPLICA)
-        evictions = CounterMetricFamily("lmwire_prompt_cache_evictions", "Pieces given up.", labels=_REPLICA)
-        for labels, stats in self._answered():
+    def _cache_metrics(self) -> Iterator[Metric]:
+        bytes = GaugeMetricFamily("lmwire_prompt_cache_bytes", "Size of the prefix cache.", labels=_REPLICA)
+        budget = GaugeMetricFamily(
+            "lmwire_prompt_cache_budget_bytes", "Largest size of the prefix cache.", labels=_REPLICA
+        )
+        entries = GaugeMetricFamily("lmwire_prompt_cache_entries", "Entries of the prefix cache.", labels=_REPLICA)
+        hits = CounterMetricFamily("lmwire_prompt_cache_hits", "Requests with a cached prefix.", labels=_REPLICA)
+        misses = CounterMetricFamily("lmwire_prompt_cache_misses", "Requests without a cached prefix.", labels=_REPLICA)
+        saved = CounterMetricFamily(
+            "lmwire_prompt_cache_saved_tokens", "Prompt tokens that were not computed again.", labels=_REPLICA
+        )
+        evictions = CounterMetricFamily("lmwire_prompt_cache_evictions", "Evicted cache entries.", labels=_REPLICA)
+        for labels, stats in self._replies():
             if cache := stats.cache:
                 bytes.add_metric(labels, cache.bytes)
                 budget.add_metric(labels, cache.budget_bytes)
@@ -110,7 +118,7 @@ class _WorkerCollector:
                 evictions.add_metric(labels, cache.evictions)
         yield from (bytes, budget, entries, hits, misses, saved, evictions)
 
-    def _answered(self) -> Iterator[tuple[list[str], events.StatsDone]]:
+    def _replies(self) -> Iterator[tuple[list[str], events.StatsDone]]:
         for model, replicas in self._stats.items():
             for number, stats in enumerate(replicas):
                 if stats:

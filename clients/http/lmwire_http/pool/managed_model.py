@@ -91,7 +91,7 @@ class ManagedModel:
             ApiError: The model already has the most requests it may have.
         """
         if self.users >= self._max_requests:
-            problem = f"{self.spec.id} has {self.users} requests, which is as many as it may; try again later"
+            problem = f"{self.spec.id} has {self.users} requests, the most it may have; try again later"
             raise ApiError(429, problem, code="busy", retry_after=_RETRY_S)
         self.users += 1
         try:

@@ -38,7 +38,7 @@ class ModelLifecycle:
         """
         while not model.is_serving:
             if self._closed:
-                raise ApiError(503, "the server is ending", code="draining")
+                raise ApiError(503, "the server is stopping", code="draining")
             if model.load_task is None:
                 model.load_task = asyncio.create_task(self._load(model, wait=wait))
                 model.load_task.add_done_callback(lambda load: self._load_finished(model, load))
@@ -142,7 +142,7 @@ class ModelLifecycle:
 
     def _out_of_memory(self, model: ManagedModel) -> ApiError:
         others = " and ".join(other.spec.id for other in self._budget.holders)
-        problem = f"there is no memory for {model.spec.id} beside {others}, in use now"
+        problem = f"there is not enough memory for {model.spec.id} beside {others}, which are in use"
         return ApiError(503, problem, code="no_room", param="model", retry_after=_RETRY_S)
 
     async def _unload(self, model: ManagedModel) -> None:

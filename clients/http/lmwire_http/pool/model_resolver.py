@@ -162,7 +162,7 @@ class ModelResolver:
             return await asyncio.to_thread(self._listing, *folders)
         except LmwireError as error:
             _log.error("%s", error)
-            message = "the models on this machine cannot be listed; the server's log says why"
+            message = "the models on this machine cannot be listed; see the server's log"
             raise ApiError(500, message, code="internal") from error
 
 

@@ -74,7 +74,7 @@ class Readiness:
                     return None
             except LmwireError as error:
                 _log.warning("no worker can be started: %s", error)
-                return "no worker can be started; the log says why"
+                return "no worker can be started; see the log"
 
 
 def hang_problem(model: str, pings: Sequence[events.PingDone | None]) -> str | None:

@@ -44,4 +44,4 @@ class Startup:
         if self._task and not self._task.done():
             await asyncio.wait([self._task])
         if not self.is_done:
-            raise ApiError(503, "the server could not start; its log says why", code="server_ending", retry_after=5)
+            raise ApiError(503, "the server could not start; see its log", code="server_ending", retry_after=5)

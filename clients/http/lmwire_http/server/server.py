@@ -108,7 +108,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let running requests finish within the drain time, then end them with an error."""
         drain_s = self._state.settings.drain_s
-        _log.info("the server ends when running requests have, within %g s", drain_s)
+        _log.info("the server stops after its running requests, within %g s", drain_s)
         drain_timer = asyncio.get_running_loop().call_later(drain_s, self._interrupt_requests)
         try:
             await super().shutdown(sockets)
@@ -116,6 +116,6 @@ class _Server(uvicorn.Server):
             drain_timer.cancel()
 
     def _interrupt_requests(self) -> None:
-        error = ApiError(503, "the server is ending; ask again when it is back", code="server_ending", retry_after=5)
+        error = ApiError(503, "the server is stopping; retry when it is back", code="server_ending", retry_after=5)
         if count := self._state.in_flight.interrupt_all(error):
             _log.warning("%d running requests were ended with the server", count)

@@ -23,22 +23,28 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._with_labels = cache(_labelled)
         self._served: set[str] = set()
-        self._running = Gauge("lmwire_http_requests_in_flight", "Requests being served.", registry=self.registry)
+        self._running = Gauge("lmwire_http_requests_in_flight", "Requests in flight.", registry=self.registry)
         self._requests = Counter(
             "lmwire_http_requests", "Requests answered.", ["path", "model", "status"], registry=self.registry
         )
         self._tokens = Counter("lmwire_tokens", "Tokens.", ["model", "kind"], registry=self.registry)
         self._request_s = self._histogram(
-            "lmwire_http_request_duration_seconds", "From head to end.", "path", _REQUEST_BUCKETS_S
+            "lmwire_http_request_duration_seconds",
+            "Seconds from a request's head to the end of its response.",
+            "path",
+            _REQUEST_BUCKETS_S,
         )
         self._first_token_s = self._histogram(
-            "lmwire_time_to_first_token_seconds", "From head to first token.", "model", _REQUEST_BUCKETS_S
+            "lmwire_time_to_first_token_seconds",
+            "Seconds from a request's head to its first token.",
+            "model",
+            _REQUEST_BUCKETS_S,
         )
         self._between_tokens_s = self._histogram(
-            "lmwire_inter_token_seconds", "Between tokens.", "model", _TOKEN_BUCKETS_S
+            "lmwire_inter_token_seconds", "Seconds between tokens.", "model", _TOKEN_BUCKETS_S
         )
         self._queue_s = self._histogram(
-            "lmwire_queue_seconds", "In the queue, for a worker of a model in memory.", "model", _REQUEST_BUCKETS_S
+            "lmwire_queue_seconds", "Seconds in the queue of a loaded model.", "model", _REQUEST_BUCKETS_S
         )
 
     def in_flight(self) -> AbstractContextManager[Any]:

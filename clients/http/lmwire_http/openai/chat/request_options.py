@@ -17,12 +17,12 @@ from ..unsupported_fields import reject_fields
 from .request_schema import ChatRequest
 
 _UNSUPPORTED: Final = {
-    "functions": "is of before there were tools; send `tools`",
-    "function_call": "is of before there were tools; send `tool_choice`",
+    "functions": "is the format before tools; send `tools`",
+    "function_call": "is the format before tools; send `tool_choice`",
     "audio": "answers are text; leave it out",
     "prediction": "predicted outputs are not supported; leave it out, or load the model with a draft model",
-    "web_search_options": "nothing is searched here; give the model a tool that searches",
-    "moderation": "nothing is judged here; leave it out",
+    "web_search_options": "web search is not supported; give the model a tool that searches",
+    "moderation": "moderation is not supported; leave it out",
 }
 _CONVERTED: Final = ("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media")
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
@@ -95,4 +95,4 @@ def _check(body: ChatRequest) -> None:
     if body.modalities and body.modalities != ["text"]:
         raise invalid_field('modalities: answers are text; send ["text"], or leave it out', "modalities")
     if body.verbosity not in {None, "medium"}:
-        raise invalid_field("verbosity: no model here has a switch for it; ask for it in a message", "verbosity")
+        raise invalid_field("verbosity: is not supported; ask for it in a message", "verbosity")

@@ -17,7 +17,7 @@ Prompt: TypeAlias = str | list[int]
 _DEFAULT_MAX_TOKENS: Final = 16
 """OpenAI's default."""
 _TOKEN_FIELD: Final = "prompt["
-_UNSUPPORTED: Final = {"suffix": "nothing is filled in between here; put what is to be continued into `prompt`"}
+_UNSUPPORTED: Final = {"suffix": "text before a suffix is not supported; put the text to continue into `prompt`"}
 
 
 class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ def completion_options(body: CompletionRequest) -> Options:
     """
     reject_fields(body, _UNSUPPORTED)
     if body.best_of not in {None, body.n or 1}:
-        raise invalid_field("best_of: must be as `n`, or left out: answers are not compared here", "best_of")
+        raise invalid_field("best_of: must equal `n` or be left out: answers are not compared", "best_of")
     if body.echo:
         _check_echo(body)
     options = generation_options(body)
@@ -91,7 +91,7 @@ def client_field(body: CompletionRequest, number: int, field: str) -> str:
 
 def _check_echo(body: CompletionRequest) -> None:
     if body.logprobs is not None:
-        problem = "is not served with `logprobs`: those of a prompt are not computed; leave out one of them"
+        problem = "is not supported with `logprobs`, which are not computed for prompts; leave out one of them"
         raise invalid_field(f"echo: {problem}", "echo")
     if not all(isinstance(prompt, str) for prompt in prompts_of(body)):
-        raise invalid_field("echo: is not served for token ids, which are not made text again; leave it out", "echo")
+        raise invalid_field("echo: is not supported for token ids; leave it out", "echo")

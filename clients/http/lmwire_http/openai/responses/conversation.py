@@ -127,9 +127,9 @@ def _part(part: MessagePart, path: str) -> PartDict:
             return {"type": "image", "media": image_input(url, f"{path}.image_url")}
         case InputImage():
             field = f"{path}.file_id"
-            raise invalid_field(f"{field}: no files are kept here; send the image as `image_url`", field)
+            raise invalid_field(f"{field}: files are not stored; send the image as `image_url`", field)
         case InputFile():
-            raise invalid_field(f"{path}: files are not read here; send their text as a part of type input_text", path)
+            raise invalid_field(f"{path}: files are not supported; send their text as a part of type input_text", path)
         case _:
             return {"type": "text", "text": _text(part)}
 

@@ -30,7 +30,7 @@ async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
 
 async def _get(context: RequestContext, _: None) -> Reply:
     if context.query.get("stream", "false") == "true":
-        raise ApiError(400, "stream: an answer streams once, when it is made; leave it out", code="invalid_value")
+        raise ApiError(400, "stream: a stored response cannot be streamed; leave it out", code="invalid_value")
     return Json(_kept(context).response)
 
 
@@ -47,14 +47,14 @@ async def _input_items(context: RequestContext, _: None) -> Reply:
 def _kept(context: RequestContext) -> StoredResponse:
     id = context.path_params["id"]
     if (found := context.state.response_store.get(id)) is None:
-        raise ApiError(404, f"there is no response {id!r}, or none any more", code="response_not_found", param="id")
+        raise ApiError(404, f"there is no response {id!r}, or it was deleted", code="response_not_found", param="id")
     return found
 
 
 CREATE: Final = Endpoint(
     method="POST",
     path="/v1/responses",
-    summary="Answer a conversation, and keep it to be continued.",
+    summary="Answer a conversation, and store the response.",
     handler=_create,
     request_type=ResponseRequest,
     response_type=Response,
@@ -65,17 +65,21 @@ RESPONSES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/responses/{id}",
-        summary="A response that was kept.",
+        summary="Return a stored response.",
         handler=_get,
         response_type=Response,
     ),
     Endpoint(
-        method="DELETE", path="/v1/responses/{id}", summary="Forget a response.", handler=_delete, response_type=Deleted
+        method="DELETE",
+        path="/v1/responses/{id}",
+        summary="Delete a stored response.",
+        handler=_delete,
+        response_type=Deleted,
     ),
     Endpoint(
         method="GET",
         path="/v1/responses/{id}/input_items",
-        summary="What a response answers.",
+        summary="List the input items of a stored response.",
         handler=_input_items,
         response_type=ItemList,
     ),

@@ -18,10 +18,10 @@ from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, Res
 LOGPROBS: Final = "message.output_text.logprobs"
 
 _UNSUPPORTED: Final = {
-    "conversation": "no conversations are kept here; continue a response with `previous_response_id`",
-    "prompt": "no prompts are kept here; send their text as `instructions` or `input`",
-    "context_management": "nothing is left out of a conversation here; send `truncation`, or less of it",
-    "moderation": "nothing is judged here; leave it out",
+    "conversation": "conversations are not supported; continue a response with `previous_response_id`",
+    "prompt": "stored prompts are not supported; send their text as `instructions` or `input`",
+    "context_management": "edits of a conversation are not supported; send `truncation`, or a shorter conversation",
+    "moderation": "moderation is not supported; leave it out",
 }
 _CONVERTED: Final = (
     *("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media"),
@@ -78,7 +78,7 @@ def client_field(body: ResponseRequest, field: str) -> str:
 def _check(body: ResponseRequest) -> None:
     reject_fields(body, _UNSUPPORTED)
     if body.n not in {None, 1}:
-        raise invalid_field("n: a response is one answer; ask again for another", "n")
+        raise invalid_field("n: a response has one answer; send another request for another answer", "n")
     if body.format is not None and body.text and body.text.format:
         raise invalid_field("format: says the same as `text.format`; give one of them", "format")
     if body.truncate is not None and body.truncation is not None:
@@ -105,7 +105,7 @@ def _allowed(choice: ChooseAllowed, tools: list[Tool]) -> list[Tool]:
     for place, allowed in enumerate(choice.tools):
         if allowed.name not in known:
             path = f"tool_choice.tools[{place}].name"
-            raise invalid_field(f"{path}: {allowed.name!r} is none of `tools`", path)
+            raise invalid_field(f"{path}: {allowed.name!r} is not one of `tools`", path)
     names = {allowed.name for allowed in choice.tools}
     return [tool for tool in tools if tool.name in names]
 

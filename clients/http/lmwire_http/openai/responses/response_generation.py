@@ -104,7 +104,7 @@ class ResponseGeneration:
         if id is None:
             return None
         if (found := self._context.state.response_store.get(id)) is None:
-            problem = f"there is no response {id!r}, or none any more; send the whole conversation as `input`"
+            problem = f"there is no response {id!r}, or it was deleted; send the whole conversation as `input`"
             raise ApiError(
                 400,
                 f"previous_response_id: {problem}",
@@ -122,7 +122,7 @@ class ResponseGeneration:
                 if earlier.id == item.id:
                     return earlier
         path = f"input[{number}].id"
-        raise invalid_field(f"{path}: there is no item {item.id!r}, or none any more; send the item itself", path)
+        raise invalid_field(f"{path}: there is no item {item.id!r}, or it was deleted; send the item itself", path)
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
         messages, options = self._conversation.messages, self._options

@@ -13,8 +13,8 @@ from ..unsupported_fields import reject_fields
 
 _UNSUPPORTED: Final = {
     "include": "log-probabilities of transcripts are not computed here; leave it out",
-    "known_speaker_names": "speakers are not told apart here; leave it out",
-    "known_speaker_references": "speakers are not told apart here; leave it out",
+    "known_speaker_names": "speakers are not distinguished; leave it out",
+    "known_speaker_references": "speakers are not distinguished; leave it out",
     "keywords": "name them in `prompt`",
     "languages": "give one as `language`, or leave it out for the model to find out",
 }
