@@ -7,25 +7,25 @@ is passed on, is not enough.
 from typing import Final
 
 _BENCHMARKS: Final = ("pipe", "generation", "mixed", "cache", "draft", "vision", "http")
-_MEASURES: Final = "command/test_bench.py::test_it_measures_every_figure"
-_CHAT: Final = "command/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
-_LOAD: Final = "command/test_options.py::test_every_option_of_a_load_reaches_it"
+_MEASURES: Final = "cli/test_bench.py::test_it_measures_every_figure"
+_CHAT: Final = "cli/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
+_LOAD: Final = "cli/test_options.py::test_every_option_of_a_load_reaches_it"
 _KIT: Final = "conformance/test_command.py"
 _HOST_KIT: Final = "conformance_host/test_kit.py"
 _SERVE: Final = "http/server/test_options.py"
 
 CHECKS: Final[dict[str, dict[str, str]]] = {
-    "lmwire": {"--version": "command/test_arguments.py::test_the_version_is_the_packages"},
+    "lmwire": {"--version": "cli/test_arguments.py::test_the_version_is_the_packages"},
     "worker": {
         "--memory-limit": "faults/test_memory.py::test_a_limit_is_kept_by_loads_and_requests",
         "--cache-dir": "worker/test_disk_cache_restart.py::"
         "test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept",
-        "--cache-disk-bytes": "command/test_options.py::test_a_worker_keeps_on_disk_what_its_budget_holds",
+        "--cache-disk-bytes": "cli/test_options.py::test_a_worker_keeps_on_disk_what_its_budget_holds",
         "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
-        "--media-urls": "command/test_options.py::test_a_worker_looks_an_address_up_only_if_that_is_allowed",
-        "--mock": "command/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
-        "--help": "command/test_options.py::test_help_lists_every_option",
-        "--version": "command/test_options.py::test_a_worker_shows_its_version",
+        "--media-urls": "cli/test_options.py::test_a_worker_looks_an_address_up_only_if_that_is_allowed",
+        "--mock": "cli/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
+        "--help": "cli/test_options.py::test_help_lists_every_option",
+        "--version": "cli/test_options.py::test_a_worker_shows_its_version",
     },
     "mock": {
         "--text": "mock/test_replies.py::test_the_answer_can_be_the_same_for_every_request",
@@ -35,16 +35,16 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--list-faults": "mock/test_faults.py::test_the_list_is_printed_with_parameters_and_their_defaults",
     },
     "chat": {
-        "MODEL": "command/test_chat.py::test_without_a_model_it_talks_to_the_one_that_is_built_in",
+        "MODEL": "cli/test_chat.py::test_without_a_model_it_talks_to_the_one_that_is_built_in",
         "--adapter": _LOAD,
-        "--draft": "command/test_options.py::test_chat_says_how_many_tokens_were_drafted",
-        "--context-len": "command/test_chat.py::test_options_reach_the_load",
+        "--draft": "cli/test_options.py::test_chat_says_how_many_tokens_were_drafted",
+        "--context-len": "cli/test_chat.py::test_options_reach_the_load",
         "--kv-bits": _LOAD,
         "--force": _LOAD,
-        "--prompt": "command/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
-        "--image": "command/test_chat.py::test_images_go_along_with_the_prompt",
+        "--prompt": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+        "--image": "cli/test_chat.py::test_images_go_along_with_the_prompt",
         "--system": _CHAT,
-        "--max-tokens": "command/test_chat.py::test_options_reach_the_request",
+        "--max-tokens": "cli/test_chat.py::test_options_reach_the_request",
         **dict.fromkeys(
             (
                 *("--temperature", "--top-p", "--top-k", "--min-p", "--xtc-probability", "--xtc-threshold"),
@@ -53,40 +53,40 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             ),
             _CHAT,
         ),
-        "--worker": "command/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+        "--worker": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
     },
     "models": {
-        "--all": "command/test_models.py::test_all_says_why_a_model_cannot_run",
-        "--json": "command/test_models.py::test_for_people_it_is_a_table",
+        "--all": "cli/test_models.py::test_all_says_why_a_model_cannot_run",
+        "--json": "cli/test_models.py::test_for_people_it_is_a_table",
     },
-    "schema": {"--meta": "command/test_arguments.py::test_schema_prints_the_committed_files"},
+    "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
     **{
         f"bench {benchmark}": {
-            "--model": "command/test_bench.py::test_one_draft_is_always_right_and_the_other_never"
+            "--model": "cli/test_bench.py::test_one_draft_is_always_right_and_the_other_never"
             if benchmark == "draft"
             else _MEASURES,
-            "--tokens": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
-            "--rounds": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
-            "--json": "command/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--tokens": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--rounds": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--json": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
         }
         for benchmark in _BENCHMARKS
     },
     "conformance worker": {
-        "COMMAND": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
-        "--model": "command/test_options.py::test_the_kit_loads_the_model_that_is_named",
-        "--only": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
+        "COMMAND": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
+        "--model": "cli/test_options.py::test_the_kit_loads_the_model_that_is_named",
+        "--only": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
         "--baseline": f"{_KIT}::test_a_known_failure_exits_0_and_a_stale_entry_1",
-        "--junit": f"{_KIT}::test_a_failure_is_shown_with_both_lines_and_the_exit_code_is_1",
-        "--json": f"{_KIT}::test_a_failure_is_shown_with_both_lines_and_the_exit_code_is_1",
-        "--timeout": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--junit": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
+        "--json": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
+        "--timeout": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
     },
     "conformance host": {
         "COMMAND": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--only": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--baseline": f"{_HOST_KIT}::test_a_baseline_excuses_a_failure_and_nothing_else",
-        "--junit": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--junit": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
         "--json": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
-        "--timeout": "command/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--timeout": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
     },
     "serve": {
         "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",

@@ -1,0 +1,82 @@
+"""The command line of `lmwire`: its subcommands, their options and the help.
+
+A subcommand's own code is imported only when it runs, so that the help is quick.
+"""
+
+import argparse
+from textwrap import dedent
+
+import lmwire_protocol
+
+from .bench import add_bench
+from .chat import add_chat
+from .conformance import add_conformance
+from .parser import USAGE, Parser, Subcommands, run_later
+
+__all__ = ["Parser", "parse"]
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Return the parsed command line. Call its `run` with it."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if "run" not in arguments:
+        parser.print_help()
+        parser.exit(USAGE)
+    return arguments
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="lmwire",
+        description="Run MLX language models as child processes that speak one protocol over their pipes.",
+        epilog=dedent("""\
+            examples:
+              lmwire chat                                    chat with the tiny built-in model
+              lmwire chat mlx-community/Qwen3-0.6B-4bit      chat with another model
+              git diff | lmwire chat MODEL -p "Review this"  one answer, in a pipeline
+              lmwire models                                  models on this machine that can run
+              lmwire serve MODEL                             models over HTTP, at http://127.0.0.1:8080/v1
+              lmwire worker                                  the worker that a host program starts; see PROTOCOL.md
+            """),
+    )
+    parser.add_argument("--version", action="version", version=f"lmwire {lmwire_protocol.__version__}")
+    subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
+    _list_workers(subcommands)
+    add_chat(subcommands)
+    _add_models(subcommands)
+    add_bench(subcommands)
+    _add_schema(subcommands)
+    add_conformance(subcommands)
+    return parser
+
+
+def _list_workers(subcommands: Subcommands) -> None:
+    """List in the help the subcommands that `main` runs before it parses the command line."""
+    subcommands.add_parser("worker", help="be a worker: read commands from stdin, write events to stdout")
+    subcommands.add_parser("mock", help="be a worker without a model, scripted or faulty, to test a host with")
+    subcommands.add_parser("serve", help="serve models over HTTP, with OpenAI's and Anthropic's APIs")
+
+
+def _add_models(subcommands: Subcommands) -> None:
+    parser = subcommands.add_parser(
+        "models",
+        help="list the models on this machine that can run",
+        description="List the models in the local hub cache that can run: type, quantization, context and size.",
+        epilog="To get one more, name it: lmwire chat owner/name downloads it.",
+    )
+    parser.add_argument("--all", action="store_true", help="also list those that cannot run, and why")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=run_later("models"))
+
+
+def _add_schema(subcommands: Subcommands) -> None:
+    parser = subcommands.add_parser(
+        "schema",
+        help="print the protocol's JSON Schema",
+        description="Print the JSON Schema of every command and event of the protocol.",
+    )
+    parser.add_argument(
+        "--meta", action="store_true", help="print what a schema cannot hold: limits, error codes, exit codes"
+    )
+    parser.set_defaults(run=run_later("schema"))

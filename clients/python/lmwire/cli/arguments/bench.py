@@ -1,0 +1,104 @@
+"""Arguments of `lmwire bench`."""
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Final, NamedTuple
+
+from .parser import Parser, Subcommands, positive, run_later
+
+
+class _Benchmark(NamedTuple):
+    """A benchmark in the help."""
+
+    name: str
+    help: str
+    description: str
+    example_options: str = ""
+
+
+_BENCHMARKS: Final = (
+    _Benchmark(
+        "pipe",
+        "cost of the pipe, against the model library in one process",
+        """\
+        Measure the cost of the worker and its pipe: streams against mlx_lm in one process, mixed samplers against
+        greedy, starting, cancelling, and the event path alone. Both sides of a ratio are measured in turns, so that a
+        busy machine slows both. Takes some minutes. The smaller the model, the harder the test.""",
+        " --json",
+    ),
+    _Benchmark(
+        "generation",
+        "cost of JSON with a schema and of log-probabilities, against plain tokens",
+        """\
+        Measure the cost of requests that ask for more than plain tokens: streams of JSON with a schema, and streams
+        with log-probabilities, against plain ones of the same worker, in turns. The smaller the model and the larger
+        its vocabulary, the harder the test.""",
+    ),
+    _Benchmark(
+        "mixed",
+        "cost of long prompts and long answers for the short streams beside them",
+        """\
+        Measure the speed of short streams beside one of 8,192 tokens. Measure how long running streams wait for a
+        token while a prompt of 16,384 tokens is prefilled, and how much later its own first token comes. The model's
+        context length is set so that it holds that.""",
+    ),
+    _Benchmark(
+        "cache",
+        "time to the first token of a cached prompt",
+        """\
+        Measure how much sooner the first token of a prompt of 4,096 tokens comes when it is cached, in memory or on
+        disk by an earlier worker. Measure the cost of a prompt that is not among 1,000 cached ones. The model's
+        context length is set so that it holds that. Files that were just written come from the system's own cache.""",
+    ),
+    _Benchmark(
+        "draft",
+        "speed with a draft model, at best and at worst",
+        """\
+        Measure one stream with a draft model of an eighth of the model's layers, against one without: with a draft
+        model that is always right, and with one that never is. Real draft models are between the two. Both are made
+        from the model: its other layers are changed to add nothing, which takes as long as before.""",
+    ),
+    _Benchmark(
+        "vision",
+        "cost of images, and time to a second answer about one",
+        """\
+        Measure 8 chats about images against mlx_vlm in one process, from the image files to the last token. Measure
+        how much sooner the first token of a second question about an image comes. The model must accept images.""",
+    ),
+    _Benchmark(
+        "http",
+        "cost of the HTTP server, against the pipe and against other servers",
+        """\
+        Measure 1, 8 and 32 streams of `lmwire serve` against the same worker at its pipe, and against mlx_lm.server
+        and mlx_vlm.server: tokens a second, and the time to the first token. All of them serve the same model in
+        turns. One stream is quick, and is measured four times as often.""",
+    ),
+)
+
+
+def add_bench(subcommands: Subcommands) -> None:
+    """Add the subcommand, with one of its own for each benchmark."""
+    parser = subcommands.add_parser("bench", help="measure the worker on this machine")
+    benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True, dest="benchmark")
+    for benchmark in _BENCHMARKS:
+        example = f"lmwire bench {benchmark.name} --model ./my-model{benchmark.example_options}"
+        _add_options(
+            benchmarks.add_parser(
+                benchmark.name,
+                help=benchmark.help,
+                description=dedent(benchmark.description),
+                epilog=f"example:\n  {example}",
+            )
+        )
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model folder")
+    parser.add_argument(
+        "--tokens", type=positive, default=256, metavar="N", help="length of each stream, in tokens (default: 256)"
+    )
+    parser.add_argument(
+        "--rounds", type=positive, default=5, metavar="N", help="how often everything is measured (default: 5)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=run_later("bench"))

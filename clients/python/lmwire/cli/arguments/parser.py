@@ -1,0 +1,57 @@
+"""The argument parser that all subcommands share, and the types of their arguments."""
+
+import argparse
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+from ..errors import USAGE
+
+Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that keeps the line breaks of its help and exits as sysexits.h says on wrong usage."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message to stderr, and exit."""
+        self.exit(USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+
+
+def run_later(module: str) -> Callable[[argparse.Namespace], int]:
+    """Return a function that imports a module of the command line and calls its `run`."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        return import_module(f"lmwire.cli.{module}").run(arguments)
+
+    return run
+
+
+def json_file(path: str) -> Any:
+    """Return the content of a JSON file, as the type of an argument."""
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error}") from None
+
+
+def image_file(path: str) -> Any:
+    """Return an image file as a part of a message, as the type of an argument."""
+    try:
+        return import_module("lmwire").image_part(path)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least 1, as the type of an argument."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number

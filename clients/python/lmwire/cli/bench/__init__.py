@@ -1,0 +1,41 @@
+"""`lmwire bench`: run a benchmark and print its results."""
+
+import atexit
+import json
+import sys
+from argparse import Namespace
+from importlib import import_module
+from types import ModuleType
+
+from ..errors import OK, USAGE, CliError
+from .results import as_json, format_line, format_table, machine_facts
+
+
+def run(arguments: Namespace) -> int:
+    """Run the benchmark that the command line names, and return the exit code."""
+    if not (arguments.model / "config.json").is_file():
+        raise CliError(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
+    benchmark = _load(arguments.benchmark)
+    # This process and the programs that it starts load what MLX has compiled for them.
+    import_module("lmwire_worker.private_directory").use_private_directory(atexit.register)
+    results = []
+    for result in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
+        results.append(result)
+        print(f"measured: {format_line(result)}", file=sys.stderr)
+    machine = machine_facts()
+    if arguments.json:
+        report = {"machine": machine, "model": str(arguments.model), "figures": as_json(results)}
+        print(json.dumps(report, indent=2))
+    else:
+        print(format_table(results))
+        print("\nmeasured on " + ", ".join(f"{name} {value}" for name, value in machine.items()))
+    return OK
+
+
+def _load(name: str) -> ModuleType:
+    try:
+        return import_module(f".benchmarks.{name}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != "uvloop":  # the HTTP client of the benchmarks needs it
+            raise
+        raise CliError("uvloop is not installed: pip install 'lmwire[http]'") from error

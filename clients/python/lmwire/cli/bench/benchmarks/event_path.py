@@ -1,0 +1,51 @@
+"""Speed of events from the mock worker, whose engine costs nothing, to the Python client."""
+
+import asyncio
+import json
+from time import perf_counter
+from typing import NamedTuple
+
+import lmwire
+from lmwire_protocol import encode_event
+from lmwire_protocol.events import Token
+
+from ..programs.processes import WORKER
+
+_STREAMS = 32
+_PROMPT = "one two three four "
+
+
+class EventRates(NamedTuple):
+    """Events a second. An event is one token of one stream, before any merging."""
+
+    client: float
+    """Rate at the host's `for` loop. Merged events count as the events that they contain."""
+    loop: float
+    """Rate of json.loads over the same events, one a line, from memory."""
+
+
+def event_rates(events: int) -> EventRates:
+    """Measure both rates over about the given number of events."""
+    return EventRates(loop=_loop_rate(events), client=asyncio.run(_client_rate(events // _STREAMS)))
+
+
+def _loop_rate(events: int) -> float:
+    words = [f"{word} " for word in _PROMPT.split()]
+    places = [index % len(words) for index in range(events)]
+    lines = [encode_event(Token(id="1", token=words[place], token_ids=[place])) for place in places]
+    started = perf_counter()
+    for line in lines:
+        json.loads(line)
+    return events / (perf_counter() - started)
+
+
+async def _client_rate(tokens: int) -> float:
+    async def stream() -> int:
+        async with worker.generate(_PROMPT, max_tokens=tokens) as pieces:
+            return sum([len(piece.token_ids) async for piece in pieces])
+
+    async with lmwire.AsyncWorker([*WORKER, "--mock"]) as worker:
+        await worker.load("mock")
+        started = perf_counter()
+        counts = await asyncio.gather(*(stream() for _ in range(_STREAMS)))
+        return sum(counts) / (perf_counter() - started)

@@ -1,0 +1,68 @@
+"""`lmwire bench pipe`: cost of the worker and its pipe, as ratios within one run."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from lmwire_protocol import Load
+
+from .. import workload
+from ..pairing import measure_pairs, speed_ratio
+from ..programs.processes import LibraryProcess, WorkerProcess
+from ..results import Result
+from .event_path import event_rates
+from .latency import cancel_ms, hello_ms
+
+
+def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
+    """Measure the worker against mlx_lm in one process, its waits, and its events without an engine."""
+    with tempfile.TemporaryDirectory() as copy:
+        model = workload.copy_without_eos(folder, Path(copy))
+        with LibraryProcess(model) as library, WorkerProcess() as worker:
+            worker.ask(Load(path=str(model)))
+            yield _against_library(library, worker, 1, tokens, rounds, target=0.97)
+            yield _against_library(library, worker, 8, tokens, rounds, target=0.95)
+            yield _against_library(library, worker, 32, tokens, rounds, target=0.95)
+            yield _mixed_samplers(worker, 32, tokens, rounds)
+            cancels = cancel_ms(worker, 40 * rounds, tokens)
+    yield _hello(rounds)
+    yield Result(
+        "cancel to terminal while decoding, 99th percentile",
+        cancels.p99,
+        "ms",
+        target=cancels.step + 5,
+        detail=f"a step takes {cancels.step:.2f} ms",
+    )
+    yield _event_path(rounds)
+
+
+def _against_library(
+    library: LibraryProcess, worker: WorkerProcess, streams: int, tokens: int, rounds: int, target: float
+) -> Result:
+    requests = workload.greedy(streams, tokens)
+    pairs = measure_pairs(rounds, lambda: library.rate(streams, tokens), lambda: worker.rate(requests))
+    name = "1 stream, against stream_generate" if streams == 1 else f"{streams} streams, against BatchGenerator"
+    return speed_ratio(name, pairs, target, "tok/s")
+
+
+def _mixed_samplers(worker: WorkerProcess, streams: int, tokens: int, rounds: int) -> Result:
+    greedy, mixed = workload.greedy(streams, tokens), workload.mixed_samplers(streams, tokens)
+    pairs = measure_pairs(rounds, lambda: worker.rate(greedy), lambda: worker.rate(mixed))
+    return speed_ratio(f"{streams} different samplers and seeds, against greedy", pairs, 0.9, "tok/s")
+
+
+def _hello(rounds: int) -> Result:
+    times = [hello_ms() for _ in range(4 * rounds + 1)]
+    return Result(
+        "spawn to hello answered, median",
+        median(times),
+        "ms",
+        target=60,
+        detail=f"{len(times)} spawns of `lmwire worker`",
+    )
+
+
+def _event_path(rounds: int) -> Result:
+    pairs = [(rates.loop, rates.client) for rates in (event_rates(200_000) for _ in range(rounds))]
+    return speed_ratio("mock worker to Python client, against json.loads", pairs, 1.0, "events/s")

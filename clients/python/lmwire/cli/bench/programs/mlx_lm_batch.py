@@ -1,0 +1,42 @@
+"""The upper bound: a program in which mlx_lm generates by itself. The benchmark starts it.
+
+Each line on stdin, `STREAMS TOKENS`, starts a run. Its reply on stdout is the tokens a second.
+"""
+
+import sys
+import time
+from typing import Any
+
+from mlx_lm import stream_generate
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.utils import load
+
+from ..workload import prompt
+
+
+def main() -> None:
+    """Load the model in `sys.argv` and serve the runs on stdin."""
+    model, tokenizer, *_ = load(sys.argv[1])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        streams, tokens = map(int, line.split())
+        started = time.perf_counter()
+        generated = _run_one(model, tokenizer, tokens) if streams == 1 else _run_batch(model, streams, tokens)
+        print(generated / (time.perf_counter() - started), flush=True)
+
+
+def _run_one(model: Any, tokenizer: Any, tokens: int) -> int:
+    return sum(1 for _ in stream_generate(model, tokenizer, prompt(0), max_tokens=tokens))
+
+
+def _run_batch(model: Any, streams: int, tokens: int) -> int:
+    generator = BatchGenerator(model, max_tokens=tokens, completion_batch_size=streams)
+    generator.insert([prompt(stream) for stream in range(streams)])
+    generated = 0
+    while responses := generator.next_generated():
+        generated += len(responses)
+    return generated
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""`lmwire chat`: a conversation on a terminal, or one answer in a pipeline."""
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+import lmwire
+
+from ..errors import INTERRUPTED, OK, USAGE, CliError
+from .chat_session import ChatSession, Stopped
+from .conversation import Conversation, print_summary
+
+
+def run(arguments: Namespace) -> int:
+    """Run the conversation, or give the one answer, and return the exit code."""
+    prompt = _prompt(arguments.prompt)
+    try:
+        with ChatSession(arguments.worker, arguments.system, _request_fields(arguments)) as session:
+            session.load(arguments.model, _given(arguments, lmwire.LoadOptions))
+            for image in arguments.image:
+                session.attach(image)
+            if prompt is None:
+                Conversation(session, arguments.model).run()
+            else:
+                print_summary(session.send_prompt(prompt).result)
+    except Stopped:
+        return INTERRUPTED
+    except lmwire.LmwireError as error:
+        raise CliError(_sentence(error)) from error
+    return OK
+
+
+def _prompt(given: str | None) -> str | None:
+    """Return the prompt to answer, or None for a conversation."""
+    if sys.stdin.isatty() and (given or sys.stdout.isatty()):
+        return given
+    prompt = "\n\n".join(part for part in (given, sys.stdin.read()) if part)
+    if not prompt.strip():
+        raise CliError("nothing to answer: stdin was empty, and there is no -p", USAGE)
+    return prompt
+
+
+def _request_fields(arguments: Namespace) -> dict[str, Any]:
+    fields = _given(arguments, lmwire.ChatOptions)
+    if arguments.schema is not None:
+        fields["format"] = {"type": "json_schema", "schema": arguments.schema}
+    return fields
+
+
+def _given(arguments: Namespace, options: type) -> dict[str, Any]:
+    """Return the options that the command line gives. The worker has defaults for the others."""
+    given = vars(arguments)
+    return {name: given[name] for name in options.__annotations__ if given.get(name) is not None}
+
+
+def _sentence(error: lmwire.LmwireError) -> str:
+    if isinstance(error, lmwire.RequestFailed) and error.code == "model_not_found":
+        return f"{error.event.error}\n`lmwire models` lists what is on this machine."
+    return str(error)

@@ -1,0 +1,136 @@
+"""A conversation with a worker: its messages so far, and the next answer."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import lmwire
+from lmwire.answer import whole_answer
+from lmwire.options import MediaPartDict
+from lmwire_protocol.events import Progress, ResultDone
+
+from .display import choose_display
+from .plain_display import PlainDisplay
+from .progress import LoadProgress
+
+
+class Stopped(Exception):
+    """The person stopped the answer, and the worker has cancelled it."""
+
+
+class ChatReply(NamedTuple):
+    """An answer whose text has been shown."""
+
+    calls: list[lmwire.ToolCall]
+    """Tool calls. The next messages to send are their results."""
+    result: ResultDone
+
+
+class ChatSession:
+    """The worker and the messages of a conversation. Entering its context starts the worker, and exiting ends it.
+
+    The event loop runs only while the session waits, so that `asyncio.Runner` handles Ctrl-C. The first Ctrl-C cancels
+    the answer in the worker. A second one, before the worker has cancelled it, quits.
+
+    Args:
+        command: The command that runs the worker. None runs one on this machine.
+        system: The system message.
+        fields: The fields that every request has besides its messages.
+    """
+
+    def __init__(self, command: Sequence[str] | None, system: str | None, fields: dict[str, Any]) -> None:
+        self._runner = asyncio.Runner()
+        self._worker = lmwire.AsyncWorker(command)
+        self._fields = fields
+        self._system: list[lmwire.MessageDict] = [{"role": "system", "content": system}] if system else []
+        self._messages = [*self._system]
+        self._attachments: list[MediaPartDict] = []
+
+    def __enter__(self) -> Self:
+        self._runner.__enter__()
+        self._runner.run(self._worker.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._runner.run(self._worker.__aexit__(kind, error, trace))
+        finally:
+            self._runner.close()
+
+    def load(self, model: str, options: dict[str, Any]) -> None:
+        """Load the model, and show the progress on stderr.
+
+        Args:
+            model: A folder, a hub id or an alias.
+            options: The other fields of the load.
+        """
+        with LoadProgress() as progress:
+            self._runner.run(self._load(model, options, progress))
+
+    def send_prompt(self, prompt: str) -> ChatReply:
+        """Send a prompt, show the answer, and add both to the conversation.
+
+        Raises:
+            Stopped: The answer was stopped. Its text so far is part of the conversation.
+            RequestFailed: The worker refused the request. The conversation is unchanged.
+        """
+        return self.send([self.user_message(prompt)])
+
+    def attach(self, part: MediaPartDict) -> None:
+        """Attach an image, for example, to the next prompt."""
+        self._attachments.append(part)
+
+    def user_message(self, text: str) -> lmwire.MessageDict:
+        """Return a user message with the attachments, which are then no longer attached."""
+        parts, self._attachments = self._attachments, []
+        return {"role": "user", "content": [*parts, {"type": "text", "text": text}] if parts else text}
+
+    def send(self, turn: Sequence[lmwire.MessageDict]) -> ChatReply:
+        """Send messages as `send_prompt` sends one, for example the results of tool calls."""
+        messages = [*self._messages, *turn]
+        pieces: list[lmwire.Piece | lmwire.CallPiece] = []
+        try:
+            with choose_display(formatted="format" not in self._fields) as shown:
+                result = self._runner.run(self._answer(messages, pieces, shown))
+                answer = whole_answer(pieces, result.finish_reason)
+                for call in answer.tool_calls:
+                    shown.show_call(call)
+        except BaseException:
+            # Only the text stays: a tool call without its result would make the next request invalid.
+            if text := "".join(piece.text for piece in pieces):
+                self._messages = [*messages, {"role": "assistant", "content": text}]
+            raise
+        self._messages = [*messages, answer.message]
+        return ChatReply(answer.tool_calls, result)
+
+    def clear(self) -> None:
+        """Remove all messages but the system message, and all attachments."""
+        self._messages = [*self._system]
+        self._attachments = []
+
+    async def _load(self, model: str, options: dict[str, Any], progress: LoadProgress) -> None:
+        def show(event: Progress) -> None:
+            progress.show(event.stage, event.current, event.total, event.unit)
+
+        await self._worker.load(model, on_progress=show, **options)
+
+    async def _answer(
+        self,
+        messages: Sequence[lmwire.MessageDict],
+        pieces: list[lmwire.Piece | lmwire.CallPiece],
+        shown: PlainDisplay,
+    ) -> ResultDone:
+        try:
+            async with self._worker.chat(messages, **self._fields) as stream:
+                async for piece in stream:
+                    pieces.append(piece)
+                    if piece.reasoning:
+                        shown.show_reasoning(piece.reasoning)
+                    if piece.text:
+                        shown.show(piece.text)
+                return stream.result
+        except asyncio.CancelledError:
+            raise Stopped from None

@@ -1,0 +1,43 @@
+"""Text for a terminal: control characters removed, dimmed, trimmed."""
+
+import json
+from typing import Final
+
+import lmwire
+
+# Model output must not control the terminal: no escape sequences, nor other control characters.
+_CONTROLS: Final = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+
+
+def strip_controls(text: str) -> str:
+    """Return the text without the characters that a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
+def dim(text: str) -> str:
+    """Return the text in the terminal's fainter style."""
+    return f"\x1b[2m{text}\x1b[0m"
+
+
+def format_call(call: lmwire.ToolCall) -> str:
+    """Return a tool call for a person to read: `name({"argument": …})`."""
+    return strip_controls(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
+
+
+class NewlineTrimmer:
+    """Remove the empty lines at both ends of a text that arrives in parts."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._newlines = ""
+
+    def add(self, text: str) -> str:
+        """Take the next part, and return all text that is certain now and was not returned before."""
+        text = self._newlines + text
+        trimmed = text.rstrip("\n")
+        self._newlines = text[len(trimmed) :]
+        if not self._started:
+            trimmed = trimmed.lstrip("\n")
+            self._started = bool(trimmed)
+            self._newlines = self._newlines if trimmed else ""
+        return trimmed

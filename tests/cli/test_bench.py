@@ -1,0 +1,200 @@
+"""`lmwire bench`, with counts too small to mean anything: that it works, not what it finds."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import random_model
+import random_vision
+from lmwire.cli import bench
+from lmwire.cli.arguments import parse
+from lmwire.cli.bench.benchmarks.http import STREAMS
+from lmwire.cli.bench.pairing import extra_latency, latency_ratio, speed_ratio
+from lmwire.cli.bench.programs.http_servers import PEERS
+from lmwire.cli.bench.results import Result, format_line, format_table
+from lmwire.cli.bench.workload import (
+    SCHEMAS,
+    copy_without_eos,
+    greedy,
+    ignoring_eos,
+    long_prompt,
+    mixed_samplers,
+    structured,
+    with_logprobs,
+)
+from lmwire.cli.errors import CliError
+from lmwire_command import lmwire
+
+FIGURES = {
+    "pipe": [
+        "1 stream, against stream_generate",
+        "8 streams, against BatchGenerator",
+        "32 streams, against BatchGenerator",
+        "32 different samplers and seeds, against greedy",
+        "spawn to hello answered, median",
+        "cancel to terminal while decoding, 99th percentile",
+        "mock worker to Python client, against json.loads",
+    ],
+    "generation": [
+        "32 streams of JSON of 8 schemas, against plain ones",
+        "32 streams with 5 log-probabilities, against plain ones",
+        "32 streams, 1 of them with 5 log-probabilities, against plain ones",
+        "a token of JSON of a schema, over a plain one, 512 tokens of vocabulary",
+    ],
+    "mixed": [
+        "31 short streams beside one of 8192 tokens, against alone",
+        "token gap of 8 streams while a prompt of 16384 tokens is processed, 99th percentile",
+        "first token of that prompt beside 8 streams, against alone",
+    ],
+    "cache": [
+        "first token of a prompt of 4096 tokens that is cached, against not",
+        "a prompt of 32 tokens that 1000 entries do not know",
+        "first token of such a prompt from disk after a restart, against not cached",
+    ],
+    "http": [
+        *(f"{many} over HTTP, against the pipe" for many in STREAMS.values()),
+        *(
+            f"client that leaves {what} to its request cancelled, 99th percentile"
+            for what in ("a stream", "a whole answer", "a prompt in work")
+        ),
+        *(
+            f"{what}, against {peer}"
+            for peer in PEERS
+            for streams, many in STREAMS.items()
+            for what in (
+                many,
+                f"first token of {many}, median",
+                *([f"last first token of {many}"] if streams > 1 else []),
+            )
+        ),
+    ],
+    "vision": [
+        "8 chats about images, against BatchGenerator",
+        "first token of a second question about an image, against the first",
+    ],
+}
+
+
+@pytest.mark.parametrize("benchmark", FIGURES)
+def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
+    if benchmark == "vision":
+        model = random_vision.write_vision_model(tmp_path)
+    else:
+        model = random_model.write_model(tmp_path, num_hidden_layers=1)  # which needs no attention for a long prompt
+    result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "3", "--rounds", "1", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
+    assert all(figure["value"] > 0 for figure in report["figures"] if figure["unit"] == "x")
+    assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
+
+
+def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path, num_hidden_layers=3)
+    result = lmwire("bench", "draft", "--model", str(model), "--tokens", "20", "--rounds", "1", "--json")
+    right, wrong = json.loads(result.stdout)["figures"]
+    assert right["name"] == "1 stream with a draft of 1 of 3 layers that is always right, against without"
+    assert wrong["name"] == "1 stream with a draft of 1 of 3 layers that never is, against without"
+    assert right["detail"].endswith(", 16 of 20 tokens were proposed")
+    assert wrong["detail"].endswith(", 0 of 20 tokens were proposed")
+
+
+def test_drafts_are_made_of_plain_transformers_only(tmp_path: Path) -> None:
+    result = lmwire("bench", "draft", "--model", str(random_model.write_model(tmp_path, "mamba")))
+    assert result.returncode == 64
+    assert "no model of plain transformer layers" in result.stderr
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    result = lmwire("bench", "pipe", "--model", str(tmp_path))
+    assert result.returncode == 64
+    assert "no config.json" in result.stderr
+
+
+def test_servers_are_measured_where_what_serves_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    for module in ("benchmarks.http", "programs.http_servers"):
+        monkeypatch.delitem(sys.modules, f"lmwire.cli.bench.{module}")
+    model = random_model.write_model(tmp_path)
+    with pytest.raises(CliError, match=r"^uvloop is not installed: pip install 'lmwire\[http\]'$"):
+        bench.run(parse(["bench", "http", "--model", str(model)]))
+
+
+def test_the_table_says_what_passed() -> None:
+    shown = format_table(
+        [
+            Result("fast enough", 0.98, "x", 0.95, "98 of 100 tok/s"),
+            Result("too slow", 0.9, "x", 0.95, "90 of 100 tok/s"),
+            Result("soon enough", 5, "ms", 60, "3 spawns"),
+            Result("too late", 70, "ms", 60, "3 spawns"),
+        ]
+    ).splitlines()
+    assert shown[1] == "fast enough  0.98x     ≥ 0.95x     pass  98 of 100 tok/s"
+    assert [line.split()[-5] for line in shown[1:3]] == ["pass", "MISS"]
+    assert [line.split()[-3] for line in shown[3:]] == ["pass", "MISS"]
+
+
+def test_what_just_misses_does_not_look_like_its_target() -> None:
+    figures = [Result("a", 0.8496, "x", 0.85, ""), Result("b", 0.85, "x", 0.85, ""), Result("c", 60.001, "ms", 60, "")]
+    assert [line.split()[1:] for line in format_table(figures).splitlines()[1:]] == [
+        ["0.8496x", "≥", "0.8500x", "MISS"],
+        ["0.85x", "≥", "0.85x", "pass"],
+        ["60.001", "ms", "≤", "60.000", "ms", "MISS"],
+    ]
+
+
+def test_of_several_turns_the_middle_one_counts() -> None:
+    pairs = [(100.0, 50.0), (80.0, 60.0), (100.0, 90.0)]
+    assert speed_ratio("r", pairs, 0.7, "tok/s") == Result("r", 0.75, "x", 0.7, "60 of 80 tok/s", (0.5, 0.9))
+    assert latency_ratio("s", pairs, 0.7) == Result("s", 0.75, "x", 0.7, "16.7 instead of 12.5 ms", (0.5, 0.9))
+    extra = extra_latency("e", [(1000.0, 500.0), (500.0, 200.0), (1000.0, 250.0)], 0.3, "a token")
+    assert extra == Result("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token", (1.0, 3.0))
+
+
+def test_where_half_of_the_turns_lay_is_told() -> None:
+    figure = speed_ratio("r", [(100.0, speed) for speed in (40, 99, 90, 10, 80, 95, 92)], 0.9, "tok/s")
+    assert figure.middle_half == (0.4, 0.95)
+    assert format_line(figure) == "r: 0.90x, 90 of 100 tok/s; half of the rounds 0.40 to 0.95"
+    assert format_table([figure]).endswith("pass  90 of 100 tok/s; half of the rounds 0.40 to 0.95")
+
+
+def test_requests_are_compared_with_the_same_that_ask_for_less() -> None:
+    base = ignoring_eos(32, 8)
+    for requests, asking in ((structured(32, 8), 32), (with_logprobs(base, 32), 32), (with_logprobs(base, 1), 1)):
+        assert [(request.prompt, request.max_tokens, request.ignore_eos) for request in requests] == [
+            (request.prompt, request.max_tokens, request.ignore_eos) for request in base
+        ]
+        assert sum(request != other for request, other in zip(requests, base, strict=True)) == asking
+    assert len({str(request.format) for request in structured(32, 8)}) == SCHEMAS
+
+
+def test_no_two_of_the_mixed_requests_sample_alike() -> None:
+    samplers = {
+        (request.temperature, request.top_p, request.top_k, request.min_p, request.seed)
+        for request in mixed_samplers(32, 1)
+    }
+    assert len(samplers) == 32
+
+
+def test_its_context_can_be_longer(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "copy").mkdir()
+    copy = copy_without_eos(model, tmp_path / "copy", context=100_000)
+    assert json.loads((copy / "config.json").read_text())["max_position_embeddings"] == 100_000
+
+
+def test_nothing_is_remembered_of_what_is_compared_with_something_that_has_no_cache() -> None:
+    requests = [long_prompt(16384, 1), *greedy(2, 8), *ignoring_eos(2, 8), *mixed_samplers(2, 8), *structured(2, 8)]
+    assert {request.cache for request in requests} == {"off"}
+    assert len(requests[0].prompt) == 16384
+
+
+def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model")
+    (tmp_path / "copy").mkdir()
+    copy = copy_without_eos(model, tmp_path / "copy")
+    assert (copy / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+    assert "eos_token_id" in json.loads((model / "config.json").read_text())
+    assert "eos_token_id" not in json.loads((copy / "config.json").read_text())

@@ -1,0 +1,70 @@
+"""The messages of a conversation, as a worker receives them that answers with all of them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import lmwire
+from fake_worker import fake
+from lmwire.cli.chat.chat_session import ChatSession
+
+
+@pytest.fixture
+def session() -> Iterator[ChatSession]:
+    with ChatSession(fake("RecitesTheConversation"), "Be brief.", {}) as session:
+        yield session
+
+
+def answer(session: ChatSession, prompt: str, capsys: pytest.CaptureFixture[str]) -> str:
+    session.send_prompt(prompt)
+    return capsys.readouterr().out
+
+
+def test_every_turn_tells_the_turns_before(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    first = "(system: Be brief., user: one)"
+    assert answer(session, "one", capsys) == f"{first}\n"
+    assert answer(session, "two", capsys) == f"(system: Be brief., user: one, assistant: {first}, user: two)\n"
+
+
+def test_forgetting_keeps_the_system_message(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(session, "one", capsys)
+    session.clear()
+    assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
+
+
+def test_an_image_goes_with_the_next_prompt_and_stays_in_the_conversation(
+    session: ChatSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = lmwire.image_part(b"image")
+    session.attach(image)
+    shown = [image, {"type": "text", "text": "one"}]
+    first = f"(system: Be brief., user: {shown})"
+    assert answer(session, "one", capsys) == f"{first}\n"
+    assert answer(session, "two", capsys) == f"(system: Be brief., user: {shown}, assistant: {first}, user: two)\n"
+
+
+def test_forgetting_takes_back_what_was_attached(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    session.attach(lmwire.image_part(b"image"))
+    session.clear()
+    assert answer(session, "one", capsys) == "(system: Be brief., user: one)\n"
+
+
+def test_a_refused_turn_leaves_no_trace(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(lmwire.RequestFailed):
+        session.send_prompt("refuse")
+    assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
+
+
+def test_a_thought_is_remembered_and_not_shown_in_a_pipe(
+    session: ChatSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answer(session, "think", capsys) == "Done.\n"
+    session.send_prompt("think")
+    assert session._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
+
+
+def test_a_calls_result_goes_on_with_the_conversation(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    [call] = session.send_prompt("call").calls
+    assert capsys.readouterr().out == '{"name": "look", "arguments": {"at": "it"}}\n'
+    assert session.send([call.result("a cat")]).calls == []
+    assert capsys.readouterr().out == "(system: Be brief., user: call, assistant: , tool: a cat)\n"

@@ -1,0 +1,137 @@
+"""`lmwire chat` on a terminal: a conversation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
+
+ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
+SHORT = ("chat", "mock", "--worker", MOCK_WORKER)
+RECITING = ("chat", "it", "--worker", f"{FAKE_WORKER} RecitesTheConversation")
+ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+
+
+def test_it_answers_turn_after_turn_and_says_what_a_turn_took() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"first **words**{ENTER}")
+        terminal.read_until("\nfirst words")  # formatted; what was typed still has its asterisks
+        assert "tok/s" in terminal.read_until("> ")
+        terminal.type(f"second{ENTER}")
+        terminal.read_until("\nsecond")
+        assert "1 token" in terminal.read_until("> ")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
+    with Terminal(*ENDLESS) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"again and again {ENTER}")
+        terminal.read_until("and again again")
+        terminal.type(CTRL_C)
+        terminal.read_until("stopped")
+        terminal.read_until("> ")
+        terminal.type(f"another {ENTER}")
+        terminal.read_until("another another")
+        terminal.type(CTRL_C)
+        terminal.read_until("> ")
+        terminal.type(f"/quit{ENTER}")
+        assert terminal.wait() == 0
+
+
+def test_an_image_can_be_shown_in_the_middle_of_it(tmp_path: Path) -> None:
+    (tmp_path / "an image.png").write_text("image")
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"/image {tmp_path / 'none.png'}{ENTER}")
+        terminal.read_until("none.png: No such file")
+        terminal.read_until("> ")
+        terminal.type(f"/image {tmp_path / 'an image.png'}{ENTER}")
+        terminal.read_until("It will be sent with your next prompt.")
+        terminal.read_until("> ")
+        terminal.type(f"see{ENTER}")
+        terminal.read_until("aW1hZ2U=")
+        terminal.read_until("> ")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        terminal.interrupt("Ctrl-C once more quits")
+        terminal.read_until("> ")
+        terminal.interrupt("\n")
+        assert terminal.wait() == 0
+
+
+def test_one_prompt_on_a_terminal_is_answered_without_a_conversation() -> None:
+    with Terminal(*SHORT, "-p", "only this") as terminal:
+        terminal.read_until("only this")
+        terminal.read_until("tok/s")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "told"), [("length", "no more tokens were allowed"), ("capacity", "there was no memory for more")]
+)
+def test_it_is_told_why_an_answer_is_cut_off(finish_reason: str, told: str, tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps({"rules": [{"reply": {"text": "so", "finish_reason": finish_reason}}]}))
+    with Terminal("chat", "mock", "--worker", f"{MOCK_WORKER} --scenario {scenario}", "-p", "x") as terminal:
+        assert "cut off: " in terminal.read_until(told)
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_ends_a_program_that_has_one_prompt() -> None:
+    with Terminal(*ENDLESS, "-p", "on and on ") as terminal:
+        terminal.read_until("on and on on")
+        terminal.type(CTRL_C)
+        assert terminal.wait() == 130
+
+
+def test_a_refused_turn_is_told_and_the_conversation_goes_on() -> None:
+    with Terminal(*SHORT, "--temperature", "-1") as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"hello{ENTER}")
+        terminal.read_until("`temperature`")
+        terminal.read_until("> ")
+
+
+def test_a_thought_is_shown_before_the_answer() -> None:
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"think{ENTER}")
+        terminal.read_until("thought []")
+        terminal.read_until("Done.")
+
+
+def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"call{ENTER}")
+        terminal.read_until('look({"at": "it"})')
+        terminal.read_until("look: ")
+        terminal.type(f"a cat{ENTER}")
+        terminal.read_until("tool: a cat)")
+        terminal.read_until("> ")
+
+
+def test_slash_commands_are_not_sent_to_the_model() -> None:
+    with Terminal(*SHORT) as terminal:
+        terminal.read_until("> ")
+        for command, answer in (("/help", "/clear"), ("/clear", "Forgotten"), ("/dance", "There is no command /dance")):
+            terminal.type(command + ENTER)
+            terminal.read_until(answer)
+            assert "tok/s" not in terminal.read_until("> ")
+
+
+def test_a_worker_that_dies_ends_the_conversation_with_its_last_words() -> None:
+    dying = "sh -c 'read hello; echo \"no memory left\" >&2; exit 70'"
+    with Terminal("chat", "mock", "--worker", dying) as terminal:
+        terminal.read_until("exited with code 70")
+        terminal.read_until("no memory left")
+        assert terminal.wait() == 1

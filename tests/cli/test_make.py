@@ -1,0 +1,52 @@
+"""The make targets that a newcomer types first."""
+
+import re
+import subprocess
+import tomllib
+
+from lmwire_command import REPOSITORY
+from worker_process import SECONDS
+
+LOCK = REPOSITORY / "requirements-dev.txt"
+
+
+def make(*arguments: str) -> str:
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+
+
+def test_make_alone_lists_every_target_and_what_it_does() -> None:
+    listed = make()
+    targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
+    expected = {"help", "setup", "chat", "test", "conformance", "lint", "format", "schema", "lock", "bench"}
+    assert expected == set(targets)
+    for target in targets:
+        assert re.search(rf"^  make {target} +\w", listed, flags=re.MULTILINE)
+
+
+def test_each_development_package_is_pinned_with_hashes() -> None:
+    pins = re.split(r"\n(?=\w)", LOCK.read_text().partition("make lock\n")[2].strip())
+    assert len(pins) > 100
+    for pin in pins:
+        assert re.match(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", pin), pin
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", pin), pin
+
+
+def test_the_lock_names_no_registry() -> None:
+    assert not re.search(r"://|index-url|find-links", LOCK.read_text())
+
+
+def test_the_lock_holds_what_the_package_asks_for() -> None:
+    """Drift: a dependency that is added to pyproject.toml needs `make lock`."""
+    pinned = {_normalized(name) for name in re.findall(r"^([\w.-]+)==", LOCK.read_text(), flags=re.MULTILINE)}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for extra in ("worker", "vision", "chat", "http", "dev"):
+        asked += extras[extra]
+    names = {_normalized(re.split(r"[^\w.-]", requirement)[0]) for requirement in asked}
+    assert names - {"lmwire"} <= pinned
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

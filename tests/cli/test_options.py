@@ -1,0 +1,157 @@
+"""Every option of every command changes something that a test sees: tests/option_checks.py says which test."""
+
+import argparse
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import lmwire_protocol
+import random_model
+import random_vision
+from lmwire.cli import arguments, bench
+from lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
+from lmwire_http.cli.parser import make_parser
+from lmwire_worker import __main__ as worker
+from lmwire_worker.mock import command as mock
+from option_checks import CHECKS
+from worker_process import WorkerProcess
+
+TESTS = Path(__file__).parents[1]
+WORKER = (*worker._NUMBERS, *worker._DIRECTORIES, *worker._FLAGS, "--mock", "--help", "--version")
+"""Its own table: the worker is started too often to wait for argparse."""
+ELSEWHERE = ("worker", "mock", "serve")
+"""Commands that the parser knows only the names of."""
+
+
+def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[tuple[str, list[str]]]:
+    """Each command with its options, a long name each; what has no name goes by what its help calls it."""
+    found = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command, its_parser in action.choices.items():
+                if name != "lmwire" or command not in ELSEWHERE:
+                    yield from options(its_parser, f"{name} {command}".removeprefix("lmwire "))
+        elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
+            found.append(action.option_strings[-1] if action.option_strings else str(action.metavar))
+    if found:
+        yield name, found
+
+
+@cache
+def every_option() -> dict[str, list[str]]:
+    """The options of all commands, by command."""
+    return {
+        **dict(options(arguments._parser())),
+        "worker": list(WORKER),
+        **dict(options(mock._parser(), "mock")),
+        **dict(options(make_parser(), "serve")),
+    }
+
+
+@pytest.mark.parametrize("command", every_option())
+def test_each_option_has_a_test_that_sees_what_it_changes(command: str) -> None:
+    assert set(CHECKS[command]) == set(every_option()[command])
+
+
+def test_no_command_is_left_out() -> None:
+    assert set(CHECKS) == set(every_option())
+
+
+@pytest.mark.parametrize("check", sorted({check for checks in CHECKS.values() for check in checks.values()}))
+def test_the_test_exists(check: str) -> None:
+    path, _, name = check.partition("::")
+    tree = ast.parse((TESTS / path).read_text())
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@pytest.mark.parametrize("command", every_option())
+def test_help_lists_every_option(command: str) -> None:
+    shown = lmwire(*command.removeprefix("lmwire").split(), "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert [option for option in every_option()[command] if option not in shown.stdout] == []
+
+
+def test_a_worker_shows_its_version() -> None:
+    assert lmwire("worker", "--version").stdout == f"lmwire {lmwire_protocol.__version__}\n"
+
+
+def test_a_worker_keeps_on_disk_what_its_budget_holds(tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model")
+    for folder, budget, kept in (("much", "1000000000", True), ("nothing", "1", False)):
+        with WorkerProcess("--cache-dir", str(tmp_path / folder), "--cache-disk-bytes", budget) as worker:
+            worker.load(model)
+            worker.call({"id": "g", "cmd": "generate", "prompt": [7] * 150, "max_tokens": 8, "ignore_eos": True})
+            assert worker.quit() == 0
+        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
+
+
+def test_a_worker_looks_an_address_up_only_if_that_is_allowed(tmp_path: Path) -> None:
+    model = random_vision.write_vision_model(tmp_path / "model", "qwen3_vl")
+    image = {"type": "image", "media": {"url": "http://127.0.0.1:9/cat.png"}}
+    ask = {"id": "g", "cmd": "chat", "messages": [{"role": "user", "content": [image]}], "max_tokens": 1}
+    for options, problem in (((), "start it with --media-urls"), (("--media-urls",), "no public host")):
+        with WorkerProcess(*options) as worker:
+            worker.load(model)
+            assert problem in worker.call(ask)["error"]
+
+
+def test_every_option_of_a_load_reaches_it() -> None:
+    given = ("--adapter", "poet", "--draft", "small", "--context-len", "64", "--kv-bits", "8", "--force")
+    recited = ("--worker", f"{FAKE_WORKER} RecitesTheLoad", "-p", "Hi")
+    load = json.loads(lmwire("chat", "model", *recited, *given).stdout)
+    wanted = {"adapter_path": "poet", "draft_path": "small", "context_len": 64, "kv_bits": 8, "force": True}
+    assert load == {"id": load["id"], "cmd": "load", "path": "model", **wanted}
+
+
+def test_chat_says_how_many_tokens_were_drafted() -> None:
+    with Terminal("chat", "builtin:tiny", "--draft", "builtin:tiny", "--max-tokens", "20") as terminal:
+        terminal.read_until("> ")
+        terminal.type("Who are you?\r")
+        assert " of them drafted" in terminal.read_until("tok/s")
+        terminal.read_until("> ")
+        terminal.type("\x04")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("benchmark", [command.split()[1] for command in CHECKS if command.startswith("bench ")])
+def test_a_benchmark_measures_as_much_as_it_is_told(
+    benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+    module: Any = ModuleType(benchmark)
+    module.measure = lambda *what: asked.append(what) or []
+    monkeypatch.setitem(sys.modules, f"lmwire.cli.bench.benchmarks.{benchmark}", module)
+    (tmp_path / "config.json").touch()
+    given = ["bench", benchmark, "--model", str(tmp_path)]
+    bench.run(arguments.parse([*given, "--tokens", "7", "--rounds", "3"]))
+    assert "measured on" in capsys.readouterr().out
+    bench.run(arguments.parse([*given, "--json"]))
+    assert json.loads(capsys.readouterr().out)["model"] == str(tmp_path)
+    assert asked == [(tmp_path, 7, 3), (tmp_path, 256, 5)]
+
+
+def test_the_kit_loads_the_model_that_is_named() -> None:
+    kit, program = ("conformance", "worker", "--only", "l-2-barriers"), ("--", LMWIRE, "mock")
+    assert lmwire(*kit, "--model", "mock:step_ms=1", *program).returncode == 0
+    failed = lmwire(*kit, "--model", "nonesuch", *program)
+    assert failed.returncode == 1
+    assert "nonesuch" in failed.stdout
+
+
+@pytest.mark.parametrize(("side", "default_s"), [("worker", 60), ("host", 10)])
+def test_a_kit_waits_as_long_as_it_is_told(side: str, default_s: float, tmp_path: Path) -> None:
+    only = {"worker": "f-13-separators", "host": "startup.sends-hello-first"}[side]
+    silent = ("--", sys.executable, "-c", "import sys; sys.stdin.read()")
+    files = ("--junit", str(tmp_path / "report.xml"), "--json", str(tmp_path / "report.json"))
+    waited = lmwire("conformance", side, "--only", only, "--timeout", "0.3", *files, *silent)
+    assert waited.returncode == 1, waited.stderr
+    (case,) = json.loads((tmp_path / "report.json").read_text())["cases"]
+    assert case["seconds"] < default_s
+    assert only in (tmp_path / "report.xml").read_text()

@@ -1,0 +1,179 @@
+"""Nothing in the working directory runs: it may be an untrusted repository, given to a model for a review."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import random_model
+from http_server import served
+from lmwire.children import child_environment
+from lmwire_command import LMWIRE
+from raw_http import asked, chat_body
+from worker_process import SECONDS, WorkerProcess
+
+ROOT = Path(__file__).parents[2]
+DRIVER = ROOT / "clients" / "python" / "conformance_driver.py"
+BRIDGE = ROOT / "worker" / "bridge.py"
+
+MODULES = (
+    *("lmwire", "lmwire_worker", "lmwire_protocol", "lmwire_http", "lmwire_conformance", "sitecustomize"),
+    *("usercustomize", "json", "signal", "runpy", "typing", "asyncio", "argparse", "tempfile", "random", "queue"),
+    *("msgspec", "mlx", "mlx_lm", "mlx_vlm", "numpy", "transformers", "huggingface_hub", "jinja2", "llguidance", "PIL"),
+    *("starlette", "uvicorn", "prometheus_client", "rich", "numba", "torch", "src"),
+)
+"""Modules that the commands import, that their libraries look for, and that Python itself looks for."""
+
+CLIENT = """
+import lmwire
+with lmwire.Worker() as worker:
+    worker.load("builtin:tiny")
+    print(worker.chat([{"role": "user", "content": "Who are you?"}], max_tokens=5).text)
+print(len(lmwire.local_models()) > 0)
+"""
+
+
+class Repository:
+    """A directory in which each Python module that is run leaves its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "repository"
+        self._marks = folder / "marks"
+        self.folder.mkdir()
+        self._marks.mkdir()
+        for module in MODULES:
+            mark = f"open({str(self._marks / module)!r}, 'w').close()\n"
+            (self.folder / f"{module}.py").write_text(mark)
+
+    def ran(self) -> list[str]:
+        """The modules that were run."""
+        return sorted(mark.name for mark in self._marks.iterdir())
+
+    def run(self, *command: str, stdin: str = "", **environment: str) -> str:
+        """Run a command in the directory, which must succeed, and return its output."""
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"} | environment,
+            input=stdin,
+            text=True,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Repository]:
+    repository = Repository(tmp_path)
+    yield repository
+    assert repository.ran() == []
+
+
+def test_the_modules_of_the_directory_would_be_seen_to_run(tmp_path: Path) -> None:
+    repository = Repository(tmp_path)
+    repository.run(sys.executable, "-c", "import json, mlx")
+    assert repository.ran() == ["json", "mlx"]
+
+
+def test_chat_reviews_what_is_piped_into_it(repository: Repository) -> None:
+    answer = repository.run(LMWIRE, "chat", "-p", "Who are you?", "--max-tokens", "5", stdin="+ import json\n")
+    assert answer.strip()
+
+
+def test_models_are_listed(repository: Repository) -> None:
+    assert "builtin:tiny" in [model["id"] for model in json.loads(repository.run(LMWIRE, "models", "--json"))]
+
+
+def test_a_server_answers(repository: Repository) -> None:
+    with served("builtin:tiny", directory=repository.folder) as server:
+        body = chat_body("Who are you?", model="builtin:tiny", max_tokens=5)
+        assert asked(server.url, "POST", "/v1/chat/completions", body).status == 200
+
+
+def test_a_benchmark_compares_with_programs_of_its_own(repository: Repository, tmp_path: Path) -> None:
+    model = random_model.write_model(tmp_path / "model", num_hidden_layers=1)
+    report = repository.run(LMWIRE, "bench", "pipe", "--model", str(model), "--tokens", "3", "--rounds", "1")
+    assert "against stream_generate" in report
+
+
+@pytest.mark.parametrize("side", ["worker", "host"])
+def test_the_kits_pass(repository: Repository, side: str) -> None:
+    if side == "worker":
+        report = repository.run(LMWIRE, "conformance", "worker", "--only", "F-13", "--", LMWIRE, "mock")
+    else:
+        case = "startup.sends-hello-first"
+        report = repository.run(LMWIRE, "conformance", "host", "--only", case, "--", sys.executable, str(DRIVER))
+    assert "pass" in report
+
+
+def test_the_python_client_has_its_answer(repository: Repository) -> None:
+    text, listed = repository.run(sys.executable, "-P", "-c", CLIENT).rsplit("\n", 2)[:2]
+    assert text.strip()
+    assert listed == "True"
+
+
+def test_relative_entries_of_pythons_paths_do_not_reach_a_child(repository: Repository) -> None:
+    # -E, so that the host itself does not read what its children are not to read either.
+    path = os.pathsep.join(("", ".", os.environ["PYTHONPATH"]))
+    command = (sys.executable, "-P", "-E", "-c", CLIENT)
+    assert "True" in repository.run(*command, PYTHONPATH=path, PYTHONUSERBASE=".", PYTHONINSPECT="1")
+
+
+@pytest.mark.parametrize("command", [[LMWIRE, "worker"], [LMWIRE, "mock"], [sys.executable, str(BRIDGE), "--mock"]])
+def test_a_worker_that_another_program_starts_answers(repository: Repository, command: list[str]) -> None:
+    with WorkerProcess(command=command, cwd=repository.folder) as worker:
+        path = "builtin:tiny" if command[-1] == "worker" else "mock"
+        worker.load(path)
+        assert worker.call({"id": "g", "cmd": "generate", "prompt": "a b", "max_tokens": 2})["event"] == "done"
+        assert worker.quit() == 0
+
+
+@pytest.mark.parametrize("name", ["owner/model", "model", "qwen3-0.6b"])
+@pytest.mark.parametrize("field", ["path", "draft_path"])
+def test_a_models_name_is_not_looked_up_in_the_directory(tmp_path: Path, name: str, field: str) -> None:
+    random_model.write_model(tmp_path / name)
+    offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
+    with WorkerProcess(cwd=tmp_path, env=offline) as worker:
+        named = {"id": "l", "cmd": "load", "path": f"./{name}"}
+        refused = worker.call(named | {field: name})
+        assert refused["code"] == "model_not_found"
+        assert refused["error"].endswith(f"write ./{name}")
+        worker.load(f"./{name}", id="again", draft_path=f"./{name}")
+
+
+@pytest.mark.parametrize("name", ["owner/model", "model"])
+def test_a_server_is_not_given_a_folder_by_a_models_name(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    random_model.write_model(tmp_path / name)
+    with served(name, f"./{name}", directory=tmp_path) as server:
+        ask = chat_body("Who are you?", model=f"./{name}", max_tokens=3)
+        assert asked(server.url, "POST", "/v1/chat/completions", ask).status == 200
+        refused = asked(server.url, "POST", "/v1/chat/completions", ask | {"model": name})
+        assert refused.status == 404, refused.body
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"PYTHONPATH": "/libraries:/more"}, {"PYTHONPATH": "/libraries:/more"}),
+        ({"PYTHONPATH": ":/libraries:"}, {"PYTHONPATH": "/libraries"}),
+        ({"PYTHONPATH": "src:/libraries:."}, {"PYTHONPATH": "/libraries"}),
+        ({"PYTHONPATH": ""}, {}),
+        ({"PYTHONPATH": ":"}, {}),
+        ({"PYTHONHOME": "python", "PYTHONUSERBASE": ".", "PYTHONPYCACHEPREFIX": "cache"}, {}),
+        ({"PYTHONINSPECT": "1"}, {}),
+        ({"PYTHONSAFEPATH": "1", "PYTHONSTARTUP": "start.py"}, {"PYTHONSAFEPATH": "1", "PYTHONSTARTUP": "start.py"}),
+        ({"PATH": ":/bin", "LANG": "C"}, {"PATH": ":/bin", "LANG": "C"}),
+    ],
+)
+def test_an_absolute_path_is_the_users_own(given: dict[str, str], kept: dict[str, str]) -> None:
+    assert child_environment(given) == kept
