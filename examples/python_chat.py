@@ -1,4 +1,4 @@
-"""Chat with a model in a process of its own: python_chat.py MODEL PROMPT."""
+"""Chat with a model that runs in a child process: python_chat.py MODEL PROMPT."""
 
 import sys
 
@@ -8,6 +8,6 @@ model, prompt = sys.argv[1:]
 with Worker() as worker:
     worker.load(model)
     with worker.chat([{"role": "user", "content": prompt}], max_tokens=200) as stream:
-        for piece in stream:
-            print(piece.text, end="", flush=True)
+        for delta in stream:
+            print(delta.text, end="", flush=True)
     print(f"\n({stream.result.finish_reason}, {stream.result.usage.completion_tokens} tokens)")

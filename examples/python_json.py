@@ -1,4 +1,4 @@
-"""Get an answer as data: python_json.py MODEL PROMPT."""
+"""Get an answer as JSON of a schema: python_json.py MODEL PROMPT."""
 
 import json
 import sys

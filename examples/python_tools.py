@@ -6,6 +6,7 @@ from lmwire import MessageDict, ToolDict, Worker
 
 
 def get_weather(city: str) -> str:
+    """Return the weather in a city."""
     return "sunny, 21 degrees"
 
 

@@ -31,8 +31,8 @@ class AwaitedStream:
         for piece in self._stream:
             yield piece
 
-    async def batch(self) -> list[Any]:
-        return self._stream.batch()
+    async def read_available(self) -> list[Any]:
+        return self._stream.read_available()
 
     async def text(self) -> str:
         return self._stream.text()

@@ -1,7 +1,7 @@
-"""The Python client under `lmwire conformance host`: python conformance_driver.py [--asyncio].
+"""The driver of the Python client for `lmwire conformance host`: python conformance_driver.py [--asyncio].
 
-It does what protocol/lmwire_conformance/HOSTS.md asks of a driver: instructions come on stdin, what was seen goes to
-stdout, both as JSON Lines. It drives `lmwire.Worker`, with --asyncio `lmwire.AsyncWorker`.
+protocol/lmwire_conformance/HOSTS.md specifies it. It reads instructions from stdin and writes its observations to
+stdout, both as JSON Lines. It uses `lmwire.Worker`, or with --asyncio `lmwire.AsyncWorker`.
 """
 
 import asyncio
@@ -20,46 +20,46 @@ from lmwire import (
     AsyncStream,
     AsyncSupervisor,
     AsyncWorker,
-    CallPiece,
     LmwireError,
-    Patience,
-    Piece,
     RequestFailed,
+    ShutdownTimeouts,
     StartFailed,
     Stream,
     Supervisor,
+    TokenDelta,
+    ToolCallDelta,
     Worker,
 )
 from lmwire_protocol import decode_command
 from lmwire_protocol.events import ResultDone
 
-PATIENCE = Patience(quit=1.0, eof=1.0, term=1.0)
+SHUTDOWN_TIMEOUTS = ShutdownTimeouts(quit=1.0, eof=1.0, term=1.0)
 
 _lock = threading.Lock()
 
 
-def say(saw: str, **members: Any) -> None:
-    """Prints one thing that was seen."""
+def report(saw: str, **members: Any) -> None:
+    """Print one observation."""
     with _lock:
         sys.stdout.write(json.dumps({"saw": saw, **members}) + "\n")
         sys.stdout.flush()
 
 
-def say_piece(name: str, piece: Piece | CallPiece) -> None:
-    """What has come of an answer. Calls are told when they are whole, with the end."""
-    if isinstance(piece, Piece):
-        channel = {"channel": "reasoning"} if piece.reasoning else {}
-        logprobs = {"logprobs": msgspec.to_builtins(piece.logprobs)} if piece.logprobs else {}
-        say("text", name=name, choice=piece.choice, text=piece.text or piece.reasoning, **channel, **logprobs)
+def report_delta(name: str, delta: TokenDelta | ToolCallDelta) -> None:
+    """Report a delta of an answer. `report_done` reports tool calls, once they are complete."""
+    if isinstance(delta, TokenDelta):
+        channel = {"channel": "reasoning"} if delta.reasoning else {}
+        logprobs = {"logprobs": msgspec.to_builtins(delta.logprobs)} if delta.logprobs else {}
+        report("text", name=name, choice=delta.choice, text=delta.text or delta.reasoning, **channel, **logprobs)
 
 
-def say_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
-    """A request's success; only `generate` and `chat` have answers."""
+def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
+    """Report the success of a request. Only `generate` and `chat` have answers."""
     for choice, answer in enumerate(answers):
         for call in answer.tool_calls:
-            say("tool_call", name=name, choice=choice, call=asdict(call))
+            report("tool_call", name=name, choice=choice, call=asdict(call))
     reasons = [answer.finish_reason for answer in answers]
-    say(
+    report(
         "done",
         name=name,
         **({"finish_reason": result.finish_reason} if reasons else {}),
@@ -67,29 +67,32 @@ def say_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
     )
 
 
-def say_failed(name: str, error: LmwireError) -> None:
-    """A request's failure."""
+def report_failed(name: str, error: LmwireError) -> None:
+    """Report the failure of a request."""
     if isinstance(error, RequestFailed):
-        say("failed", name=name, code=error.code, retryable=error.retryable)
-    else:  # a supervisor's refusals have no code: there is no worker
-        say("failed", name=name, code=getattr(error, "code", "worker_lost"))
+        report("failed", name=name, code=error.code, retryable=error.retryable)
+    else:  # WorkerUnavailable has no code, because no worker sent it
+        report("failed", name=name, code=getattr(error, "code", "worker_lost"))
 
 
 class ThreadsDriver:
-    """A thread for each request."""
+    """Runs the instructions with a thread for each request."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._streams: dict[str, Stream] = {}
 
     def run(self) -> None:
+        """Run the instructions on stdin to its end."""
         for line in sys.stdin:
             instruction = json.loads(line)
             getattr(self, instruction.pop("do"))(**instruction)
 
     def start(self, timeout: float = 30.0, restart: bool = False) -> None:
+        """Start a worker, under a supervisor if it must be restarted."""
+
         def make() -> Worker:
-            return Worker(self._command, start_timeout=timeout, patience=PATIENCE)
+            return Worker(self._command, start_timeout=timeout, shutdown_timeouts=SHUTDOWN_TIMEOUTS)
 
         if restart:
             supervisor = Supervisor(lambda _: None, make=make)
@@ -100,44 +103,48 @@ class ThreadsDriver:
         try:
             start()
         except StartFailed:
-            say("start_failed")
+            report("start_failed")
         else:
-            say("started")
+            report("started")
 
     def request(self, name: str, command: dict[str, Any], timeout: float | None = None) -> None:
+        """Start a request."""
         try:
             stream = self._worker().stream(decode_command(command), timeout=timeout)
         except LmwireError as error:
-            say_failed(name, error)
+            report_failed(name, error)
         else:
             self._streams[name] = stream
             threading.Thread(target=self._read, args=(name, stream)).start()
 
     def _read(self, name: str, stream: Stream) -> None:
         try:
-            for piece in stream:
-                say_piece(name, piece)
+            for delta in stream:
+                report_delta(name, delta)
             result = stream.result
-            say_done(name, result, stream.answers() if isinstance(result, ResultDone) else [])
+            report_done(name, result, stream.answers() if isinstance(result, ResultDone) else [])
         except LmwireError as error:
-            say_failed(name, error)
+            report_failed(name, error)
 
     def cancel(self, name: str) -> None:
+        """Cancel a request."""
         self._streams[name].cancel()
 
     def close(self) -> None:
+        """End the worker."""
         self._end()
-        say("closed")
+        report("closed")
 
 
 class TasksDriver:
-    """A task for each request."""
+    """Runs the instructions with a task for each request."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._streams: dict[str, AsyncStream] = {}
 
     def run(self) -> None:
+        """Run the instructions on stdin to its end."""
         asyncio.run(self._run())
 
     async def _run(self) -> None:
@@ -147,8 +154,10 @@ class TasksDriver:
                 await getattr(self, instruction.pop("do"))(**instruction)
 
     async def start(self, timeout: float = 30.0, restart: bool = False) -> None:
+        """Start a worker, under a supervisor if it must be restarted."""
+
         def make() -> AsyncWorker:
-            return AsyncWorker(self._command, start_timeout=timeout, patience=PATIENCE)
+            return AsyncWorker(self._command, start_timeout=timeout, shutdown_timeouts=SHUTDOWN_TIMEOUTS)
 
         if restart:
             supervisor = AsyncSupervisor(lambda _: asyncio.sleep(0), make=make)
@@ -159,37 +168,41 @@ class TasksDriver:
         try:
             await start()
         except StartFailed:
-            say("start_failed")
+            report("start_failed")
         else:
-            say("started")
+            report("started")
 
     async def request(self, name: str, command: dict[str, Any], timeout: float | None = None) -> None:
+        """Start a request."""
         try:
             stream = (await self._worker()).stream(decode_command(command), timeout=timeout)
         except LmwireError as error:
-            say_failed(name, error)
+            report_failed(name, error)
         else:
             self._streams[name] = stream
             self._tasks.create_task(self._read(name, stream))
 
     async def _read(self, name: str, stream: AsyncStream) -> None:
         try:
-            async for piece in stream:
-                say_piece(name, piece)
+            async for delta in stream:
+                report_delta(name, delta)
             result = stream.result
-            say_done(name, result, await stream.answers() if isinstance(result, ResultDone) else [])
+            report_done(name, result, await stream.answers() if isinstance(result, ResultDone) else [])
         except LmwireError as error:
-            say_failed(name, error)
+            report_failed(name, error)
 
     async def cancel(self, name: str) -> None:
+        """Cancel a request."""
         self._streams[name].cancel()
 
     async def close(self) -> None:
+        """End the worker."""
         await self._end()
-        say("closed")
+        report("closed")
 
 
 def main() -> None:
+    """Run the driver with the worker command in the environment."""
     driver = TasksDriver if "--asyncio" in sys.argv[1:] else ThreadsDriver
     driver(json.loads(os.environ["LMWIRE_WORKER_COMMAND"])).run()
 

@@ -11,7 +11,7 @@ import pytest
 
 import random_model
 from http_server import served
-from lmwire.children import child_environment
+from lmwire.child_process import child_environment
 from lmwire_command import LMWIRE
 from raw_http import asked, chat_body
 from worker_process import SECONDS, WorkerProcess

@@ -7,7 +7,7 @@ import pytest
 
 from client_faces import Make, on_both_faces
 from fake_worker import fake, result
-from lmwire import CallPiece, LmwireError, MessageDict, Piece
+from lmwire import LmwireError, MessageDict, TokenDelta, ToolCallDelta
 
 
 def text(token: str, **fields: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def test_tool_calls_come_in_pieces_without_text(face: Make) -> None:
     async with face(fake("PlaysItsPrompt")) as worker:
         pieces = [piece async for piece in worker.generate(CALLS)]
     assert "".join(piece.text for piece in pieces) == 'Looking.<tool_call>{"ci'
-    assert [piece.arguments for piece in pieces if isinstance(piece, CallPiece) and piece.index == 1] == [
+    assert [piece.arguments for piece in pieces if isinstance(piece, ToolCallDelta) and piece.index == 1] == [
         '{"city": ',
         '"Rome"}',
     ]
@@ -112,7 +112,7 @@ async def test_a_call_that_was_cut_off_without_a_word_is_none(face: Make) -> Non
 async def test_arguments_that_are_no_object_are_the_workers_fault(face: Make) -> None:
     broken = script(call("[1]", call_id="a", name="weather", complete=True), reason="tool_calls")
     async with face(fake("PlaysItsPrompt")) as worker:
-        with pytest.raises(LmwireError, match=r"'weather' has arguments that are no object: '\[1\]'"):
+        with pytest.raises(LmwireError, match=r"'weather' has arguments that are not a JSON object: '\[1\]'"):
             await worker.generate(broken).answer()
 
 
@@ -163,6 +163,6 @@ async def test_what_a_later_version_adds_does_no_harm(face: Make) -> None:
         assert (answer.text, answer.reasoning, answer.finish_reason) == ("yes", "", "other")
         assert stream.result.finish_reason == "other"
         async for piece in worker.generate(later):
-            assert isinstance(piece, Piece)
+            assert isinstance(piece, TokenDelta)
             assert (piece.channel, piece.token) == ("song", "♫")
             break

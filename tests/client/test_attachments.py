@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmwire import image_part, media, sound_part
+from lmwire import audio_part, image_part, media
 
 
 def test_a_file_goes_along_with_its_content(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_a_file_goes_along_with_its_content(tmp_path: Path) -> None:
 
 def test_parts_say_what_they_are() -> None:
     assert image_part(b"") == {"type": "image", "media": {"data": ""}}
-    assert sound_part(b"") == {"type": "audio", "media": {"data": ""}}
+    assert audio_part(b"") == {"type": "audio", "media": {"data": ""}}
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path) -> None:

@@ -8,9 +8,17 @@ import pytest
 
 from client_faces import Make, on_both_faces
 from fake_worker import fake
-from lmwire import ChatOptions, EmbedOptions, LoadOptions, NotServed, Options, TemplateOptions, TranscribeOptions
+from lmwire import (
+    ChatOptions,
+    EmbedOptions,
+    GenerateOptions,
+    LoadOptions,
+    TemplateOptions,
+    TranscribeOptions,
+    UnsupportedByWorker,
+)
 from lmwire import options as plain
-from lmwire.features import features_used
+from lmwire.protocol.features import features_used
 from lmwire_protocol import (
     FEATURES,
     Cache,
@@ -57,7 +65,7 @@ LOAD: LoadOptions = {
     "kv_bits": 8,
     "force": True,
 }
-OPTIONS: Options = {
+OPTIONS: GenerateOptions = {
     "max_tokens": 9,
     "min_tokens": 1,
     "ignore_eos": True,
@@ -103,7 +111,7 @@ CHAT: ChatOptions = {
 
 def test_options_are_the_fields_of_the_commands() -> None:
     assert set(LoadOptions.__annotations__) == set(Load.__struct_fields__) - {"path"}
-    assert set(Options.__annotations__) == set(Generation.__struct_fields__)
+    assert set(GenerateOptions.__annotations__) == set(Generation.__struct_fields__)
     assert set(ChatOptions.__annotations__) == set(Chat.__struct_fields__) - {"messages"}
     assert set(TemplateOptions.__annotations__) == set(Tokenize.__struct_fields__) - {
         "prompt",
@@ -171,12 +179,14 @@ async def test_a_prompt_is_tokenized_or_only_counted(face: Make) -> None:
 @on_both_faces
 async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
     async with face(fake("Good")) as worker:
-        with pytest.raises(NotServed, match=r"\(fake \) does not serve generate\.logprobs, generate\.n: ") as failure:
+        with pytest.raises(
+            UnsupportedByWorker, match=r"\(fake \) does not serve generate\.logprobs, generate\.n: "
+        ) as failure:
             worker.generate("one", n=2, logprobs=True, temperature=1)
         assert (failure.value.code, failure.value.features) == ("unsupported", ["generate.logprobs", "generate.n"])
-        with pytest.raises(NotServed, match="tokenize"):
+        with pytest.raises(UnsupportedByWorker, match="tokenize"):
             await worker.count_tokens("one")
-        with pytest.raises(NotServed, match=r"load\.context_len"):
+        with pytest.raises(UnsupportedByWorker, match=r"load\.context_len"):
             await worker.load("x", context_len=10)
         assert await worker.generate("one", n=1, temperature=1).text() == "one"
 
@@ -187,7 +197,7 @@ async def test_a_worker_that_counts_no_thoughts_still_counts_the_rest(face: Make
     async with face(fake("ServesWhatItIsTold", "tokenize")) as worker:
         assert await worker.count_tokens(asked, prefix="x", reasoning="auto") == 2
         for count in (worker.count_tokens, worker.tokenize):
-            with pytest.raises(NotServed) as failure:
+            with pytest.raises(UnsupportedByWorker) as failure:
                 await count(asked, reasoning="on")
             assert failure.value.features == ["tokenize.reasoning"]
 

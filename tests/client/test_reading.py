@@ -13,9 +13,10 @@ import pytest
 
 from client_faces import SECONDS
 from fake_worker import fake
-from lmwire import WorkerExited, connection, process
-from lmwire.connection import Connection, Delivery, Patience, put
-from lmwire.process import Process
+from lmwire import WorkerExited
+from lmwire.transport import connection, process
+from lmwire.transport.connection import Connection, Delivery, ShutdownTimeouts, deliver_all
+from lmwire.transport.process import Process
 from lmwire_protocol import Generate, Ping
 from waits import wait_until_still
 
@@ -29,11 +30,11 @@ def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def connected(*command: str) -> Iterator[Connection]:
-    connection = Connection(command, deliver=put, on_stderr=None)
+    connection = Connection(command, deliver=deliver_all, on_stderr=None)
     try:
         yield connection
     finally:
-        connection.close(Patience())
+        connection.close(ShutdownTimeouts())
 
 
 class Box(SimpleQueue[Delivery]):
@@ -49,7 +50,7 @@ def begin(connection: Connection) -> tuple[Box, Generate]:
     id = connection.send(Generate(prompt="[]"), box := Box())
     word = Generate(prompt=json.dumps([{"event": "token", "id": id, "token": "la", "token_ids": [1]}]))
     connection.send(word)
-    assert box.events() == ["Piece"]
+    assert box.events() == ["TokenDelta"]
     return box, word
 
 
@@ -60,7 +61,7 @@ def test_tokens_come_together_and_before_what_comes_at_once() -> None:
         for _ in range(3):
             connection.send(word)
         connection.send(Ping())
-        assert box.events() == ["Piece", "Piece", "Piece"]
+        assert box.events() == ["TokenDelta", "TokenDelta", "TokenDelta"]
 
 
 def test_a_token_comes_though_nothing_follows() -> None:
@@ -68,7 +69,7 @@ def test_a_token_comes_though_nothing_follows() -> None:
         box, word = begin(connection)
         for _ in range(3):
             connection.send(word)
-            assert box.events() == ["Piece"]
+            assert box.events() == ["TokenDelta"]
 
 
 @pytest.mark.usefixtures("no_time_passes")
@@ -78,7 +79,7 @@ def test_a_token_comes_though_the_worker_died() -> None:
         connection.send(word)
         wait_until_still(connection.pid)
         connection.kill()
-        assert box.events() == ["Piece"]
+        assert box.events() == ["TokenDelta"]
         assert isinstance(box.get(timeout=SECONDS), WorkerExited)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_worker import greeting, result, token
-from lmwire import CallPiece, Piece, ProtocolViolation, Session
+from lmwire import ClientSession, ProtocolViolation, TokenDelta, ToolCallDelta
 from lmwire_protocol import Generate, Hello, Ping, events
 
 PING = {"state": "idle", "active": 0, "queued": 0}
@@ -19,16 +19,16 @@ def line(event: Any) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-def session(*, greeted: bool = True) -> Session:
+def session(*, greeted: bool = True) -> ClientSession:
     """A session whose hello has the id "1"."""
-    opened = Session()
+    opened = ClientSession()
     opened.send(Hello())
     if greeted:
         opened.receive(line(greeting("1", "test")))
     return opened
 
 
-def generating() -> Session:
+def generating() -> ClientSession:
     """One in which "2" and "3" generate."""
     opened = session()
     for _ in range(2):
@@ -36,7 +36,7 @@ def generating() -> Session:
     return opened
 
 
-def received(opened: Session, *data: bytes) -> dict[str, list[events.Event]]:
+def received(opened: ClientSession, *data: bytes) -> dict[str, list[events.Event]]:
     """What the bytes bring, by request."""
     gathered: dict[str, list[events.Event]] = {}
     for chunk in data:
@@ -46,7 +46,7 @@ def received(opened: Session, *data: bytes) -> dict[str, list[events.Event]]:
 
 
 def test_each_request_has_an_id_of_its_own_and_its_line_starts_with_it() -> None:
-    opened = Session()
+    opened = ClientSession()
     assert opened.send(Ping()) == ("1", b'{"id":"1","cmd":"ping"}\n')
     assert opened.send(Ping()) == ("2", b'{"id":"2","cmd":"ping"}\n')
 
@@ -71,7 +71,7 @@ def test_a_read_brings_one_entry_a_request_with_its_events_in_order() -> None:
     lines = [line(token("2", "a")), line(token("3", "x")), line(token("2", "b")), line(result("2", "stop"))]
     [first, second] = generating().receive(b"".join(lines))
     assert [first.id, second.id] == ["2", "3"]
-    assert [event.text for event in first.events if isinstance(event, Piece)] == ["a", "b"]
+    assert [event.text for event in first.events if isinstance(event, TokenDelta)] == ["a", "b"]
     assert isinstance(first.events[-1], events.ResultDone)
 
 
@@ -105,7 +105,7 @@ def test_unknown_fields_are_ignored() -> None:
         generating(), line(token("2", "a") | {"new": {"deep": [1]}}), line(result("2", "stop") | {"new": 1})
     )
     [piece, done] = arrived["2"]
-    assert isinstance(piece, Piece) and isinstance(done, events.ResultDone)
+    assert isinstance(piece, TokenDelta) and isinstance(done, events.ResultDone)
 
 
 def test_an_unknown_finish_reason_reads_as_other() -> None:
@@ -123,14 +123,14 @@ def test_an_unknown_finish_reason_of_one_answer_reads_as_other() -> None:
 
 def test_an_unknown_channel_is_passed_on_as_neither_answer_nor_thought() -> None:
     [piece] = received(generating(), line(token("2", "a") | {"channel": "new_channel"}))["2"]
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TokenDelta)
     assert (piece.channel, piece.token, piece.text, piece.reasoning) == ("new_channel", "a", "", "")
 
 
 def test_tool_calls_come_among_the_tokens_in_order() -> None:
     call = {"event": "tool_call", "id": "2", "index": 0, "call_id": "c", "name": "look", "complete": True}
     arrived = received(generating(), line(token("2", "a")) + line(call) + line(token("2", "b")))["2"]
-    assert [type(event) for event in arrived] == [Piece, CallPiece, Piece]
+    assert [type(event) for event in arrived] == [TokenDelta, ToolCallDelta, TokenDelta]
 
 
 def test_an_unknown_state_is_passed_on() -> None:
@@ -189,7 +189,7 @@ def test_a_banner_ends_at_64_kib() -> None:
     opened.receive((b"x" * 1023 + b"\n") * 63)
     assert opened.violation is None
     opened.receive(b"\n")
-    assert "65536 bytes ahead of the reply to hello" in str(opened.violation)
+    assert "65536 bytes before the reply to hello" in str(opened.violation)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_after_hello_a_line_that_is_no_object_or_a_broken_event_is_a_violation(b
     before = line(token("2", "good"))
     arrived = received(opened, before + broken + line(token("2", "not trusted")), line(token("2", "nor this")))
     assert isinstance(opened.violation, ProtocolViolation)
-    assert [event.text for event in arrived["2"] if isinstance(event, Piece)] == ["good"]
+    assert [event.text for event in arrived["2"] if isinstance(event, TokenDelta)] == ["good"]
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])

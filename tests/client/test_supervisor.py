@@ -10,7 +10,7 @@ from fake_worker import fake
 from lmwire import (
     AsyncSupervisor,
     AsyncWorker,
-    CrashLoop,
+    CircuitBreaker,
     StartFailed,
     Supervisor,
     Worker,
@@ -28,49 +28,49 @@ class Clock:
         return self.now
 
 
-def die(crash_loop: CrashLoop, clock: Clock, *, every: float, times: int) -> None:
+def die(breaker: CircuitBreaker, clock: Clock, *, every: float, times: int) -> None:
     for _ in range(times):
         clock.now += every
-        crash_loop.record(WorkerExited(70))
+        breaker.record_failure(WorkerExited(70))
 
 
 def test_the_breaker_opens_at_the_limit_and_closes_after_the_backoff() -> None:
-    crash_loop = CrashLoop(limit=3, window=60, backoff=5, clock=(clock := Clock()))
-    die(crash_loop, clock, every=1, times=2)
-    crash_loop.check()
-    die(crash_loop, clock, every=1, times=1)
+    breaker = CircuitBreaker(limit=3, window=60, backoff=5, clock=(clock := Clock()))
+    die(breaker, clock, every=1, times=2)
+    breaker.check()
+    die(breaker, clock, every=1, times=1)
     with pytest.raises(WorkerUnavailable, match="ended 3 times in short order; it can be tried again in 5 s") as error:
-        crash_loop.check()
+        breaker.check()
     assert error.value.retry_after == 5
     clock.now += 5
-    crash_loop.check()
+    breaker.check()
 
 
 def test_each_further_death_doubles_the_backoff_up_to_the_longest() -> None:
-    crash_loop = CrashLoop(limit=2, window=60, backoff=5, longest=12, clock=(clock := Clock()))
+    breaker = CircuitBreaker(limit=2, window=60, backoff=5, max_backoff=12, clock=(clock := Clock()))
     waits = []
     for _ in range(4):
-        die(crash_loop, clock, every=15, times=1)
+        die(breaker, clock, every=15, times=1)
         try:
-            crash_loop.check()
+            breaker.check()
         except WorkerUnavailable as error:
             waits.append(error.retry_after)
     assert waits == [5, 10, 12]
 
 
 def test_deaths_far_apart_do_not_open_the_breaker() -> None:
-    crash_loop = CrashLoop(limit=3, window=60, clock=(clock := Clock()))
-    die(crash_loop, clock, every=31, times=10)
-    crash_loop.check()
+    breaker = CircuitBreaker(limit=3, window=60, clock=(clock := Clock()))
+    die(breaker, clock, every=31, times=10)
+    breaker.check()
 
 
 def test_a_worker_that_lived_long_makes_the_next_backoff_short_again() -> None:
-    crash_loop = CrashLoop(limit=2, window=60, backoff=5, clock=(clock := Clock()))
-    die(crash_loop, clock, every=10, times=4)
-    die(crash_loop, clock, every=1000, times=1)
-    die(crash_loop, clock, every=10, times=1)
+    breaker = CircuitBreaker(limit=2, window=60, backoff=5, clock=(clock := Clock()))
+    die(breaker, clock, every=10, times=4)
+    die(breaker, clock, every=1000, times=1)
+    die(breaker, clock, every=10, times=1)
     with pytest.raises(WorkerUnavailable) as error:
-        crash_loop.check()
+        breaker.check()
     assert error.value.retry_after == 5
 
 
@@ -96,7 +96,7 @@ def test_a_dead_worker_is_replaced_when_one_is_asked_for_and_its_requests_are_no
 
 def test_a_worker_that_cannot_start_opens_the_breaker() -> None:
     supervisor = Supervisor(
-        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), crash_loop=CrashLoop(limit=2)
+        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), circuit_breaker=CircuitBreaker(limit=2)
     )
     for _ in range(2):
         with pytest.raises(StartFailed):
@@ -127,7 +127,7 @@ def test_the_asynchronous_supervisor_does_the_same() -> None:
 
     async def run() -> None:
         make: Callable[[], AsyncWorker] = partial(AsyncWorker, fake("KilledMidStream"))
-        async with AsyncSupervisor(setup, make=make, crash_loop=CrashLoop(limit=2)) as supervisor:
+        async with AsyncSupervisor(setup, make=make, circuit_breaker=CircuitBreaker(limit=2)) as supervisor:
             workers = await asyncio.gather(*(supervisor.worker() for _ in range(5)))
             assert set_up == [workers[0]]
             for _ in range(2):

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from http_server import wait_until
-from lmwire import LmwireError, listing, local_models
-from lmwire.listing import listing_command
+from lmwire import LmwireError, local_models, model_listing
+from lmwire.model_listing import listing_command
 from lmwire_command import lmwire
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
@@ -367,22 +367,22 @@ def test_whoever_lists_is_named_as_the_parent() -> None:
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every listing of this process be one that never ends."""
     command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-    monkeypatch.setattr(listing, "listing_command", lambda *_: command)
+    monkeypatch.setattr(model_listing, "listing_command", lambda *_: command)
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_listing_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "LISTING_S", 0.1)
+    monkeypatch.setattr(model_listing, "LISTING_S", 0.1)
     with pytest.raises(LmwireError, match="cannot be listed in"):
         local_models()
-    assert not listing._running
+    assert not model_listing._running
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_server_that_ends_ends_its_listings() -> None:
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(local_models)
-        wait_until(lambda: bool(listing._running), "the listing did not start")
+        wait_until(lambda: bool(model_listing._running), "the listing did not start")
         asyncio.run(Pool(Settings()).close())
         with pytest.raises(LmwireError, match="cannot be listed"):
             found.result(SECONDS)

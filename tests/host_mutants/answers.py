@@ -3,26 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
-import lmwire.answer
-import lmwire.base
-import lmwire.dones
-from lmwire import CallPiece, Piece, Session
-from lmwire.base import BaseWorker
+import lmwire.protocol.results
+import lmwire.responses.answer
+import lmwire.responses.asyncio_stream
+import lmwire.responses.stream
+from lmwire import ClientSession, TokenDelta, ToolCallDelta
+from lmwire.base_worker import BaseWorker
 from mutation import mutant, replace, wrap
 
 
-def change_pieces(change: Callable[[Piece], None]) -> None:
+def change_pieces(change: Callable[[TokenDelta], None]) -> None:
     """Change each text event before the client delivers it."""
 
     def receive(original: Any, self: Any, data: bytes) -> Any:
         arrivals = original(self, data)
         for arrival in arrivals:
             for event in arrival.events:
-                if isinstance(event, Piece):
+                if isinstance(event, TokenDelta):
                     change(event)
         return arrivals
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("N-3", "choices.keeps-choices-apart")
@@ -37,12 +38,12 @@ def shows_reasoning() -> None:
 
 @mutant("K-1", "choices.keeps-channels-apart")
 def drops_reasoning() -> None:
-    replace(Piece, "reasoning", "")
+    replace(TokenDelta, "reasoning", "")
 
 
 @mutant("V-4", "choices.shows-no-text-of-an-unknown-channel")
 def shows_what_it_does_not_know() -> None:
-    def change(piece: Piece) -> None:
+    def change(piece: TokenDelta) -> None:
         if piece.channel != "reasoning":
             piece.channel = "content"
 
@@ -51,7 +52,7 @@ def shows_what_it_does_not_know() -> None:
 
 @mutant("K-7", "choices.passes-log-probabilities-on")
 def loses_the_log_probabilities_of_empty_texts() -> None:
-    def change(piece: Piece) -> None:
+    def change(piece: TokenDelta) -> None:
         if not piece.token:
             piece.logprobs = None
 
@@ -60,28 +61,29 @@ def loses_the_log_probabilities_of_empty_texts() -> None:
 
 @mutant("V-4", "choices.reads-an-unknown-finish-reason-of-a-choice-as-other")
 def passes_an_unknown_end_of_a_choice_on() -> None:
-    wrap(lmwire.dones, "_known", lambda original, finish_reason: finish_reason)
+    wrap(lmwire.protocol.results, "_known_or_other", lambda original, finish_reason: finish_reason)
 
 
 @mutant("V-3", "choices.sends-nothing-that-the-worker-does-not-list:field")
 def sends_what_the_worker_does_not_know() -> None:
-    wrap(BaseWorker, "_serving", lambda original, self, command: self._connection)
+    wrap(BaseWorker, "_connection_for", lambda original, self, command: self._connection)
 
 
 @mutant("Q-1", "tool-calls.joins-the-parts-of-a-call:in-two")
 def uses_only_the_first_part_of_a_call() -> None:
-    wrap(lmwire.answer, "_call", lambda original, parts: original([parts[-1], *parts[:1]]))
+    wrap(lmwire.responses.answer, "_assemble_call", lambda original, parts: original([parts[-1], *parts[:1]]))
 
 
 @mutant("Q-1", "tool-calls.keeps-calls-apart")
 def mixes_the_calls_of_choices() -> None:
     def answers(original: Any, pieces: list[Any], result: Any) -> Any:
         for piece in pieces:
-            if isinstance(piece, CallPiece):
+            if isinstance(piece, ToolCallDelta):
                 piece.choice = 0
         return original(pieces, result)
 
-    wrap(lmwire.base, "whole_answers", answers)
+    for module in (lmwire.responses.stream, lmwire.responses.asyncio_stream):
+        wrap(module, "assemble_answers", answers)
 
 
 @mutant("Q-2", "tool-calls.drops-only-the-calls-that-are-incomplete")
@@ -92,7 +94,7 @@ def runs_an_incomplete_call() -> None:
             piece.complete = None if piece.complete is None else True
         return original(parts)
 
-    wrap(lmwire.answer, "_calls", change)
+    wrap(lmwire.responses.answer, "_assemble_calls", change)
 
 
 @mutant("Q-2", "tool-calls.passes-the-text-of-a-cut-off-call-on")
@@ -100,7 +102,7 @@ def hides_the_text_of_an_incomplete_call() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, data.replace(b'"token":"<tool_call>', b'"token":"'))
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("K-5", "tool-calls.passes-the-text-of-a-cut-off-call-on")

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-import lmwire.dones
-import lmwire.session
-from lmwire import Piece, RequestFailed, Session
-from lmwire.process import Process
+import lmwire.protocol.results
+import lmwire.protocol.session
+from lmwire import ClientSession, RequestFailed, TokenDelta
+from lmwire.transport.process import Process
 from mutation import mutant, replace, wrap
 
 
@@ -20,7 +20,7 @@ def loses_an_event_of_a_read() -> None:
                 del arrival.events[0]
         return arrivals
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("O-1", "events.keeps-requests-apart")
@@ -28,47 +28,49 @@ def gives_a_text_to_another_request() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         first = next(iter(self._pending), "")
         arrivals = original(self, data)
-        return [arrival._replace(id=first) if type(arrival.events[0]) is Piece else arrival for arrival in arrivals]
+        return [
+            arrival._replace(id=first) if type(arrival.events[0]) is TokenDelta else arrival for arrival in arrivals
+        ]
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("K-1", "events.joins-the-texts-of-an-answer")
 def strips_texts() -> None:
-    replace(Piece, "text", property(lambda self: self.token.strip()))
+    replace(TokenDelta, "text", property(lambda self: self.token.strip()))
 
 
 @mutant("F-15", "events.reads-lines-that-are-cut-anywhere")
 def decodes_each_read_by_itself() -> None:
-    wrap(Session, "receive", lambda original, self, data: original(self, data.decode(errors="replace").encode()))
+    wrap(ClientSession, "receive", lambda original, self, data: original(self, data.decode(errors="replace").encode()))
 
 
 @mutant("F-12", "events.reads-the-longest-line")
 def reads_lines_up_to_32_kib() -> None:
-    lmwire.session.CLIENT_LINE_BYTES = 32 * 1024
+    lmwire.protocol.session.CLIENT_LINE_BYTES = 32 * 1024
 
 
 @mutant("F-16", "events.reads-null-as-absent")
 def takes_null_for_a_value() -> None:
-    decode = lmwire.session._decode
+    decode = lmwire.protocol.session._decode
 
     def strict(line: bytes) -> Any:
         if b":null" in line:
             raise msgspec.ValidationError("Expected `str`, got `null`")
         return decode(line)
 
-    lmwire.session._decode = strict
+    lmwire.protocol.session._decode = strict
     reads_null_as_a_broken_event.mutate()
 
 
 @mutant("F-16", "choices.accepts-nulls-and-unknown-fields-in-newer-members")
 def reads_null_as_a_broken_event() -> None:
-    wrap(Session, "_read_again", lambda original, self, line, error: self._skip(line, error))
+    wrap(ClientSession, "_decode_without_nulls", lambda original, self, line, error: self._reject_or_skip(line, error))
 
 
 @mutant("V-4", "events.ignores-unknown-events")
 def dies_of_an_unknown_event() -> None:
-    wrap(Session, "_skip", lambda original, self, line, error: self._violate("an unknown event", line))
+    wrap(ClientSession, "_reject_or_skip", lambda original, self, line, error: self._violate("an unknown event", line))
 
 
 @mutant("H-5", "events.ignores-incomplete-progress:without-stage")
@@ -89,12 +91,12 @@ def dies_of_an_unknown_id() -> None:
                 self._violate("an unknown id", line)
         return original(self, data)
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("V-4", "events.reads-an-unknown-finish-reason-as-other")
 def refuses_an_unknown_value() -> None:
-    lmwire.dones._OPEN.clear()
+    lmwire.protocol.results._OPEN_TYPES.clear()
 
 
 @mutant("T-2", "events.ends-no-request-for-an-error-without-an-id")
@@ -102,7 +104,7 @@ def ends_a_request_for_an_error_without_an_id() -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, data.replace(b'"bad_id":', b'"id":'))
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("T-1", "events.ignores-events-after-a-terminal")
@@ -113,7 +115,7 @@ def believes_the_second_terminal() -> None:
         last = {tuple(line.split(b",")[:2]): line for line in done}.values()
         return original(self, b"\n".join(line for line in lines if line not in done or line in last))
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("W-6", "events.passes-a-failure-on:busy")

@@ -3,17 +3,17 @@
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
-from lmwire import Patience, Session
-from lmwire.base import Exchange
-from lmwire.connection import Connection
-from lmwire.process import Process
+from lmwire import ClientSession, ShutdownTimeouts
+from lmwire.responses.pending_request import PendingRequest
+from lmwire.transport.connection import Connection
+from lmwire.transport.process import Process
 from lmwire_protocol import Cancel
 from mutation import mutant, wrap
 
 
 @mutant("H-8", "cancellation.cancels-a-request-that-it-gives-up")
 def gives_up_without_a_cancel() -> None:
-    wrap(Exchange, "cancel", lambda original, self: None)
+    wrap(PendingRequest, "cancel", lambda original, self: None)
 
 
 def numbers_requests_by_the_lowest_free() -> None:
@@ -23,7 +23,7 @@ def numbers_requests_by_the_lowest_free() -> None:
         self._ids = iter([next(id for id in range(1, 10_000) if str(id) not in self._pending)])
         return original(self, command)
 
-    wrap(Session, "send", send)
+    wrap(ClientSession, "send", send)
 
 
 @mutant("H-8", "cancellation.keeps-the-id-of-a-request-that-it-gave-up")
@@ -39,17 +39,17 @@ def frees_the_id_of_what_it_gave_up() -> None:
 
 @mutant("C-3", "cancellation.ends-a-cancelled-request-with-its-terminal")
 def cancels_everything() -> None:
-    def send(original: Any, self: Any, command: Any, *mailbox: Any) -> Any:
-        return original(self, Cancel(all=True) if isinstance(command, Cancel) else command, *mailbox)
+    def send(original: Any, self: Any, command: Any, *queue: Any) -> Any:
+        return original(self, Cancel(all=True) if isinstance(command, Cancel) else command, *queue)
 
     wrap(Connection, "send", send)
 
 
 @mutant("H-7", "shutdown.sends-quit-first")
 def closes_without_quit() -> None:
-    def close(original: Any, self: Any, patience: Patience) -> None:
+    def close(original: Any, self: Any, timeouts: ShutdownTimeouts) -> None:
         self._process.close_stdin()
-        self._process.wait(patience.eof)
+        self._process.wait(timeouts.eof)
         self.kill()
 
     wrap(Connection, "close", close)
@@ -72,14 +72,14 @@ def does_not_kill_in_the_end() -> None:
 
 @mutant("H-7", "shutdown.closes-stdin-after-quit")
 def waits_for_quit_for_ever() -> None:
-    wrap(Connection, "close", lambda original, self, patience: original(self, patience._replace(quit=600.0)))
+    wrap(Connection, "close", lambda original, self, timeouts: original(self, timeouts._replace(quit=600.0)))
 
 
 @mutant("H-2", "shutdown.reads-both-pipes-while-closing")
 def stops_reading_when_it_closes() -> None:
-    def close(original: Any, self: Any, patience: Patience) -> None:
+    def close(original: Any, self: Any, timeouts: ShutdownTimeouts) -> None:
         self._process._selector.unregister(self._process._stdout)
-        original(self, patience)
+        original(self, timeouts)
 
     wrap(Connection, "close", close)
 

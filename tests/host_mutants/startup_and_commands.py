@@ -5,10 +5,10 @@ import os
 import subprocess
 from typing import Any
 
-import lmwire.session
-from lmwire import Session
-from lmwire.base import BaseWorker
-from lmwire.process import Process
+import lmwire.protocol.session
+from lmwire import ClientSession
+from lmwire.base_worker import BaseWorker
+from lmwire.transport.process import Process
 from lmwire_protocol import encode_command
 from mutation import mutant, wrap
 
@@ -19,12 +19,12 @@ def writes_the_id_last() -> None:
         fields = json.loads(encode_command(id, command))
         return json.dumps({**{name: fields[name] for name in fields if name != "id"}, "id": id}).encode() + b"\n"
 
-    lmwire.session.encode_command = encode
+    lmwire.protocol.session.encode_command = encode
 
 
 @mutant("#commands", "startup.sends-hello-first")
 def writes_a_field_of_its_own() -> None:
-    lmwire.session.encode_command = lambda id, command: encode_command(id, command)[:-2] + b',"stream":true}\n'
+    lmwire.protocol.session.encode_command = lambda id, command: encode_command(id, command)[:-2] + b',"stream":true}\n'
 
 
 @mutant("#commands", "commands.sends-fields-unchanged:settings")
@@ -32,7 +32,7 @@ def writes_integers_as_numbers() -> None:
     def encode(id: str, command: Any) -> bytes:
         return json.dumps(json.loads(encode_command(id, command), parse_int=float)).encode() + b"\n"
 
-    lmwire.session.encode_command = encode
+    lmwire.protocol.session.encode_command = encode
 
 
 @mutant("I-2", "commands.uses-no-id-that-is-in-flight")
@@ -41,7 +41,7 @@ def numbers_requests_by_how_many_run() -> None:
         self._ids = iter([len(self._pending) + 1])
         return original(self, command)
 
-    wrap(Session, "send", send)
+    wrap(ClientSession, "send", send)
 
 
 @mutant("H-3", "commands.reads-while-its-write-is-stuck")
@@ -55,7 +55,7 @@ def waits_for_its_writes() -> None:
 
 @mutant("H-4", "startup.skips-a-banner")
 def skips_no_banner() -> None:
-    lmwire.session.BANNER_BYTES = 0
+    lmwire.protocol.session.BANNER_BYTES = 0
 
 
 @mutant("H-4", "startup.gives-up-a-banner-over-64-kib")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmwire import Patience, ProtocolViolation, RequestFailed, RequestTimeout, StartFailed, Worker, WorkerExited
+from lmwire import ProtocolViolation, RequestFailed, RequestTimeout, ShutdownTimeouts, StartFailed, Worker, WorkerExited
 from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES
 from mock_host import faulty
 from worker_process import SECONDS
@@ -149,17 +149,17 @@ def test_what_takes_too_long_times_out_and_the_worker_is_still_asked(
 
 
 @pytest.mark.parametrize(
-    ("fault", "patience", "returncode"),
+    ("fault", "timeouts", "returncode"),
     [
-        ("ignore-quit", Patience(quit=SHORT, eof=SECONDS, term=SECONDS), 0),
-        ("ignore-eof", Patience(quit=SHORT, eof=SHORT, term=SECONDS), 0),
-        ("ignore-sigterm", Patience(quit=SHORT, eof=SHORT, term=SHORT), -signal.SIGKILL),
+        ("ignore-quit", ShutdownTimeouts(quit=SHORT, eof=SECONDS, term=SECONDS), 0),
+        ("ignore-eof", ShutdownTimeouts(quit=SHORT, eof=SHORT, term=SECONDS), 0),
+        ("ignore-sigterm", ShutdownTimeouts(quit=SHORT, eof=SHORT, term=SHORT), -signal.SIGKILL),
     ],
 )
 def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(
-    fault: str, patience: Patience, returncode: int
+    fault: str, timeouts: ShutdownTimeouts, returncode: int
 ) -> None:
-    with worker(fault, patience=patience) as stubborn:
+    with worker(fault, shutdown_timeouts=timeouts) as stubborn:
         pass
     assert isinstance(stubborn.lost, WorkerExited)
     assert stubborn.lost.returncode == returncode

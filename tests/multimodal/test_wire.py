@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmwire import MessageDict, RequestFailed, Worker, image_part, sound_part
+from lmwire import MessageDict, RequestFailed, Worker, audio_part, image_part
 from random_vision import write_vision_model
 from reading_media import encoded, picture, wav
 from shown_images import image
@@ -77,13 +77,13 @@ def test_a_program_sends_sounds_with_the_client(tmp_path: Path) -> None:
             stream = worker.chat(messages, max_tokens=8, ignore_eos=True, **options)
             return [token for piece in stream for token in piece.token_ids], stream.result.usage.cached_tokens
 
-        first, cached = ask("What is said in ", sound_part(tmp_path / "one.wav"), "?", seed=1, temperature=2)
+        first, cached = ask("What is said in ", audio_part(tmp_path / "one.wav"), "?", seed=1, temperature=2)
         assert cached == 0
-        again, cached = ask("What is said in ", sound_part(one), "?", seed=1, temperature=2)
+        again, cached = ask("What is said in ", audio_part(one), "?", seed=1, temperature=2)
         assert again == first
         assert cached > 16
-        about_other, _ = ask("What is said in ", sound_part(other), "?", seed=1, temperature=2)
+        about_other, _ = ask("What is said in ", audio_part(other), "?", seed=1, temperature=2)
         assert about_other != first
-        assert ask(image_part(encoded(picture())), " or ", sound_part(one), "?", strict_media=True)[0]
+        assert ask(image_part(encoded(picture())), " or ", audio_part(one), "?", strict_media=True)[0]
         with pytest.raises(RequestFailed, match=r"messages\[0\].content\[0\].media.data: is a damaged sound"):
-            ask(sound_part(one[:20]), "?")
+            ask(audio_part(one[:20]), "?")

@@ -6,10 +6,10 @@ from typing import Final
 
 from lmwire import (
     LmwireError,
-    NotServed,
     RequestFailed,
     RequestTimeout,
     StartFailed,
+    UnsupportedByWorker,
     WorkerHung,
     WorkerLost,
     WorkerUnavailable,
@@ -124,7 +124,7 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
             if error.field and param and message.lstrip("`").startswith(error.field):
                 message = message.replace(error.field, param, 1)
             return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)
-        case NotServed():
+        case UnsupportedByWorker():
             return ApiError(400, str(error), code=error.code)
         case RequestTimeout():
             return ApiError(504, str(error), code=error.code)

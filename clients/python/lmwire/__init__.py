@@ -1,80 +1,88 @@
-"""lmwire's Python client: a model worker as a child process, driven over its pipes.
+"""lmwire's Python client: runs a model worker as a child process.
 
     from lmwire import Worker
 
     with Worker() as worker:
         worker.load("mlx-community/Qwen3-0.6B-4bit")
         with worker.chat([{"role": "user", "content": "Why is the sky blue?"}], max_tokens=200) as stream:
-            for piece in stream:
-                print(piece.text, end="", flush=True)
+            for delta in stream:
+                print(delta.text, end="", flush=True)
         print(stream.result.finish_reason)
 
-A piece's `text` is the answer's, its `reasoning` the thought's before it. `stream.answer()` is the whole answer, with
-`tool_calls`, `logprobs` and `message`, which continues the conversation; `answers()` are all that `n` asked for.
-`embed(["a", "b"])` makes a vector of each text, and `transcribe("a.mp3")` brings what is said, segment by segment.
-`image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` is the same for asyncio. `Supervisor` and
-`AsyncSupervisor` start a worker again when it has died. `local_models()` are those that need no download.
-Tokens are handed on several at a time, up to 30 ms after they came, or 50 ms beside seven other answers: an answer's
-first one up to 20 ms, where others are being given. Its end and all else are handed on as they come. Importing the
-package costs nothing: each name below is imported when it is first used. It runs on macOS and Linux.
+A delta has `text` of the answer, or `reasoning` before it. `stream.answer()` returns the whole answer, with
+`tool_calls`, `logprobs` and `message`, which continues the conversation. `answers()` returns all `n` of them.
+`embed(["a", "b"])` returns a vector for each text, and `transcribe("a.mp3")` a stream of segments.
+`image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` has the same methods for asyncio.
+`Supervisor` and `AsyncSupervisor` start a new worker after one has died. `local_models()` lists the models that need no
+download.
+
+Tokens are delivered several at a time, at most 30 ms after their arrival, or 50 ms while eight or more requests get
+some. All other events are delivered at once. `BaseWorker` has the details. Former names still work, with a
+DeprecationWarning. Each name below is imported when it is first used, so importing the package costs nothing. It runs
+on macOS and Linux.
 """
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # a worker is started through this package, and `typing` takes longer than all of it
+TYPE_CHECKING = False  # `typing` would take longer to import than this package, which starts every worker
 if TYPE_CHECKING:
     from typing import Any
 
-    from .answer import Answer, ToolCall
-    from .asyncio_worker import AsyncStream, AsyncTranscript, AsyncWorker
-    from .attachments import image_part, media, sound_part
-    from .base import DEFAULT_COMMAND, Embeddings, Tokens
-    from .connection import Patience
+    from .asyncio_worker import AsyncWorker
+    from .attachments import audio_part, image_part, media
+    from .base_worker import DEFAULT_COMMAND
+    from .circuit_breaker import CircuitBreaker
     from .errors import (
         LmwireError,
-        NotServed,
         ProtocolViolation,
         RequestFailed,
         RequestTimeout,
         StartFailed,
+        UnsupportedByWorker,
         WorkerExited,
         WorkerHung,
         WorkerLost,
         WorkerUnavailable,
     )
-    from .listing import LocalModel, end_listings, local_models
+    from .model_listing import LocalModel, end_listings, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
+        GenerateOptions,
         LoadOptions,
         MediaDict,
         MediaPartDict,
         MessageDict,
         NamedToolDict,
-        Options,
         TemplateOptions,
         TextPartDict,
         ToolDict,
         TranscribeOptions,
     )
-    from .pieces import CallPiece, Piece
-    from .session import Arrival, Session
-    from .supervisor import AsyncSupervisor, CrashLoop, Supervisor
-    from .worker import Stream, Transcript, Worker
+    from .protocol.deltas import TokenDelta, ToolCallDelta
+    from .protocol.session import ClientSession, RequestEvents
+    from .responses.answer import Answer, ToolCall
+    from .responses.asyncio_stream import AsyncStream, AsyncTranscript
+    from .responses.embeddings import Embeddings
+    from .responses.stream import Stream, Transcript
+    from .responses.tokenization import Tokens
+    from .supervisor import AsyncSupervisor, Supervisor
+    from .transport.connection import ShutdownTimeouts
+    from .worker import Worker
 
 __all__ = [
     "DEFAULT_COMMAND",
     "Answer",
-    "Arrival",
     "AsyncStream",
     "AsyncSupervisor",
     "AsyncTranscript",
     "AsyncWorker",
-    "CallPiece",
     "ChatOptions",
-    "CrashLoop",
+    "CircuitBreaker",
+    "ClientSession",
     "EmbedOptions",
     "Embeddings",
+    "GenerateOptions",
     "LmwireError",
     "LoadOptions",
     "LocalModel",
@@ -82,88 +90,94 @@ __all__ = [
     "MediaPartDict",
     "MessageDict",
     "NamedToolDict",
-    "NotServed",
-    "Options",
-    "Patience",
-    "Piece",
     "ProtocolViolation",
+    "RequestEvents",
     "RequestFailed",
     "RequestTimeout",
-    "Session",
+    "ShutdownTimeouts",
     "StartFailed",
     "Stream",
     "Supervisor",
     "TemplateOptions",
     "TextPartDict",
+    "TokenDelta",
     "Tokens",
     "ToolCall",
+    "ToolCallDelta",
     "ToolDict",
     "TranscribeOptions",
     "Transcript",
+    "UnsupportedByWorker",
     "Worker",
     "WorkerExited",
     "WorkerHung",
     "WorkerLost",
     "WorkerUnavailable",
+    "audio_part",
     "end_listings",
     "image_part",
     "local_models",
     "media",
-    "sound_part",
 ]
 
-_HOMES = {
-    "Answer": "answer",
-    "Arrival": "session",
-    "AsyncStream": "asyncio_worker",
+_MODULES = {
+    "Answer": "responses.answer",
+    "AsyncStream": "responses.asyncio_stream",
     "AsyncSupervisor": "supervisor",
-    "AsyncTranscript": "asyncio_worker",
+    "AsyncTranscript": "responses.asyncio_stream",
     "AsyncWorker": "asyncio_worker",
-    "DEFAULT_COMMAND": "base",
-    "CallPiece": "pieces",
     "ChatOptions": "options",
-    "CrashLoop": "supervisor",
+    "CircuitBreaker": "circuit_breaker",
+    "ClientSession": "protocol.session",
+    "DEFAULT_COMMAND": "base_worker",
     "EmbedOptions": "options",
-    "Embeddings": "base",
+    "Embeddings": "responses.embeddings",
+    "GenerateOptions": "options",
     "LmwireError": "errors",
     "LoadOptions": "options",
-    "LocalModel": "listing",
+    "LocalModel": "model_listing",
     "MediaDict": "options",
     "MediaPartDict": "options",
     "MessageDict": "options",
     "NamedToolDict": "options",
-    "NotServed": "errors",
-    "Options": "options",
-    "Patience": "connection",
-    "Piece": "pieces",
     "ProtocolViolation": "errors",
+    "RequestEvents": "protocol.session",
     "RequestFailed": "errors",
     "RequestTimeout": "errors",
-    "Session": "session",
+    "ShutdownTimeouts": "transport.connection",
     "StartFailed": "errors",
-    "Stream": "worker",
+    "Stream": "responses.stream",
     "Supervisor": "supervisor",
     "TemplateOptions": "options",
     "TextPartDict": "options",
-    "Tokens": "base",
-    "ToolCall": "answer",
+    "TokenDelta": "protocol.deltas",
+    "Tokens": "responses.tokenization",
+    "ToolCall": "responses.answer",
+    "ToolCallDelta": "protocol.deltas",
     "ToolDict": "options",
     "TranscribeOptions": "options",
-    "Transcript": "worker",
+    "Transcript": "responses.stream",
+    "UnsupportedByWorker": "errors",
     "Worker": "worker",
     "WorkerExited": "errors",
     "WorkerHung": "errors",
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
-    "end_listings": "listing",
+    "audio_part": "attachments",
+    "end_listings": "model_listing",
     "image_part": "attachments",
-    "local_models": "listing",
+    "local_models": "model_listing",
     "media": "attachments",
-    "sound_part": "attachments",
 }
+"""The module of each public name."""
 
 
 def __getattr__(name: str) -> "Any":
-    if (home := _HOMES.get(name)) is None:
+    if (module := _MODULES.get(name)) is not None:
+        return getattr(import_module(f".{module}", __name__), name)
+    from .deprecation import RENAMED, warn_renamed
+
+    if (present := RENAMED.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{home}", __name__), name)
+    warn_renamed(f"{__name__}.{name}", present)
+    return __getattr__(present)

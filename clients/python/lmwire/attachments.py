@@ -1,4 +1,4 @@
-"""Images and sounds on their way into a request."""
+"""Files as media of a request."""
 
 import base64
 from pathlib import Path
@@ -7,23 +7,23 @@ from .options import MediaDict, MediaPartDict
 
 
 def media(source: str | Path | bytes) -> MediaDict:
-    """An image or a sound that goes along with the request, so that the worker needs no access to the file.
+    """Return an image or a recording whose content is sent, so that the worker needs no access to the file.
 
     Args:
-        source: A file on this machine, which is read now, or the content of one.
+        source: The path of a file on this machine, which is read now, or the content of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: The file cannot be read.
     """
     content = source if isinstance(source, bytes) else Path(source).read_bytes()
     return {"data": base64.b64encode(content).decode()}
 
 
 def image_part(source: str | Path | bytes) -> MediaPartDict:
-    """An image as a part of a message; see `media`."""
+    """Return an image as a part of a message; `media` has the argument."""
     return {"type": "image", "media": media(source)}
 
 
-def sound_part(source: str | Path | bytes) -> MediaPartDict:
-    """A sound as a part of a message; see `media`."""
+def audio_part(source: str | Path | bytes) -> MediaPartDict:
+    """Return a recording as a part of a message; `media` has the argument."""
     return {"type": "audio", "media": media(source)}

@@ -1,17 +1,17 @@
-"""Everything the client raises.
+"""Exceptions of the client.
 
 LmwireError
-├── RequestFailed          the worker answered `error`: code, field, retryable
-├── NotServed              the worker's `features` lack what the request uses; it was not sent
-├── RequestTimeout         the caller's time ran out (also a TimeoutError)
-├── WorkerLost             the request has no answer and will get none
+├── RequestFailed          the worker sent `error`: code, field, retryable
+├── UnsupportedByWorker    the worker lacks a feature of the request, which was not sent
+├── RequestTimeout         the caller's timeout expired (also a TimeoutError)
+├── WorkerLost             the worker is gone, and its requests get no answer
 │   ├── WorkerExited       the process ended: exit code or signal, last lines of stderr
-│   ├── WorkerHung         it made no progress for too long, and a supervisor ended it
-│   └── ProtocolViolation  it wrote what no worker may write, and was killed
-├── StartFailed            it could not be spawned, or did not answer `hello`; the cause is chained
-└── WorkerUnavailable      it died too often; the supervisor starts none for a while
+│   ├── WorkerHung         the worker made no progress for too long, and a supervisor ended it
+│   └── ProtocolViolation  the worker broke the protocol, and was killed
+├── StartFailed            the worker could not be spawned, or did not answer `hello`; the cause is chained
+└── WorkerUnavailable      workers failed too often; the supervisor starts none for a while
 
-A command that cannot be written raises Python's own TypeError or UnicodeEncodeError, and nothing is sent.
+A command that cannot be encoded raises Python's own TypeError or UnicodeEncodeError, and is not sent.
 """
 
 import signal
@@ -20,18 +20,18 @@ from typing import ClassVar
 
 from lmwire_protocol import events
 
-_QUOTED_LINES = 10
+_QUOTED_STDERR_LINES = 10
 
 
 class LmwireError(Exception):
-    """What all errors of this package share."""
+    """Base class of all exceptions of this package."""
 
 
 class RequestFailed(LmwireError):
-    """The worker refused a request or failed on it, and goes on serving others.
+    """The worker refused a request or failed on it. It still serves other requests.
 
     Args:
-        event: the `error` event, with the fields that few codes have.
+        event: The `error` event, which has more fields for some codes.
     """
 
     def __init__(self, event: events.Error) -> None:
@@ -45,12 +45,12 @@ class RequestFailed(LmwireError):
         return f"{self.code}: {self.event.error}"
 
 
-class NotServed(LmwireError):
-    """The worker does not serve what the request asks for, and was not asked.
+class UnsupportedByWorker(LmwireError):
+    """The worker lacks a feature that the request uses. The request was not sent.
 
     Args:
-        worker: its name and version.
-        features: what its reply to `hello` would have to list.
+        worker: The worker's name and version.
+        features: The features that its reply to `hello` does not list.
     """
 
     code: ClassVar[str] = "unsupported"
@@ -61,7 +61,12 @@ class NotServed(LmwireError):
 
 
 class RequestTimeout(LmwireError, TimeoutError):
-    """The request took longer than its caller allowed. It was cancelled; the worker goes on."""
+    """The caller's timeout expired, and the request was cancelled. The worker still serves other requests.
+
+    Args:
+        command: The name of the command.
+        timeout: The timeout, in seconds.
+    """
 
     code: ClassVar[str] = "timeout"
 
@@ -70,7 +75,7 @@ class RequestTimeout(LmwireError, TimeoutError):
 
 
 class WorkerLost(LmwireError):
-    """The worker is gone, and every request that it had not ended fails with this."""
+    """The worker is gone. Every request without a terminal fails with this."""
 
     code: ClassVar[str] = "worker_lost"
 
@@ -79,8 +84,8 @@ class WorkerExited(WorkerLost):
     """The worker's process ended.
 
     Args:
-        returncode: its exit code, or minus the number of the signal that ended it.
-        stderr_tail: the last lines that it wrote to stderr.
+        returncode: The exit code, or the negated number of the signal that ended the process.
+        stderr_tail: The last lines of stderr.
     """
 
     def __init__(self, returncode: int, stderr_tail: Sequence[str] = ()) -> None:
@@ -90,24 +95,24 @@ class WorkerExited(WorkerLost):
 
     @property
     def signal(self) -> signal.Signals | None:
-        """The signal that ended it, if one did."""
+        """Return the signal that ended the process, or None if it exited."""
         return signal.Signals(-self.returncode) if -self.returncode in set(signal.Signals) else None
 
     def __str__(self) -> str:
         how = f"was ended by {self.signal.name}" if self.signal else f"exited with code {self.returncode}"
-        tail = "".join(f"\n    {line}" for line in self.stderr_tail[-_QUOTED_LINES:])
+        tail = "".join(f"\n    {line}" for line in self.stderr_tail[-_QUOTED_STDERR_LINES:])
         return f"the worker {how}" + (f"; the end of its stderr:{tail}" if tail else "")
 
 
 class WorkerHung(WorkerLost):
-    """The worker made no progress for longer than its supervisor allows, so the supervisor ends it.
+    """The worker made no progress for longer than its supervisor allows, so the supervisor ended it.
 
     Args:
-        step_limit: the supervisor's limit, in seconds.
-        answers: whether it still answered `ping`: its engine hung, and not the whole process.
+        step_limit: The supervisor's limit, in seconds.
+        answers: Whether the worker still answered `ping`. If so, only its engine hung.
     """
 
-    def __init__(self, step_limit: float, answers: bool) -> None:  # positional, so that it can be copied
+    def __init__(self, step_limit: float, answers: bool) -> None:  # positional arguments, so that `copy` works
         super().__init__(step_limit, answers)
         self.step_limit = step_limit
         self.answers = answers
@@ -118,15 +123,20 @@ class WorkerHung(WorkerLost):
 
 
 class ProtocolViolation(WorkerLost):
-    """The worker wrote a line that breaks the protocol. Nothing after it can be trusted, so it was killed."""
+    """The worker wrote a line that breaks the protocol, so its output cannot be trusted, and it was killed."""
 
 
 class StartFailed(LmwireError):
-    """No worker came up. `__cause__` is the reason: an OSError, or one of the errors above."""
+    """The worker did not start. `__cause__` is the reason: an OSError, or another exception of this package."""
 
 
 class WorkerUnavailable(LmwireError):
-    """The worker ended too often, and is not started again before `retry_after` seconds have passed."""
+    """Workers failed too often, and none is started for a while.
+
+    Args:
+        exits: Number of failures.
+        retry_after: Time until the next start is allowed, in seconds.
+    """
 
     def __init__(self, exits: int, retry_after: float) -> None:
         super().__init__(f"the worker ended {exits} times in short order; it can be tried again in {retry_after:.0f} s")

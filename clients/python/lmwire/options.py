@@ -1,7 +1,7 @@
-"""What a caller gives as keywords and plain data, and the commands made of it.
+"""Types of the keyword arguments and plain data of requests, and the commands made from them.
 
-Each dictionary has the fields of the Struct in lmwire_protocol that it is named after: what they mean, their bounds
-and their defaults stand there. Structs may be given as well. What is wrong with a value is for the worker to say.
+Each dictionary has the fields of the Struct in lmwire_protocol with the same name. The Struct documents their meaning,
+bounds and defaults, and may be passed instead. The worker checks the values.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from lmwire_protocol import (
 
 
 class MediaDict(TypedDict, total=False):
-    """An image or a sound: exactly one of the fields."""
+    """An image or a recording. Exactly one of the fields is set."""
 
     data: str
     path: str
@@ -36,21 +36,21 @@ class MediaDict(TypedDict, total=False):
 
 
 class TextPartDict(TypedDict):
-    """A piece of text in a message."""
+    """A part of a message: text."""
 
     type: Literal["text"]
     text: str
 
 
 class MediaPartDict(TypedDict):
-    """An image or a sound in a message."""
+    """A part of a message: an image or a recording."""
 
     type: Literal["image", "audio"]
     media: MediaDict
 
 
 class CalledToolDict(TypedDict):
-    """A call that the model made earlier in the conversation."""
+    """A tool call of the model, earlier in the conversation."""
 
     id: str
     name: str
@@ -69,7 +69,7 @@ class MessageDict(TypedDict):
 
 
 class FunctionDict(TypedDict):
-    """What a tool does, and what it takes."""
+    """A tool's name, description and parameters."""
 
     name: str
     description: NotRequired[str]
@@ -78,47 +78,47 @@ class FunctionDict(TypedDict):
 
 
 class ToolDict(TypedDict):
-    """A function that the model may call, in OpenAI's shape."""
+    """A function that the model may call, in OpenAI's format."""
 
     type: Literal["function"]
     function: FunctionDict
 
 
 class NamedToolDict(TypedDict):
-    """The one function to call."""
+    """The function that the model must call."""
 
     name: str
 
 
 class JsonObjectFormatDict(TypedDict):
-    """Any JSON object."""
+    """Output as any JSON object."""
 
     type: Literal["json_object"]
 
 
 class JsonSchemaFormatDict(TypedDict):
-    """JSON that a schema holds for."""
+    """Output as JSON that is valid against a JSON Schema."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class RegexFormatDict(TypedDict):
-    """Text that a regular expression matches."""
+    """Output that a regular expression matches."""
 
     type: Literal["regex"]
     pattern: str
 
 
 class LarkFormatDict(TypedDict):
-    """Text of a grammar."""
+    """Output that a Lark grammar generates."""
 
     type: Literal["lark"]
     grammar: str
 
 
 class ChoiceFormatDict(TypedDict):
-    """One of several texts."""
+    """Output as one of several texts."""
 
     type: Literal["choice"]
     choices: list[str]
@@ -130,7 +130,7 @@ FormatDict: TypeAlias = (
 
 
 class LoadOptions(TypedDict, total=False):
-    """How to load a model; see `lmwire_protocol.Load`."""
+    """Options of `load`; see `lmwire_protocol.Load`."""
 
     trust_remote_code: bool
     adapter_path: str
@@ -140,8 +140,8 @@ class LoadOptions(TypedDict, total=False):
     force: bool
 
 
-class Options(TypedDict, total=False):
-    """How to generate; see `lmwire_protocol.Generation`."""
+class GenerateOptions(TypedDict, total=False):
+    """Options of `generate`; see `lmwire_protocol.Generation`."""
 
     max_tokens: int
     min_tokens: int
@@ -170,7 +170,7 @@ class Options(TypedDict, total=False):
 
 
 class TemplateOptions(TypedDict, total=False):
-    """How a conversation is written into a prompt; see `lmwire_protocol.Tokenize`."""
+    """Options that affect the prompt of a conversation; see `lmwire_protocol.Tokenize`."""
 
     tools: Sequence[Tool | ToolDict]
     chat_template: str
@@ -180,8 +180,8 @@ class TemplateOptions(TypedDict, total=False):
     reasoning: Literal["auto", "on", "off"]
 
 
-class ChatOptions(Options, TemplateOptions, total=False):
-    """How to answer a conversation; see `lmwire_protocol.Chat`."""
+class ChatOptions(GenerateOptions, TemplateOptions, total=False):
+    """Options of `chat`; see `lmwire_protocol.Chat`."""
 
     tool_choice: Literal["auto", "none", "required"] | NamedTool | NamedToolDict
     parallel_tool_calls: bool
@@ -190,14 +190,14 @@ class ChatOptions(Options, TemplateOptions, total=False):
 
 
 class EmbedOptions(TypedDict, total=False):
-    """What vectors are asked for; see `lmwire_protocol.Embed`."""
+    """Options of `embed`; see `lmwire_protocol.Embed`."""
 
     normalize: bool
     dimensions: int
 
 
 class TranscribeOptions(TypedDict, total=False):
-    """How to write down speech; see `lmwire_protocol.Transcribe`."""
+    """Options of `transcribe`; see `lmwire_protocol.Transcribe`."""
 
     language: str
     prompt: str
@@ -212,18 +212,28 @@ Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TextPartDict | MediaPa
 
 
 def load_command(path: str, options: LoadOptions) -> Load:
+    """Return the command that loads a model; `Worker.load` has the arguments."""
     return Load(path=path, **options)
 
 
-def generate_command(prompt: str | list[int], options: Options) -> Generate:
+def generate_command(prompt: str | list[int], options: GenerateOptions) -> Generate:
+    """Return the command that continues a prompt; `Worker.generate` has the arguments."""
     return Generate(prompt=prompt, **_plain(options))
 
 
 def chat_command(messages: Messages, options: ChatOptions) -> Chat:
+    """Return the command that answers a conversation; `Worker.chat` has the arguments."""
     return Chat(messages=_plain([*messages]), **_plain(options))
 
 
 def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_only: bool) -> Tokenize:
+    """Return the command that tokenizes a prompt.
+
+    Args:
+        prompt: Text, or a conversation.
+        options: Options that affect the prompt of a conversation.
+        count_only: Whether the worker returns only the number of tokens.
+    """
     fields = {**_plain(options), "count_only": count_only}
     if isinstance(prompt, str):
         return Tokenize(prompt=prompt, **fields)
@@ -231,15 +241,17 @@ def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_
 
 
 def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:
+    """Return the command that embeds texts and images; `Worker.embed` has the arguments."""
     if isinstance(inputs, str):
         raise TypeError("give a list of texts: each gets a vector of its own")
     return Embed(input=_plain([*inputs]), **options)
 
 
 def transcribe_command(audio: Media | MediaDict, options: TranscribeOptions) -> Transcribe:
+    """Return the command that transcribes a recording; `Worker.transcribe` has the arguments."""
     return Transcribe(audio=_plain(audio), **options)
 
 
 def _plain(value: object) -> Any:
-    """The value without Structs. A command is written as well with plain data in it, and then looks into none."""
+    """Return the value as plain data: a command encodes that as well as Structs, and does not validate it."""
     return msgspec.to_builtins(value)

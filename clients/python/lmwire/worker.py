@@ -1,26 +1,22 @@
-"""The synchronous face: a worker for threads."""
+"""The worker class for threads."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Generic, Self, TypeVar, Unpack, cast
+from typing import Self, Unpack, cast
 
 from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Stats, Unload, events
 
-from .answer import Answer
 from .attachments import media
-from .base import BaseWorker, Embeddings, Exchange, OnProgress, Result, Tokens
-from .connection import Connection, Delivery, put
+from .base_worker import BaseWorker
 from .errors import WorkerLost
 from .options import (
     ChatOptions,
     EmbedOptions,
+    GenerateOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
-    Options,
     TemplateOptions,
     TranscribeOptions,
     chat_command,
@@ -30,140 +26,41 @@ from .options import (
     tokenize_command,
     transcribe_command,
 )
-from .pieces import CallPiece, Piece
-
-Item = TypeVar("Item")
-
-
-class Incoming(Exchange[Result], Generic[Item, Result]):
-    """What a request brings, as it comes: iterate over it. Of one thread at a time.
-
-    Leaving the `with` block early cancels the request. What comes is kept, read or not, as long as this is.
-    """
-
-    def __init__(
-        self, connection: Connection, command: Command, timeout: float | None, on_progress: OnProgress | None
-    ) -> None:
-        self._mailbox: SimpleQueue[Delivery] = SimpleQueue()
-        super().__init__(connection, command, self._mailbox, timeout, on_progress)
-
-    def __iter__(self) -> Iterator[Item]:
-        """What was not read yet.
-
-        Raises:
-            LmwireError: the request failed, after the pieces that came before that.
-        """
-        while True:
-            while self._read < len(self._arrived):
-                self._read += 1
-                yield self._arrived[self._read - 1]
-            if self._ended:
-                break
-            self._wait()
-        self._outcome()
-
-    def batch(self) -> list[Item]:
-        """What has come and was not read yet, in one list, for those who pass it on in one write; waits for the first.
-
-        It is empty when the request has ended.
-
-        Raises:
-            LmwireError: as when iterated over.
-        """
-        while not (batch := self._unread()) and not self._ended:
-            self._wait()
-        if not batch:
-            self._outcome()
-        return batch
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.close()
-
-    def wait(self) -> events.Done:
-        """Reads to the end, drops what comes, and returns the terminal."""
-        with self:
-            for _ in self:
-                pass
-        return self._outcome()
-
-    def close(self) -> None:
-        """Cancels the request if it has not ended. Does not wait."""
-        self._leave(RuntimeError("the stream was left before its end"))
-
-    def _wait(self) -> None:
-        """Takes what has come, at least one delivery."""
-        self._take(self._next())
-        while not self._mailbox.empty():
-            self._take(self._mailbox.get())
-
-    def _next(self) -> Delivery:
-        try:
-            return self._mailbox.get(timeout=self._remaining())
-        except Empty:
-            raise self._time_out() from None
-
-
-class Stream(Incoming[Piece | CallPiece, events.ResultDone]):
-    """An answer as it comes: iterate over its pieces. One thread at a time reads a stream.
-
-    Leaving the `with` block early cancels the request. Pieces that are not read are kept, without a bound.
-    """
-
-    def text(self) -> str:
-        """Reads to the end and returns the answer's text not read yet: without thoughts, and of the first answer."""
-        with self:
-            return "".join(piece.text for piece in self if piece.choice == 0)
-
-    def answer(self) -> Answer:
-        """Reads to the end and returns the whole answer, with what was read before; the first of several."""
-        return self.answers()[0]
-
-    def answers(self) -> list[Answer]:
-        """The same for all answers of a request with `n`."""
-        self.wait()
-        return self._answers()
-
-
-class Transcript(Incoming[events.Segment, events.TranscribeDone]):
-    """A transcript as it comes: iterate over its segments."""
-
-    def text(self) -> str:
-        """Reads to the end and returns the text not read yet."""
-        with self:
-            return "".join(segment.text for segment in self)
+from .responses.embeddings import Embeddings, assemble_vectors
+from .responses.pending_request import OnProgress
+from .responses.stream import ResponseStream, Stream, Transcript
+from .responses.tokenization import Tokens, assemble_tokens
+from .transport.connection import deliver_all
 
 
 class Worker(BaseWorker):
-    """A worker process; `BaseWorker` has the arguments. Its methods may be called from any number of threads at once.
+    """A worker process for threads; `BaseWorker` has the arguments. All methods are thread-safe.
 
-    Every `timeout` is in seconds, for the whole request; when it has passed, the request is cancelled and
-    RequestTimeout raised. Every request raises RequestFailed for the worker's own refusals and failures, and
-    WorkerLost when the worker is gone.
+    Every `timeout` is the longest time of the whole request, in seconds. After it, the request is cancelled and raises
+    RequestTimeout. Every request raises RequestFailed if the worker refuses or fails it, WorkerLost if the worker is
+    gone, and UnsupportedByWorker if the worker lacks a feature.
     """
 
     def start(self) -> Self:
-        """Spawns the worker and says hello; `with` does it.
+        """Spawn the worker and wait for its reply to `hello`, as entering a `with` block does.
 
         Raises:
-            StartFailed: no worker came up.
+            StartFailed: The worker did not start.
         """
-        hello = self._spawn(put)
-        with self._greeting():
+        hello = self._spawn(deliver_all)
+        with self._handshake():
             self.hello = cast(events.HelloDone, self.request(hello, timeout=self._start_timeout))
         return self
 
     def close(self) -> None:
-        """Ends the worker, cancelling what runs, and returns when its process is gone. Safe to call again."""
+        """Cancel all requests, end the worker, and return when its process is gone. Further calls do nothing."""
         if self._started:
-            self._started.close(self._patience)
+            self._started.close(self._shutdown_timeouts)
 
-    def give_up(self, why: WorkerLost) -> None:
-        """Fails all requests with `why` at once, ends the worker by force, and returns when its process is gone."""
+    def abort(self, reason: WorkerLost) -> None:
+        """Fail all requests at once with the given error, kill the worker, and return when its process is gone."""
         if self._started:
-            self._started.give_up(why, self._patience)
+            self._started.abort(reason, self._shutdown_timeouts)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -179,12 +76,19 @@ class Worker(BaseWorker):
         timeout: float | None = None,
         **options: Unpack[LoadOptions],
     ) -> events.ModelDone:
-        """Loads a model (a folder, a hub id or an alias) in place of the present one."""
+        """Load a model in place of the current one, and return its description.
+
+        Args:
+            path: A model folder, a hub id (owner/name) or an alias.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `load`.
+        """
         command = load_command(path, options)
         return cast(events.ModelDone, self.request(command, on_progress=on_progress, timeout=timeout))
 
     def unload(self, *, timeout: float | None = None) -> int:
-        """Drops the model and returns how many bytes that freed."""
+        """Unload the model, and return the number of bytes that it occupied."""
         return cast(events.UnloadDone, self.request(Unload(), timeout=timeout)).freed_bytes
 
     def chat(
@@ -195,7 +99,14 @@ class Worker(BaseWorker):
         timeout: float | None = None,
         **options: Unpack[ChatOptions],
     ) -> Stream:
-        """Starts an answer to a conversation."""
+        """Start an answer to a conversation.
+
+        Args:
+            messages: The conversation.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `chat`.
+        """
         return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
 
     def generate(
@@ -204,31 +115,51 @@ class Worker(BaseWorker):
         *,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[GenerateOptions],
     ) -> Stream:
-        """Starts to continue a prompt: text, or token ids."""
+        """Start a continuation of a prompt.
+
+        Args:
+            prompt: Text, or token ids.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `generate`.
+        """
         return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
 
     def tokenize(
         self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
     ) -> Tokens:
-        """The tokens of a text, as `generate` takes it, or of a conversation, as `chat` does. Generates nothing."""
+        """Return the tokens of a prompt, without generating.
+
+        Args:
+            prompt: Text as for `generate`, or a conversation as for `chat`.
+            timeout: Longest time, in seconds.
+            **template: Fields of `tokenize` that affect a conversation's prompt.
+        """
         stream = self.stream(tokenize_command(prompt, template, count_only=False), timeout=timeout)
-        stream.wait()
-        return stream._tokens()
+        return assemble_tokens(stream.collect())
 
     def count_tokens(
         self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
     ) -> int:
-        """How many tokens `tokenize` would return."""
+        """Return the number of tokens of a prompt; `tokenize` has the arguments."""
         command = tokenize_command(prompt, template, count_only=True)
         return cast(events.TokenizeDone, self.request(command, timeout=timeout)).count
 
     def embed(self, inputs: Inputs, *, timeout: float | None = None, **options: Unpack[EmbedOptions]) -> Embeddings:
-        """A vector for each text and each image."""
-        incoming = Incoming(self._serving(command := embed_command(inputs, options)), command, timeout, None)
-        incoming.wait()
-        return incoming._embeddings()
+        """Return a vector for each input.
+
+        Args:
+            inputs: Texts and images.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `embed`.
+        """
+        command = embed_command(inputs, options)
+        stream: ResponseStream[events.Embedding, events.EmbedDone]
+        stream = ResponseStream(self._connection_for(command), command, timeout, None)
+        vectors = assemble_vectors(stream.collect(), stream.result.count)
+        return Embeddings(vectors, stream.result.usage)
 
     def transcribe(
         self,
@@ -238,54 +169,77 @@ class Worker(BaseWorker):
         timeout: float | None = None,
         **options: Unpack[TranscribeOptions],
     ) -> Transcript:
-        """Starts to write down a recording.
+        """Start a transcript of a recording.
 
         Args:
-            audio: A file of this machine, which is sent along, the content of one, or media that the worker finds.
+            audio: The path of a file on this machine, whose content is sent; the content of a file; or media that the
+                worker reads itself.
             on_progress: Called with each progress event.
-            timeout: In seconds.
-            **options: How to write it down.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `transcribe`.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: The file cannot be read.
         """
-        found = audio if isinstance(audio, Media | dict) else media(audio)
-        command = transcribe_command(found, options)
-        return Transcript(self._serving(command), command, timeout, on_progress)
+        recording = audio if isinstance(audio, Media | dict) else media(audio)
+        command = transcribe_command(recording, options)
+        return Transcript(self._connection_for(command), command, timeout, on_progress)
 
     def clear_cache(self, *, timeout: float | None = None) -> int:
-        """Drops what is cached of prompts and answers, what is pinned too, and returns how many bytes that freed."""
+        """Clear the prefix cache, with its pinned entries, and return the number of bytes that it occupied."""
         return cast(events.CacheDone, self.request(Cache(action="clear"), timeout=timeout)).freed_bytes
 
     def info(self, *, timeout: float | None = None) -> events.ModelDone:
-        """What is loaded."""
+        """Return the description of the loaded model."""
         return cast(events.ModelDone, self.request(Info(), timeout=timeout))
 
     def cancel(self, id: str, *, timeout: float | None = None) -> int:
-        """Cancels a request and returns how many were found: 1, or 0 when it has ended."""
+        """Cancel a request, and return the number of requests found: 1, or 0 if it has ended.
+
+        Args:
+            id: The request's id; a stream has it.
+            timeout: Longest time, in seconds.
+        """
         return cast(events.CancelDone, self.request(Cancel(target=id), timeout=timeout)).matched
 
     def ping(self, *, timeout: float | None = None) -> events.PingDone:
-        """Whether the worker lives and makes progress."""
+        """Return the worker's state and the age of its last step."""
         return cast(events.PingDone, self.request(Ping(), timeout=timeout))
 
     def stats(self, *, timeout: float | None = None) -> events.StatsDone:
-        """The worker's counters."""
+        """Return the worker's statistics."""
         return cast(events.StatsDone, self.request(Stats(), timeout=timeout))
 
     def quit(self, *, drain: bool = False, timeout: float | None = None) -> None:
-        """Ends the worker; with `drain`, after the requests that run. Returns when its process is gone."""
+        """End the worker, and return when its process is gone.
+
+        Args:
+            drain: Whether to finish the requests in flight first. Otherwise they are cancelled.
+            timeout: Longest time until the worker's reply, in seconds.
+        """
         self.request(Quit(drain=drain), timeout=timeout)
         self.close()
 
     def request(
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> events.Done:
-        """Sends any command and returns its `done`, as the Struct `type(command).done`. Text is dropped."""
-        return Stream(self._serving(command), command, timeout, on_progress).wait()
+        """Send any command, wait, and return its `done`. Other events, such as tokens, are dropped.
+
+        Args:
+            command: The command. The type of its `done` is `type(command).done`.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+        """
+        return self.stream(command, on_progress=on_progress, timeout=timeout).wait()
 
     def stream(
         self, command: Command, *, on_progress: OnProgress | None = None, timeout: float | None = None
     ) -> Stream:
-        """Sends any command and returns its answer as it comes."""
-        return Stream(self._serving(command), command, timeout, on_progress)
+        """Send any command, and return its response as it arrives.
+
+        Args:
+            command: The command.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+        """
+        return Stream(self._connection_for(command), command, timeout, on_progress)

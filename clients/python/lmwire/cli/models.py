@@ -3,9 +3,9 @@
 import subprocess
 from argparse import Namespace
 
-from ..children import child_environment
+from ..child_process import child_environment
 from ..errors import LmwireError
-from ..listing import listing_command
+from ..model_listing import listing_command
 from .errors import CliError
 
 

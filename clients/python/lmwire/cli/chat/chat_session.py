@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import lmwire
-from lmwire.answer import whole_answer
 from lmwire.options import MediaPartDict
+from lmwire.responses.answer import assemble_answer
 from lmwire_protocol.events import Progress, ResultDone
 
 from .display import choose_display
@@ -91,11 +91,11 @@ class ChatSession:
     def send(self, turn: Sequence[lmwire.MessageDict]) -> ChatReply:
         """Send messages as `send_prompt` sends one, for example the results of tool calls."""
         messages = [*self._messages, *turn]
-        pieces: list[lmwire.Piece | lmwire.CallPiece] = []
+        pieces: list[lmwire.TokenDelta | lmwire.ToolCallDelta] = []
         try:
             with choose_display(formatted="format" not in self._fields) as shown:
                 result = self._runner.run(self._answer(messages, pieces, shown))
-                answer = whole_answer(pieces, result.finish_reason)
+                answer = assemble_answer(pieces, result.finish_reason)
                 for call in answer.tool_calls:
                     shown.show_call(call)
         except BaseException:
@@ -120,7 +120,7 @@ class ChatSession:
     async def _answer(
         self,
         messages: Sequence[lmwire.MessageDict],
-        pieces: list[lmwire.Piece | lmwire.CallPiece],
+        pieces: list[lmwire.TokenDelta | lmwire.ToolCallDelta],
         shown: PlainDisplay,
     ) -> ResultDone:
         try:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Self
 
 import uvloop
 
-from ....children import child_environment, python_command
+from ....child_process import child_environment, python_command
 from ...errors import CliError
 
 PEERS: Final = {

@@ -13,7 +13,7 @@ import msgspec
 from lmwire_protocol import Command, encode_command
 from lmwire_protocol.commands import Generation
 
-from ....children import child_environment, python_command
+from ....child_process import child_environment, python_command
 from ...errors import CliError
 
 WORKER: Final = [sys.argv[0], "worker"]

@@ -1,7 +1,7 @@
-"""How this installation starts programs, so that nothing in the working directory runs in them.
+"""Commands and environments for child processes, so that no code in the working directory runs in them.
 
-The working directory may be somebody else's repository. Python imports from it when it is started with `-m`, and
-wherever an environment variable holds an empty or a relative path.
+The working directory may be an untrusted repository. Python imports from it when it is started with `-m`, and wherever
+an environment variable contains an empty or a relative path.
 """
 
 import os
@@ -10,23 +10,23 @@ from collections.abc import Mapping
 from typing import Final
 
 _PATHS: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX")
-"""Where Python looks for modules and for their compiled form."""
+"""Variables in which Python looks for modules and for their compiled form."""
 _REMOVED: Final = ("PYTHONINSPECT",)
-"""A program that should end would wait at Python's prompt."""
+"""Variables that a child must not have: with this one, it would wait at Python's prompt instead of ending."""
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs a module of this installation.
 
     Args:
-        module: Its name.
+        module: The module's name.
         arguments: Its command line.
     """
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def child_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment for a child: this one, where Python's paths keep their absolute entries alone."""
+    """Return an environment for a child, in which Python's paths have only absolute entries."""
     child = {name: value for name, value in environment.items() if name not in _REMOVED}
     for name in _PATHS:
         if name in child:

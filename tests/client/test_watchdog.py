@@ -11,7 +11,7 @@ import pytest
 from fake_worker import fake
 from gated_worker import in_a_row
 from lmwire import AsyncSupervisor, AsyncWorker, Supervisor, Worker, WorkerHung
-from lmwire.watch import LOOKS, Watch
+from lmwire.watchdog import CHECKS, HangDetector
 from lmwire_protocol.events import PingDone, State
 from worker_process import SECONDS
 
@@ -38,38 +38,38 @@ def is_gone(pid: int) -> bool:
 
 def looks(*pings: PingDone | None) -> list[bool]:
     """What a watch says at each of these looks, a pause apart: whether the worker hangs."""
-    watch = Watch(PAUSE_S * LOOKS)
-    return [watch.judge(answer, PAUSE_S) is not None for answer in pings]
+    watch = HangDetector(PAUSE_S * CHECKS)
+    return [watch.check(answer, PAUSE_S) is not None for answer in pings]
 
 
 def test_a_worker_hangs_that_makes_no_progress_for_the_whole_limit() -> None:
-    assert looks(*[STUCK] * LOOKS) == [False] * (LOOKS - 1) + [True]
+    assert looks(*[STUCK] * CHECKS) == [False] * (CHECKS - 1) + [True]
 
 
 def test_so_does_one_that_does_not_answer() -> None:
-    assert looks(*[None] * LOOKS)[-1]
+    assert looks(*[None] * CHECKS)[-1]
 
 
 def test_any_sign_of_life_in_between_begins_the_count_anew() -> None:
-    assert not any(looks(*[STUCK] * (LOOKS - 1), ping(PAUSE_S / 2), *[None] * (LOOKS - 1)))
+    assert not any(looks(*[STUCK] * (CHECKS - 1), ping(PAUSE_S / 2), *[None] * (CHECKS - 1)))
 
 
 @pytest.mark.parametrize("excused", [ping(None, "idle"), ping(HOUR_S, "paused"), ping(HOUR_S, "draining")])
 def test_a_worker_of_which_no_step_is_due_does_not_hang(excused: PingDone) -> None:
-    assert not any(looks(*[excused] * 3 * LOOKS))
+    assert not any(looks(*[excused] * 3 * CHECKS))
 
 
 def test_a_load_that_reports_progress_does_not_hang() -> None:
-    assert not any(looks(*[ping(PAUSE_S / 2, "loading")] * 3 * LOOKS))
+    assert not any(looks(*[ping(PAUSE_S / 2, "loading")] * 3 * CHECKS))
 
 
 def test_an_hour_asleep_is_one_look_without_progress() -> None:
     """Whose clock went on meanwhile, the worker's or the host's, makes no difference."""
-    watch = Watch(PAUSE_S * LOOKS)
-    assert [watch.judge(ping(0.1), PAUSE_S), watch.judge(ping(HOUR_S), PAUSE_S), watch.judge(None, HOUR_S)] == [
+    watch = HangDetector(PAUSE_S * CHECKS)
+    assert [watch.check(ping(0.1), PAUSE_S), watch.check(ping(HOUR_S), PAUSE_S), watch.check(None, HOUR_S)] == [
         None
     ] * 3
-    assert watch.judge(ping(0.1), PAUSE_S) is None
+    assert watch.check(ping(0.1), PAUSE_S) is None
 
 
 def test_the_error_tells_a_silent_worker_from_one_whose_engine_hangs() -> None:

@@ -19,10 +19,10 @@ from lmwire import (
     AsyncStream,
     AsyncTranscript,
     AsyncWorker,
-    Patience,
     ProtocolViolation,
     RequestFailed,
     RequestTimeout,
+    ShutdownTimeouts,
     StartFailed,
     Stream,
     Transcript,
@@ -61,8 +61,8 @@ async def test_what_came_together_is_given_together(face: Make) -> None:
     async with face(fake("Good")) as worker:
         first, second = worker.generate("one two three"), worker.generate("four")
         assert await second.text() == "four"  # by now all of the first has come
-        assert [piece.text for piece in await first.batch()] == ["one", "two", "three"]
-        assert await first.batch() == []
+        assert [piece.text for piece in await first.read_available()] == ["one", "two", "three"]
+        assert await first.read_available() == []
         assert first.result.finish_reason == "stop"
 
 
@@ -128,7 +128,7 @@ def test_what_comes_for_a_request_that_was_left_is_dropped(monkeypatch: pytest.M
         monkeypatch.setattr(stream, "cancel", cancel_and_wait)
         with stream:
             next(iter(stream))
-        assert stream._mailbox.empty()
+        assert stream._queue.empty()
 
 
 @on_both_faces
@@ -262,7 +262,7 @@ async def test_a_killed_worker_is_told_with_the_signal(face: Make) -> None:
 async def test_garbage_after_hello_ends_the_worker(face: Make) -> None:
     async with face(fake("WritesGarbage")) as worker:
         pieces = []
-        with pytest.raises(ProtocolViolation, match="no JSON object: 'WARNING: something printed this'"):
+        with pytest.raises(ProtocolViolation, match="not a JSON object: 'WARNING: something printed this'"):
             async for piece in worker.generate("x"):
                 pieces.append(piece.text)
         assert pieces == ["good"]
@@ -289,7 +289,7 @@ def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unre
 @on_both_faces
 async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lmwire.process._EXIT_AFTER_EOF_S", 0.1)
+        patched.setattr("lmwire.transport.process._EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
         async with face(fake("ClosesItsStdout")) as worker:
             with pytest.raises(WorkerLost):
                 await worker.generate("x").text()
@@ -297,7 +297,9 @@ async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
 
 @on_both_faces
 async def test_writing_never_waits_for_a_worker_that_does_not_read(face: Make) -> None:
-    async with face(fake("StopsReading"), patience=Patience(quit=0.1, eof=0.1, term=SECONDS)) as worker:
+    async with face(
+        fake("StopsReading"), shutdown_timeouts=ShutdownTimeouts(quit=0.1, eof=0.1, term=SECONDS)
+    ) as worker:
         with pytest.raises(RequestTimeout):
             await worker.generate("x" * 2**20, timeout=0.05).text()
     assert worker.lost.signal is signal.SIGTERM
@@ -312,8 +314,8 @@ def test_each_step_of_the_shutdown_ends_who_ignores_the_one_before(face: Make, n
     async def run() -> None:
         # A step that should do it has all the time it needs.
         steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
-        patience = Patience(*(SECONDS if step == name else 0.1 for step in steps))
-        async with face(fake(name), patience=patience) as worker:
+        timeouts = ShutdownTimeouts(*(SECONDS if step == name else 0.1 for step in steps))
+        async with face(fake(name), shutdown_timeouts=timeouts) as worker:
             pass
         assert worker.lost.returncode == returncode
         await worker.close()

@@ -11,8 +11,9 @@ from math import inf
 import pytest
 
 from fake_worker import fake
-from lmwire import AsyncWorker, WorkerExited, event_loop
-from lmwire.event_loop import EventLoop
+from lmwire import AsyncWorker, WorkerExited
+from lmwire.transport import event_loop_reader
+from lmwire.transport.event_loop_reader import EventLoopReader
 from lmwire_protocol import Ping, events
 from waits import wait_gone, wait_until_still, watch
 
@@ -90,7 +91,7 @@ class Pipe:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         self.read: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.loop = EventLoop()
+        self.loop = EventLoopReader()
         self.loop.start(self._reader, self._read)
 
     def write(self) -> None:
@@ -115,7 +116,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """What the loop was asked to do later, and when; it does not. No time passes."""
     later: Calls = []
     monkeypatch.setattr(asyncio.SelectorEventLoop, "call_later", lambda _, *call: later.append(call) or later)
-    monkeypatch.setattr(event_loop, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(event_loop_reader, "monotonic", lambda: 100.0)
     return later
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from client_faces import FACES, SECONDS, Make, on_both_faces
 from fake_worker import fake
-from lmwire import LmwireError, NotServed, RequestFailed
-from lmwire.embeddings import whole_vectors
-from lmwire.session import Session
+from lmwire import LmwireError, RequestFailed, UnsupportedByWorker
+from lmwire.protocol.session import ClientSession
+from lmwire.responses.embeddings import assemble_vectors
 from lmwire_protocol import Hello, ImagePart, Media, TextPart, Transcribe, encode_embedding, encode_event, events
 from mock_host import mock
 
@@ -108,23 +108,23 @@ def test_leaving_a_transcript_early_cancels_it(face: Make, tmp_path: Path) -> No
 def test_a_vector_is_put_together_from_pieces_in_whatever_form() -> None:
     long, short = array("f", range(5000)), array("f", [0.5])
     lines = encode_embedding("1", 1, long, numbers=False) + encode_embedding("1", 0, short, numbers=True)
-    session = Session()
+    session = ClientSession()
     session.send(Transcribe(audio=Media(data="")))
     (arrival,) = session.receive(lines)
     pieces = [event for event in arrival.events if isinstance(event, events.Embedding)]
-    assert whole_vectors(pieces, 2) == [short, long]
+    assert assemble_vectors(pieces, 2) == [short, long]
 
 
 @pytest.mark.parametrize("pieces", [[], [(0, 2, 4)], [(0, 0, 4)], [(1, 0, 2)], [(0, 0, 2), (0, 0, 2)]])
 def test_vectors_that_are_not_whole_are_a_failure(pieces: list[tuple[int, int, int]]) -> None:
     sent = [events.Embedding(id="1", index=i, offset=offset, dims=dims, embedding=[1, 2]) for i, offset, dims in pieces]
     with pytest.raises(LmwireError):
-        whole_vectors(sent, 1)
+        assemble_vectors(sent, 1)
 
 
 @pytest.mark.parametrize("event", ["embedding", "segment"])
 def test_a_broken_vector_or_segment_is_a_violation(event: str) -> None:
-    session = Session()
+    session = ClientSession()
     session.send(Hello())
     session.receive(encode_event(events.HelloDone("1", 1, "w", 1, [], [], events.Limits(1, 1, 1, 1))))
     session.receive(json.dumps({"event": event, "id": "1"}).encode() + b"\n")
@@ -134,7 +134,7 @@ def test_a_broken_vector_or_segment_is_a_violation(event: str) -> None:
 @on_both_faces
 async def test_a_worker_that_does_not_list_them_is_not_asked(face: Make) -> None:
     async with face(fake("Good")) as worker:
-        with pytest.raises(NotServed, match="embed"):
+        with pytest.raises(UnsupportedByWorker, match="embed"):
             await worker.embed(["the sea"])
-        with pytest.raises(NotServed, match="transcribe"):
+        with pytest.raises(UnsupportedByWorker, match="transcribe"):
             await worker.transcribe(b"RIFF").text()

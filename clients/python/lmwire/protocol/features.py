@@ -1,4 +1,4 @@
-"""What a worker must know to serve a request: hosts send only what its `features` list."""
+"""Features that a command needs: a host sends it only to a worker whose `features` list them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from lmwire_protocol import FEATURES, Command
 
 
 def features_used(command: Command) -> set[str]:
-    """What the command uses that protocol 1.0 had not, as the entries of `features`."""
+    """Return the features that the command uses, which protocol 1.0 did not have."""
     fields: dict[str, Any] = msgspec.to_builtins(command, str_keys=True)
     used = {command.name, *(f"{command.name}.{field}" for field in fields)}
     for message in _objects(fields.get("messages")):

@@ -1,4 +1,4 @@
-"""What is on this machine and can be loaded without a download. That is the worker's knowledge: this asks it."""
+"""Models on this machine, which load without a download. The worker's package finds them, in a process of its own."""
 
 import logging
 import os
@@ -8,41 +8,43 @@ from typing import Final
 
 import msgspec
 
-from .children import child_environment, python_command
+from .child_process import child_environment, python_command
 from .errors import LmwireError
 
 LISTING_S: Final = 60.0
-"""Seconds after which a listing is ended. By itself it ends after half of them, with what it has found."""
+"""Seconds after which a listing is killed. It ends by itself after half of them, with the models found so far."""
 _log = logging.getLogger("lmwire")
 _running: set["subprocess.Popen[bytes]"] = set()
 
 
 class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model on this machine. What its files do not tell is None."""
+    """A model on this machine. A field is None if the model's files do not have it."""
 
     id: str
-    """As `owner/name` or `builtin:tiny`; a folder as it was given."""
+    """`owner/name`, `builtin:tiny`, or the folder as it was given."""
     path: str
-    """Its folder, which `load` takes."""
+    """The model folder, which `load` accepts."""
     aliases: list[str]
-    """Other names that `load` knows it by."""
+    """Other names that `load` accepts."""
     size_bytes: int
-    """Of its files."""
+    """Total size of the files, in bytes."""
     model_type: str | None
     bits: int | None
-    """Of a quantised weight."""
+    """Bits of a quantized weight."""
     context_len: int | None
     problem: str | None
-    """Why it cannot run; None when it can."""
+    """The reason why the model cannot run, or None if it can."""
 
 
 def local_models(*folders: str) -> list[LocalModel]:
-    """The models in the hub's cache and those that are built in, or the ones in these folders. Takes about a second.
+    """Return the models in the hub's cache and the built-in ones, which takes about a second.
 
-    A folder that cannot be described has a `problem`, and a warning in the log.
+    Args:
+        folders: Model folders to describe instead. One that cannot be described has a `problem`, and the log has a
+            warning.
 
     Raises:
-        LmwireError: no worker is installed here, or it has failed.
+        LmwireError: The worker is not installed here, or the listing failed.
     """
     command = listing_command("--json", "--all", "--", *folders)
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
@@ -65,21 +67,24 @@ def local_models(*folders: str) -> list[LocalModel]:
             _log.warning(line.removeprefix("lmwire: "))
     models = msgspec.json.decode(output, type=list[LocalModel])
     if len(models) < len(folders):
-        raise LmwireError(f"{folders[len(models)]} cannot be looked at in time")
+        raise LmwireError(f"{folders[len(models)]} cannot be described in time")
     return models
 
 
 def end_listings() -> None:
-    """End the listings of this process that still run; their callers get an error."""
+    """Kill the running listings of this process. Their callers get an error."""
     for process in list(_running):
         process.kill()
 
 
 def listing_command(*options: str) -> list[str]:
-    """The program that lists them, which ends with this process.
+    """Return the command that lists models, and ends when this process does.
+
+    Args:
+        options: More arguments of the command.
 
     Raises:
-        LmwireError: no worker is installed here.
+        LmwireError: The worker is not installed here.
     """
     if find_spec("huggingface_hub") is None:
         raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")

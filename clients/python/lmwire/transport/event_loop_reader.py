@@ -1,4 +1,4 @@
-"""Where a worker's output is read for tasks: in their own event loop, so that no token wakes two threads."""
+"""A reader of a worker's output in the event loop of the tasks that use it, so that no token wakes two threads."""
 
 import asyncio
 import os
@@ -8,11 +8,11 @@ from contextlib import suppress
 from math import inf
 from time import monotonic
 
-from .connection import Delivery, Mailbox, put
+from .connection import Delivery, ResponseQueue, deliver_all
 
 
-class EventLoop:
-    """The running loop, as a `Reader` of output. A loop that is busy reads later; the worker waits before it loses."""
+class EventLoopReader:
+    """The running event loop, as an `OutputReader`. A busy loop reads later: the worker waits, and nothing is lost."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -21,25 +21,30 @@ class EventLoop:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, pipe: int, read: Callable[[], float | None]) -> None:
-        """See `Reader`. In the loop's own thread."""
-        self._pipe = os.dup(pipe)  # which is closed only once the loop has let go of it
+        """Start to read; see `OutputReader.start`. Called on the loop's own thread.
+
+        Args:
+            pipe: The descriptor of the pipe.
+            read: Reads from it, and returns when to read again.
+        """
+        self._pipe = os.dup(pipe)  # stays open until the loop no longer watches it
         self._read = read
         self._loop.add_reader(self._pipe, self._ready)
 
     def stop(self) -> None:
-        """See `Reader`."""
+        """Stop to read; see `OutputReader.stop`."""
         try:
             self._loop.call_soon_threadsafe(self._release)
         except RuntimeError:  # the loop is closed, and watches nothing
             self._close()
 
-    def deliver(self, deliveries: list[tuple[Mailbox, Delivery]]) -> None:
-        """Puts what came into its mailboxes, in the loop. From any thread."""
+    def deliver(self, deliveries: list[tuple[ResponseQueue, Delivery]]) -> None:
+        """Put each delivery into its queue, on the loop's thread. May be called on any thread."""
         if threading.get_ident() == self._thread:
-            put(deliveries)
+            deliver_all(deliveries)
             return
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(put, deliveries)
+        with suppress(RuntimeError):  # the loop is closed, so no task waits
+            self._loop.call_soon_threadsafe(deliver_all, deliveries)
 
     def _ready(self) -> None:
         due_at = self._read()

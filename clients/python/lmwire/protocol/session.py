@@ -1,0 +1,164 @@
+"""A session with a worker, without input or output: it turns commands into bytes, and bytes into events.
+
+The session owns the request ids and follows the protocol's rules for clients. It has no threads, no pipes and no clock.
+Its owner makes one call at a time.
+"""
+
+from itertools import count
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from lmwire_protocol import Command, Hello, encode_command, events
+from lmwire_protocol.decoding import without_nulls
+from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VERSION
+
+from ..errors import ProtocolViolation
+from .deltas import TokenDelta, ToolCallDelta
+from .results import decode_done
+
+Event: TypeAlias = (
+    TokenDelta | ToolCallDelta | events.Embedding | events.Segment | events.Progress | events.Error | events.Done
+)
+
+
+class RequestEvents(NamedTuple):
+    """The events that one read brought for one request, in order. A terminal (`Done` or `Error`) is the last."""
+
+    id: str
+    events: list[Event]
+
+
+_decode = msgspec.json.Decoder(Event).decode
+_decode_any = msgspec.json.Decoder().decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_REQUIRED_EVENTS: Final = frozenset({"token", "tool_call", "embedding", "segment", "done", "error"})
+_QUOTE_BYTES = 200
+
+
+class ClientSession:
+    """The client's end of one session.
+
+    Attributes:
+        notices: Errors that do not belong to a request. The owner takes them out.
+        violation: Set when the worker breaks the protocol. The session reads no more, and the owner ends the worker.
+    """
+
+    def __init__(self) -> None:
+        self.notices: list[events.Error] = []
+        self.violation: ProtocolViolation | None = None
+        self._ids = count(1)
+        self._pending: dict[str, type[Command]] = {}
+        self._partial_line: list[bytes] = []
+        self._partial_line_bytes = 0
+        self._banner_bytes = 0
+        self._handshake_done = False
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a request is in flight that the worker's engine serves."""
+        return any(not command.oob for command in self._pending.values())
+
+    def send(self, command: Command) -> tuple[str, bytes]:
+        """Open a request, and return its id and the line to write.
+
+        Raises:
+            UnicodeEncodeError: A string contains half of a surrogate pair, which UTF-8 cannot represent.
+            TypeError: A field contains a value that JSON cannot represent.
+        """
+        id = str(next(self._ids))
+        line = encode_command(id, command)
+        self._pending[id] = type(command)
+        return id, line
+
+    def receive(self, data: bytes) -> list[RequestEvents]:
+        """Take the worker's next bytes, cut anywhere, and return the events that they complete, grouped by request."""
+        if self.violation:
+            return []
+        arrivals: dict[str, list[Event]] = {}
+        pending = self._pending
+        for line in self._lines(data):
+            if len(line) > CLIENT_LINE_BYTES:
+                self._violate(f"a line longer than {CLIENT_LINE_BYTES} bytes", line)
+            if self.violation:
+                break
+            # This loop runs once a token and decides the client's speed, so it calls no functions of its own.
+            try:
+                event = _decode(line)
+            except _UNREADABLE as error:
+                if (event := self._decode_without_nulls(line, error)) is None:
+                    continue
+            id = event.id
+            if id not in pending:
+                if id is None:
+                    self.notices.append(event)
+                continue
+            if type(event) is not TokenDelta and (event := self._close_request(id, event, line)) is None:
+                continue
+            if id in arrivals:
+                arrivals[id].append(event)
+            else:
+                arrivals[id] = [event]
+        if self._partial_line_bytes > CLIENT_LINE_BYTES:
+            self._violate(f"a line longer than {CLIENT_LINE_BYTES} bytes", b"".join(self._partial_line))
+        return [RequestEvents(id, events) for id, events in arrivals.items()]
+
+    def finish(self) -> list[str]:
+        """Take the end of the output: discard a partial line, and return the ids of requests without a terminal."""
+        self._partial_line, self._partial_line_bytes = [], 0
+        unfinished = list(self._pending)
+        self._pending.clear()
+        return unfinished
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """Return the lines that the data completes, in time proportional to its length, however it is cut."""
+        *lines, half = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._partial_line, lines[0]))
+            self._partial_line, self._partial_line_bytes = [], 0
+        self._partial_line.append(half)
+        self._partial_line_bytes += len(half)
+        return lines
+
+    def _close_request(self, id: str, event: Event, line: bytes) -> Event | None:
+        """Close the request if the event is its terminal, and decode a `done` as the command's own Struct."""
+        if isinstance(event, ToolCallDelta | events.Embedding | events.Segment | events.Progress):
+            return event
+        command = self._pending[id]
+        try:
+            terminal = decode_done(line, command) if isinstance(event, events.Done) else event
+        except msgspec.ValidationError as error:
+            return self._violate(f"a `done` that is not one of `{command.name}` ({error})", line)
+        if isinstance(terminal, events.HelloDone) and terminal.protocol != PROTOCOL_VERSION:
+            return self._violate(f"that it agrees on version {terminal.protocol}, which was not offered", line)
+        del self._pending[id]
+        self._handshake_done = self._handshake_done or command is Hello
+        return terminal
+
+    def _decode_without_nulls(self, line: bytes, error: Exception) -> Any:
+        """Decode a line without its null members, which count as absent."""
+        try:
+            return msgspec.convert(without_nulls(_decode_any(line)), Event)
+        except _UNREADABLE:
+            return self._reject_or_skip(line, error)
+
+    def _reject_or_skip(self, line: bytes, error: Exception) -> None:
+        """Skip a line that is not an event of protocol 1, or set the violation where none is allowed."""
+        if not self._handshake_done:
+            self._banner_bytes += len(line) + 1
+            if self._banner_bytes > BANNER_BYTES:
+                self._violate(f"more than {BANNER_BYTES} bytes before the reply to hello", line)
+            return
+        try:
+            value = _decode_any(line)
+        except _UNREADABLE:
+            value = None
+        if not isinstance(value, dict):
+            if line.strip():
+                self._violate("a line that is not a JSON object", line)
+        elif value.get("event") in _REQUIRED_EVENTS:
+            self._violate(f"a broken `{value['event']}` event ({error})", line)
+
+    def _violate(self, problem: str, line: bytes) -> None:
+        quoted = line[:_QUOTE_BYTES].decode(errors="backslashreplace")
+        self.violation = self.violation or ProtocolViolation(f"the worker wrote {problem}: {quoted!r}")

@@ -1,0 +1,118 @@
+"""Whole answers, assembled from their deltas."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from lmwire_protocol import events
+
+from ..errors import LmwireError
+from ..options import MessageDict
+from ..protocol.deltas import TokenDelta, ToolCallDelta
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call of the model."""
+
+    id: str
+    name: str
+    """The function's name."""
+    arguments: dict[str, Any]
+
+    def result(self, content: str) -> MessageDict:
+        """Return a message with the call's result, to send to the model next."""
+        return {"role": "tool", "tool_call_id": self.id, "name": self.name, "content": content}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One whole answer."""
+
+    text: str
+    reasoning: str
+    """The reasoning before the answer, which may be empty."""
+    tool_calls: list[ToolCall]
+    """The complete calls, in order. A call that was cut off is part of `text`."""
+    finish_reason: str
+    """The reason why the answer ended; see `lmwire_protocol.events.ResultDone`."""
+    stop: str | None
+    """The stop string that ended the answer."""
+    token_ids: list[int]
+    """The tokens of the text and of the reasoning."""
+    logprobs: list[events.Logprob]
+    """One for each of `token_ids`, if the request asked for them."""
+
+    @property
+    def message(self) -> MessageDict:
+        """Return the answer as a message, to continue the conversation.
+
+        It does not contain the request's `prefix`: prepend that to its content.
+        """
+        message: MessageDict = {"role": "assistant", "content": self.text}
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.tool_calls:
+            message["tool_calls"] = [
+                {"id": call.id, "name": call.name, "arguments": call.arguments} for call in self.tool_calls
+            ]
+        return message
+
+
+def assemble_answers(deltas: Sequence[TokenDelta | ToolCallDelta], result: events.ResultDone) -> list[Answer]:
+    """Assemble the answers of a request that has ended, in the order of their choices.
+
+    Args:
+        deltas: All deltas of the request.
+        result: Its `done`.
+    """
+    return [
+        assemble_answer([delta for delta in deltas if delta.choice == choice], end.finish_reason, end.stop)
+        for choice, end in enumerate(result.choices or [result])
+    ]
+
+
+def assemble_answer(
+    deltas: Sequence[TokenDelta | ToolCallDelta], finish_reason: str, stop: str | None = None
+) -> Answer:
+    """Assemble one answer.
+
+    Args:
+        deltas: The deltas of one choice.
+        finish_reason: The reason why it ended.
+        stop: The stop string that ended it.
+
+    Raises:
+        LmwireError: The arguments of a complete call are not a JSON object.
+    """
+    texts = [delta for delta in deltas if isinstance(delta, TokenDelta)]
+    return Answer(
+        text="".join(delta.text for delta in texts),
+        reasoning="".join(delta.reasoning for delta in texts),
+        tool_calls=_assemble_calls(delta for delta in deltas if isinstance(delta, ToolCallDelta)),
+        finish_reason=finish_reason,
+        stop=stop,
+        token_ids=[token_id for delta in texts for token_id in delta.token_ids],
+        logprobs=[logprob for delta in texts for logprob in delta.logprobs or ()],
+    )
+
+
+def _assemble_calls(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
+    calls: dict[int, list[ToolCallDelta]] = {}
+    for delta in deltas:
+        calls.setdefault(delta.index, []).append(delta)
+    return [_assemble_call(parts) for _, parts in sorted(calls.items()) if parts[-1].complete]
+
+
+def _assemble_call(parts: list[ToolCallDelta]) -> ToolCall:
+    name = parts[0].name or ""
+    written = "".join(part.arguments for part in parts)
+    try:
+        arguments = msgspec.json.decode(written, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise LmwireError(
+            f"the worker's call of {name!r} has arguments that are not a JSON object: {written!r}"
+        ) from error
+    return ToolCall(parts[0].call_id or "", name, arguments)
