@@ -1,4 +1,4 @@
-"""Both faces of the client behind one: tests are written once, for asyncio, and run on each."""
+"""The threaded and the asyncio client with one interface: tests are written for asyncio, and run on both."""
 
 import asyncio
 import inspect
@@ -12,7 +12,7 @@ from worker_process import SECONDS
 
 
 class AwaitedStream:
-    """A `Stream` or a `Transcript` that is used as its `Async` counterpart, and blocks."""
+    """A `Stream` or a `Transcript` with the interface of its `Async` counterpart. It blocks."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -48,7 +48,7 @@ class AwaitedStream:
 
 
 class AwaitedWorker:
-    """A `Worker` that is used as an `AsyncWorker`, and blocks."""
+    """A `Worker` with the interface of an `AsyncWorker`. It blocks."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self._worker = Worker(*arguments, **keywords)
@@ -78,24 +78,24 @@ def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
     return awaited
 
 
-FACES = [AwaitedWorker, AsyncWorker]
-Make = Callable[..., Any]
+CLIENTS = [AwaitedWorker, AsyncWorker]
+MakeWorker = Callable[..., Any]
 
 
-def on_both_faces(test: Callable[[Make], Awaitable[None]]) -> Callable[[Make], None]:
-    """Runs a test, written for asyncio, on each face; it makes its worker with the argument."""
+def on_both_clients(test: Callable[[MakeWorker], Awaitable[None]]) -> Callable[[MakeWorker], None]:
+    """Run a test, written for asyncio, on both clients. It makes its worker with its argument."""
 
-    @pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-    def run(face: Make) -> None:
-        asyncio.run(asyncio.wait_for(test(face), SECONDS))
+    @pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+    def run(make_worker: MakeWorker) -> None:
+        asyncio.run(asyncio.wait_for(test(make_worker), SECONDS))
 
     return run
 
 
-def public_methods(face: type) -> dict[str, list[str]]:
-    """A face's own methods and their parameters' names."""
+def public_methods(client: type) -> dict[str, list[str]]:
+    """Return a class's own public methods, with the names of their parameters."""
     return {
         name: list(inspect.signature(method).parameters)
-        for name, method in vars(face).items()
+        for name, method in vars(client).items()
         if callable(method) and not name.startswith("_")
     }

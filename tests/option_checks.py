@@ -20,9 +20,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--memory-limit": "faults/test_memory.py::test_a_limit_is_kept_by_loads_and_requests",
         "--cache-dir": "worker/test_disk_cache_restart.py::"
         "test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept",
-        "--cache-disk-bytes": "cli/test_options.py::test_a_worker_keeps_on_disk_what_its_budget_holds",
+        "--cache-disk-bytes": "cli/test_options.py::test_a_worker_keeps_files_up_to_its_disk_budget",
         "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
-        "--media-urls": "cli/test_options.py::test_a_worker_looks_an_address_up_only_if_that_is_allowed",
+        "--media-urls": "cli/test_options.py::test_a_worker_resolves_an_address_only_if_allowed",
         "--mock": "cli/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
         "--help": "cli/test_options.py::test_help_lists_every_option",
         "--version": "cli/test_options.py::test_a_worker_shows_its_version",
@@ -35,14 +35,14 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--list-faults": "mock/test_faults.py::test_the_list_is_printed_with_parameters_and_their_defaults",
     },
     "chat": {
-        "MODEL": "cli/test_chat.py::test_without_a_model_it_talks_to_the_one_that_is_built_in",
+        "MODEL": "cli/test_chat.py::test_without_a_model_it_uses_the_built_in_one",
         "--adapter": _LOAD,
-        "--draft": "cli/test_options.py::test_chat_says_how_many_tokens_were_drafted",
+        "--draft": "cli/test_options.py::test_chat_shows_the_number_of_drafted_tokens",
         "--context-len": "cli/test_chat.py::test_options_reach_the_load",
         "--kv-bits": _LOAD,
         "--force": _LOAD,
         "--prompt": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
-        "--image": "cli/test_chat.py::test_images_go_along_with_the_prompt",
+        "--image": "cli/test_chat.py::test_images_are_sent_with_the_prompt",
         "--system": _CHAT,
         "--max-tokens": "cli/test_chat.py::test_options_reach_the_request",
         **dict.fromkeys(
@@ -56,7 +56,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--worker": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
     },
     "models": {
-        "--all": "cli/test_models.py::test_all_says_why_a_model_cannot_run",
+        "--all": "cli/test_models.py::test_all_shows_why_a_model_cannot_run",
         "--json": "cli/test_models.py::test_for_people_it_is_a_table",
     },
     "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
@@ -65,9 +65,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             "--model": "cli/test_bench.py::test_one_draft_is_always_right_and_the_other_never"
             if benchmark == "draft"
             else _MEASURES,
-            "--tokens": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
-            "--rounds": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
-            "--json": "cli/test_options.py::test_a_benchmark_measures_as_much_as_it_is_told",
+            "--tokens": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
+            "--rounds": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
+            "--json": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
         }
         for benchmark in _BENCHMARKS
     },
@@ -78,15 +78,15 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--baseline": f"{_KIT}::test_a_known_failure_exits_0_and_a_stale_entry_1",
         "--junit": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
         "--json": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
-        "--timeout": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--timeout": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
     },
     "conformance host": {
         "COMMAND": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--only": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--baseline": f"{_HOST_KIT}::test_a_baseline_excuses_a_failure_and_nothing_else",
-        "--junit": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--junit": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
         "--json": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
-        "--timeout": "cli/test_options.py::test_a_kit_waits_as_long_as_it_is_told",
+        "--timeout": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
     },
     "serve": {
         "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",

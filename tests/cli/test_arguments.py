@@ -1,4 +1,4 @@
-"""The command line: help worth reading, and exit codes that scripts can rely on."""
+"""The command line: its help and its exit codes."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_the_version_is_the_packages() -> None:
         ["mock", "--loud"],
     ],
 )
-def test_wrong_usage_is_said_on_stderr_and_exits_with_64(arguments: list[str]) -> None:
+def test_wrong_usage_is_reported_on_stderr_and_exits_with_64(arguments: list[str]) -> None:
     result = lmwire(*arguments)
     assert result.returncode == USAGE
     assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""`lmwire bench`, with counts too small to mean anything: that it works, not what it finds."""
+"""`lmwire bench`, with counts too small for meaningful results: that it runs, and its report."""
 
 import json
 import sys
@@ -82,7 +82,7 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     if benchmark == "vision":
         model = random_vision.write_vision_model(tmp_path)
     else:
-        model = random_model.write_model(tmp_path, num_hidden_layers=1)  # which needs no attention for a long prompt
+        model = random_model.write_model(tmp_path, num_hidden_layers=1)  # one layer, so that a long prompt is quick
     result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "3", "--rounds", "1", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
@@ -113,7 +113,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     assert "no config.json" in result.stderr
 
 
-def test_servers_are_measured_where_what_serves_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_measured_only_if_uvloop_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     for module in ("benchmarks.http", "programs.http_servers"):
         monkeypatch.delitem(sys.modules, f"lmwire.cli.bench.{module}")
@@ -122,7 +122,7 @@ def test_servers_are_measured_where_what_serves_is_installed(tmp_path: Path, mon
         bench.run(parse(["bench", "http", "--model", str(model)]))
 
 
-def test_the_table_says_what_passed() -> None:
+def test_the_table_shows_which_results_pass() -> None:
     shown = format_table(
         [
             Result("fast enough", 0.98, "x", 0.95, "98 of 100 tok/s"),
@@ -136,7 +136,7 @@ def test_the_table_says_what_passed() -> None:
     assert [line.split()[-3] for line in shown[3:]] == ["pass", "MISS"]
 
 
-def test_what_just_misses_does_not_look_like_its_target() -> None:
+def test_a_near_miss_does_not_look_like_its_target() -> None:
     figures = [Result("a", 0.8496, "x", 0.85, ""), Result("b", 0.85, "x", 0.85, ""), Result("c", 60.001, "ms", 60, "")]
     assert [line.split()[1:] for line in format_table(figures).splitlines()[1:]] == [
         ["0.8496x", "≥", "0.8500x", "MISS"],
@@ -145,7 +145,7 @@ def test_what_just_misses_does_not_look_like_its_target() -> None:
     ]
 
 
-def test_of_several_turns_the_middle_one_counts() -> None:
+def test_the_median_of_several_turns_counts() -> None:
     pairs = [(100.0, 50.0), (80.0, 60.0), (100.0, 90.0)]
     assert speed_ratio("r", pairs, 0.7, "tok/s") == Result("r", 0.75, "x", 0.7, "60 of 80 tok/s", (0.5, 0.9))
     assert latency_ratio("s", pairs, 0.7) == Result("s", 0.75, "x", 0.7, "16.7 instead of 12.5 ms", (0.5, 0.9))
@@ -153,14 +153,14 @@ def test_of_several_turns_the_middle_one_counts() -> None:
     assert extra == Result("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token", (1.0, 3.0))
 
 
-def test_where_half_of_the_turns_lay_is_told() -> None:
+def test_the_middle_half_of_the_turns_is_shown() -> None:
     figure = speed_ratio("r", [(100.0, speed) for speed in (40, 99, 90, 10, 80, 95, 92)], 0.9, "tok/s")
     assert figure.middle_half == (0.4, 0.95)
     assert format_line(figure) == "r: 0.90x, 90 of 100 tok/s; half of the rounds 0.40 to 0.95"
     assert format_table([figure]).endswith("pass  90 of 100 tok/s; half of the rounds 0.40 to 0.95")
 
 
-def test_requests_are_compared_with_the_same_that_ask_for_less() -> None:
+def test_requests_are_compared_with_the_same_ones_without_the_extra() -> None:
     base = ignoring_eos(32, 8)
     for requests, asking in ((structured(32, 8), 32), (with_logprobs(base, 32), 32), (with_logprobs(base, 1), 1)):
         assert [(request.prompt, request.max_tokens, request.ignore_eos) for request in requests] == [
@@ -185,13 +185,13 @@ def test_its_context_can_be_longer(tmp_path: Path) -> None:
     assert json.loads((copy / "config.json").read_text())["max_position_embeddings"] == 100_000
 
 
-def test_nothing_is_remembered_of_what_is_compared_with_something_that_has_no_cache() -> None:
+def test_requests_compared_with_a_program_without_a_cache_are_not_cached() -> None:
     requests = [long_prompt(16384, 1), *greedy(2, 8), *ignoring_eos(2, 8), *mixed_samplers(2, 8), *structured(2, 8)]
     assert {request.cache for request in requests} == {"off"}
     assert len(requests[0].prompt) == 16384
 
 
-def test_the_measured_model_is_the_given_one_without_an_end(tmp_path: Path) -> None:
+def test_the_measured_model_is_the_given_one_without_an_eos_token(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path / "model")
     (tmp_path / "copy").mkdir()
     copy = copy_without_eos(model, tmp_path / "copy")

@@ -67,7 +67,7 @@ def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
     }
 
 
-def test_images_go_along_with_the_prompt(tmp_path: Path) -> None:
+def test_images_are_sent_with_the_prompt(tmp_path: Path) -> None:
     for name in ("one.png", "two.png"):
         (tmp_path / name).write_text(name)
     options = [option for name in ("one.png", "two.png") for option in ("--image", str(tmp_path / name))]
@@ -76,7 +76,7 @@ def test_images_go_along_with_the_prompt(tmp_path: Path) -> None:
     assert request["messages"] == [{"role": "user", "content": [*images, {"type": "text", "text": "Hi"}]}]
 
 
-def test_an_image_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_image_is_named(tmp_path: Path) -> None:
     result = lmwire(*ECHO, "--image", str(tmp_path / "none.png"))
     assert (result.returncode, result.stdout) == (USAGE, "")
     assert f"--image: {tmp_path / 'none.png'}: No such file" in result.stderr
@@ -87,7 +87,7 @@ def test_options_reach_the_load() -> None:
     assert lmwire(*MOCK, *options, "-p", "a b c d e f ").stdout == "d e \n"
 
 
-def test_a_file_that_is_no_json_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     for path in (tmp_path / "broken.json", tmp_path / "missing.json"):
         result = lmwire(*ECHO, "--schema", str(path))
@@ -95,13 +95,13 @@ def test_a_file_that_is_no_json_is_named(tmp_path: Path) -> None:
         assert f"--schema: {path}: " in result.stderr
 
 
-def test_without_a_model_it_talks_to_the_one_that_is_built_in() -> None:
+def test_without_a_model_it_uses_the_built_in_one() -> None:
     result = lmwire("chat", "-p", "Who are you?")
     assert (result.returncode, result.stderr) == (0, "")
     assert "the tiny model that ships with lmwire" in result.stdout
 
 
-def test_without_a_prompt_it_says_so() -> None:
+def test_an_empty_prompt_is_an_error() -> None:
     result = lmwire(*MOCK, stdin=" \n")
     assert result.returncode == USAGE
     assert "stdin was empty" in result.stderr

@@ -37,7 +37,7 @@ def test_a_model_cannot_write_control_sequences_to_a_terminal(capsys: pytest.Cap
     assert capsys.readouterr().out == "]0;title2Jtext\ttab\n"
 
 
-def test_a_pipe_gets_the_answer_without_the_thought_and_what_parted_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_the_answer_without_the_reasoning_and_its_separator(capsys: pytest.CaptureFixture[str]) -> None:
     with PlainDisplay() as shown:
         shown.show_reasoning("\nHm.\n")
         for piece in ("\n", "\n\nSo", "\n\nit is."):
@@ -52,7 +52,7 @@ def test_a_pipe_gets_each_tool_call_as_a_line_of_json(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == 'Looking.\n{"name": "weather", "arguments": {"city": "Köln"}}\n'
 
 
-def test_a_terminal_gets_thought_and_calls_dimmed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_gets_reasoning_and_calls_dimmed(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalDisplay() as shown:
         for piece in ("\n", "Hm.\n", "\x1b[0mSo.\n"):
             shown.show_reasoning(piece)
@@ -64,12 +64,12 @@ def test_a_terminal_gets_thought_and_calls_dimmed(capsys: pytest.CaptureFixture[
 
 
 @given(st.lists(st.text(alphabet="a\n ")))
-def test_trimming_in_pieces_is_trimming_the_whole(pieces: list[str]) -> None:
+def test_trimming_the_parts_is_trimming_the_whole(pieces: list[str]) -> None:
     trimmed = NewlineTrimmer()
     assert "".join(trimmed.add(piece) for piece in pieces) == "".join(pieces).strip("\n")
 
 
-def test_markdown_has_the_thought_before_it_and_the_calls_behind() -> None:
+def test_markdown_has_the_reasoning_before_it_and_the_calls_after_it() -> None:
     console = Console(file=io.StringIO(), width=60)
     with MarkdownDisplay(console) as shown:
         for piece in ("\n", "Two\n\n*li", "nes*\n"):
@@ -115,7 +115,7 @@ def test_an_answer_is_cut_into_blocks_that_nothing_can_change_but_the_last() -> 
     assert split_blocks("") == [""]
 
 
-def test_a_load_is_told_in_words_and_round_numbers() -> None:
+def test_the_progress_of_a_load_has_words_and_round_numbers() -> None:
     assert format_progress("download", 1_250_000_000, 2_500_000_000, "bytes") == "Downloading: 1,250 MB of 2,500 MB"
     assert format_progress("read", 3, 4, "steps") == "Reading the weights: 3 of 4 steps"
     assert format_progress("warm_up", 0, None, "steps") == "Warming up"

@@ -20,19 +20,19 @@ def answer(session: ChatSession, prompt: str, capsys: pytest.CaptureFixture[str]
     return capsys.readouterr().out
 
 
-def test_every_turn_tells_the_turns_before(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_turn_sends_the_turns_before(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     first = "(system: Be brief., user: one)"
     assert answer(session, "one", capsys) == f"{first}\n"
     assert answer(session, "two", capsys) == f"(system: Be brief., user: one, assistant: {first}, user: two)\n"
 
 
-def test_forgetting_keeps_the_system_message(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clearing_keeps_the_system_message(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     answer(session, "one", capsys)
     session.clear()
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
-def test_an_image_goes_with_the_next_prompt_and_stays_in_the_conversation(
+def test_an_image_is_sent_with_the_next_prompt_and_stays_in_the_conversation(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = lmwire.image_part(b"image")
@@ -43,7 +43,7 @@ def test_an_image_goes_with_the_next_prompt_and_stays_in_the_conversation(
     assert answer(session, "two", capsys) == f"(system: Be brief., user: {shown}, assistant: {first}, user: two)\n"
 
 
-def test_forgetting_takes_back_what_was_attached(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clearing_removes_attachments(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     session.attach(lmwire.image_part(b"image"))
     session.clear()
     assert answer(session, "one", capsys) == "(system: Be brief., user: one)\n"
@@ -55,7 +55,7 @@ def test_a_refused_turn_leaves_no_trace(session: ChatSession, capsys: pytest.Cap
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
-def test_a_thought_is_remembered_and_not_shown_in_a_pipe(
+def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert answer(session, "think", capsys) == "Done.\n"
@@ -63,7 +63,9 @@ def test_a_thought_is_remembered_and_not_shown_in_a_pipe(
     assert session._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
 
 
-def test_a_calls_result_goes_on_with_the_conversation(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_of_a_call_continues_the_conversation(
+    session: ChatSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     [call] = session.send_prompt("call").calls
     assert capsys.readouterr().out == '{"name": "look", "arguments": {"at": "it"}}\n'
     assert session.send([call.result("a cat")]).calls == []

@@ -13,11 +13,11 @@ RECITING = ("chat", "it", "--worker", f"{FAKE_WORKER} RecitesTheConversation")
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 
 
-def test_it_answers_turn_after_turn_and_says_what_a_turn_took() -> None:
+def test_it_answers_turn_after_turn_with_a_summary() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until("> ")
         terminal.type(f"first **words**{ENTER}")
-        terminal.read_until("\nfirst words")  # formatted; what was typed still has its asterisks
+        terminal.read_until("\nfirst words")  # formatted; the typed line still has its asterisks
         assert "tok/s" in terminal.read_until("> ")
         terminal.type(f"second{ENTER}")
         terminal.read_until("\nsecond")
@@ -42,7 +42,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
         assert terminal.wait() == 0
 
 
-def test_an_image_can_be_shown_in_the_middle_of_it(tmp_path: Path) -> None:
+def test_an_image_can_be_sent_in_the_middle_of_it(tmp_path: Path) -> None:
     (tmp_path / "an image.png").write_text("image")
     with Terminal(*RECITING) as terminal:
         terminal.read_until("> ")
@@ -59,7 +59,7 @@ def test_an_image_can_be_shown_in_the_middle_of_it(tmp_path: Path) -> None:
         assert terminal.wait() == 0
 
 
-def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
+def test_ctrl_c_twice_at_the_prompt_quits() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until("> ")
         terminal.interrupt("Ctrl-C once more quits")
@@ -78,7 +78,7 @@ def test_one_prompt_on_a_terminal_is_answered_without_a_conversation() -> None:
 @pytest.mark.parametrize(
     ("finish_reason", "told"), [("length", "no more tokens were allowed"), ("capacity", "there was no memory for more")]
 )
-def test_it_is_told_why_an_answer_is_cut_off(finish_reason: str, told: str, tmp_path: Path) -> None:
+def test_the_summary_has_the_reason_of_a_cut_off_answer(finish_reason: str, told: str, tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.json"
     scenario.write_text(json.dumps({"rules": [{"reply": {"text": "so", "finish_reason": finish_reason}}]}))
     with Terminal("chat", "mock", "--worker", f"{MOCK_WORKER} --scenario {scenario}", "-p", "x") as terminal:
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_program_that_has_one_prompt() -> None:
         assert terminal.wait() == 130
 
 
-def test_a_refused_turn_is_told_and_the_conversation_goes_on() -> None:
+def test_a_refused_turn_is_reported_and_the_conversation_continues() -> None:
     with Terminal(*SHORT, "--temperature", "-1") as terminal:
         terminal.read_until("> ")
         terminal.type(f"hello{ENTER}")
@@ -101,7 +101,7 @@ def test_a_refused_turn_is_told_and_the_conversation_goes_on() -> None:
         terminal.read_until("> ")
 
 
-def test_a_thought_is_shown_before_the_answer() -> None:
+def test_reasoning_is_shown_before_the_answer() -> None:
     with Terminal(*RECITING) as terminal:
         terminal.read_until("> ")
         terminal.type(f"think{ENTER}")

@@ -37,7 +37,7 @@ def test_the_lock_names_no_registry() -> None:
 
 
 def test_the_lock_holds_what_the_package_asks_for() -> None:
-    """Drift: a dependency that is added to pyproject.toml needs `make lock`."""
+    """Check for drift: a new dependency in pyproject.toml needs `make lock`."""
     pinned = {_normalized(name) for name in re.findall(r"^([\w.-]+)==", LOCK.read_text(), flags=re.MULTILINE)}
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]

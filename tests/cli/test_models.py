@@ -33,7 +33,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add(cache: Path, name: str, model: Path, kind: str = "models") -> Path:
-    """Puts a copy of a model into the cache, as a download would, and returns its snapshot."""
+    """Put a copy of a model into the cache, as a download would, and return its snapshot."""
     repository = cache / f"{kind}--{name.replace('/', '--')}"
     snapshot = repository / "snapshots" / ("a" * 40)
     shutil.copytree(model, snapshot)
@@ -80,7 +80,7 @@ def test_a_model_is_described_from_its_files(cache: Path) -> None:
         ("Classes", "no architecture `bert`"),
     ],
 )
-def test_all_says_why_a_model_cannot_run(cache: Path, name: str, problem: str) -> None:
+def test_all_shows_why_a_model_cannot_run(cache: Path, name: str, problem: str) -> None:
     assert problem in listed(cache, "--all")[f"made-up/{name}"]["problem"]
 
 
@@ -91,7 +91,7 @@ def test_for_people_it_is_a_table(cache: Path) -> None:
     assert shown.stderr == "5 more cannot run; --all says why.\n"
 
 
-def test_an_empty_cache_is_no_error(tmp_path: Path) -> None:
+def test_an_empty_cache_is_not_an_error(tmp_path: Path) -> None:
     shown = lmwire("models", HF_HUB_CACHE=str(tmp_path / "nothing"))
     assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 2)
     assert "lmwire chat owner/name" in shown.stderr
@@ -110,7 +110,7 @@ def test_a_program_gets_the_same_with_the_aliases_and_with_what_cannot_run(
     assert "no config.json" in (models["made-up/NoConfig"].problem or "")
 
 
-def test_folders_are_described_in_place_of_the_cache(cache: Path, tmp_path: Path) -> None:
+def test_folders_are_described_instead_of_the_cache(cache: Path, tmp_path: Path) -> None:
     good = next(cache.glob("models--made-up--Good/snapshots/*"))
     found, none = local_models(str(good), str(tmp_path))
     assert (found.id, found.path, found.context_len) == (str(good), str(good.resolve()), 4096)

@@ -25,13 +25,13 @@ from worker_process import WorkerProcess
 
 TESTS = Path(__file__).parents[1]
 WORKER = (*worker._NUMBERS, *worker._DIRECTORIES, *worker._FLAGS, "--mock", "--help", "--version")
-"""Its own table: the worker is started too often to wait for argparse."""
+"""The worker's own table of options: it is started too often to wait for argparse."""
 ELSEWHERE = ("worker", "mock", "serve")
-"""Commands that the parser knows only the names of."""
+"""Commands of which the parser has only the names."""
 
 
 def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[tuple[str, list[str]]]:
-    """Each command with its options, a long name each; what has no name goes by what its help calls it."""
+    """Yield each command with the long names of its options, and the metavars of its positional arguments."""
     found = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -46,7 +46,7 @@ def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[t
 
 @cache
 def every_option() -> dict[str, list[str]]:
-    """The options of all commands, by command."""
+    """Return the options of all commands, by command."""
     return {
         **dict(options(arguments._parser())),
         "worker": list(WORKER),
@@ -82,7 +82,7 @@ def test_a_worker_shows_its_version() -> None:
     assert lmwire("worker", "--version").stdout == f"lmwire {lmwire_protocol.__version__}\n"
 
 
-def test_a_worker_keeps_on_disk_what_its_budget_holds(tmp_path: Path) -> None:
+def test_a_worker_keeps_files_up_to_its_disk_budget(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path / "model")
     for folder, budget, kept in (("much", "1000000000", True), ("nothing", "1", False)):
         with WorkerProcess("--cache-dir", str(tmp_path / folder), "--cache-disk-bytes", budget) as worker:
@@ -92,7 +92,7 @@ def test_a_worker_keeps_on_disk_what_its_budget_holds(tmp_path: Path) -> None:
         assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
 
 
-def test_a_worker_looks_an_address_up_only_if_that_is_allowed(tmp_path: Path) -> None:
+def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
     model = random_vision.write_vision_model(tmp_path / "model", "qwen3_vl")
     image = {"type": "image", "media": {"url": "http://127.0.0.1:9/cat.png"}}
     ask = {"id": "g", "cmd": "chat", "messages": [{"role": "user", "content": [image]}], "max_tokens": 1}
@@ -110,7 +110,7 @@ def test_every_option_of_a_load_reaches_it() -> None:
     assert load == {"id": load["id"], "cmd": "load", "path": "model", **wanted}
 
 
-def test_chat_says_how_many_tokens_were_drafted() -> None:
+def test_chat_shows_the_number_of_drafted_tokens() -> None:
     with Terminal("chat", "builtin:tiny", "--draft", "builtin:tiny", "--max-tokens", "20") as terminal:
         terminal.read_until("> ")
         terminal.type("Who are you?\r")
@@ -121,7 +121,7 @@ def test_chat_says_how_many_tokens_were_drafted() -> None:
 
 
 @pytest.mark.parametrize("benchmark", [command.split()[1] for command in CHECKS if command.startswith("bench ")])
-def test_a_benchmark_measures_as_much_as_it_is_told(
+def test_a_benchmark_uses_its_tokens_and_rounds(
     benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []
@@ -146,8 +146,8 @@ def test_the_kit_loads_the_model_that_is_named() -> None:
 
 
 @pytest.mark.parametrize(("side", "default_s"), [("worker", 60), ("host", 10)])
-def test_a_kit_waits_as_long_as_it_is_told(side: str, default_s: float, tmp_path: Path) -> None:
-    only = {"worker": "f-13-separators", "host": "startup.sends-hello-first"}[side]
+def test_a_kit_waits_for_its_timeout(side: str, default_s: float, tmp_path: Path) -> None:
+    only = {"worker": "f-13-separators", "host": "starting.hello-is-the-first-line"}[side]
     silent = ("--", sys.executable, "-c", "import sys; sys.stdin.read()")
     files = ("--junit", str(tmp_path / "report.xml"), "--json", str(tmp_path / "report.json"))
     waited = lmwire("conformance", side, "--only", only, "--timeout", "0.3", *files, *silent)

@@ -38,7 +38,7 @@ print(len(lmwire.local_models()) > 0)
 
 
 class Repository:
-    """A directory in which each Python module that is run leaves its name."""
+    """A directory whose Python modules record that they ran."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "repository"
@@ -50,11 +50,11 @@ class Repository:
             (self.folder / f"{module}.py").write_text(mark)
 
     def ran(self) -> list[str]:
-        """The modules that were run."""
+        """Return the modules that ran."""
         return sorted(mark.name for mark in self._marks.iterdir())
 
     def run(self, *command: str, stdin: str = "", **environment: str) -> str:
-        """Run a command in the directory, which must succeed, and return its output."""
+        """Run a command in the directory, check that it succeeds, and return its output."""
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -82,7 +82,7 @@ def test_the_modules_of_the_directory_would_be_seen_to_run(tmp_path: Path) -> No
     assert repository.ran() == ["json", "mlx"]
 
 
-def test_chat_reviews_what_is_piped_into_it(repository: Repository) -> None:
+def test_chat_reviews_piped_input(repository: Repository) -> None:
     answer = repository.run(LMWIRE, "chat", "-p", "Who are you?", "--max-tokens", "5", stdin="+ import json\n")
     assert answer.strip()
 
@@ -113,14 +113,14 @@ def test_the_kits_pass(repository: Repository, side: str) -> None:
     assert "pass" in report
 
 
-def test_the_python_client_has_its_answer(repository: Repository) -> None:
+def test_the_python_client_gets_its_answer(repository: Repository) -> None:
     text, listed = repository.run(sys.executable, "-P", "-c", CLIENT).rsplit("\n", 2)[:2]
     assert text.strip()
     assert listed == "True"
 
 
 def test_relative_entries_of_pythons_paths_do_not_reach_a_child(repository: Repository) -> None:
-    # -E, so that the host itself does not read what its children are not to read either.
+    # -E, so that the host itself ignores the variables that its children must not get.
     path = os.pathsep.join(("", ".", os.environ["PYTHONPATH"]))
     command = (sys.executable, "-P", "-E", "-c", CLIENT)
     assert "True" in repository.run(*command, PYTHONPATH=path, PYTHONUSERBASE=".", PYTHONINSPECT="1")
@@ -137,7 +137,7 @@ def test_a_worker_that_another_program_starts_answers(repository: Repository, co
 
 @pytest.mark.parametrize("name", ["owner/model", "model", "qwen3-0.6b"])
 @pytest.mark.parametrize("field", ["path", "draft_path"])
-def test_a_models_name_is_not_looked_up_in_the_directory(tmp_path: Path, name: str, field: str) -> None:
+def test_a_models_name_is_not_resolved_in_the_directory(tmp_path: Path, name: str, field: str) -> None:
     random_model.write_model(tmp_path / name)
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
     with WorkerProcess(cwd=tmp_path, env=offline) as worker:
@@ -149,7 +149,7 @@ def test_a_models_name_is_not_looked_up_in_the_directory(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", ["owner/model", "model"])
-def test_a_server_is_not_given_a_folder_by_a_models_name(
+def test_a_server_does_not_take_a_models_name_for_a_folder(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

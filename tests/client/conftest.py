@@ -1,4 +1,4 @@
-"""What every test of the client must leave behind: nothing."""
+"""A check after each test of the client: no thread and no descriptor is left."""
 
 import faulthandler
 import gc
@@ -14,8 +14,8 @@ from worker_process import SECONDS
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends, and without a thread or a descriptor of a worker's."""
-    gc.collect()  # what other tests of this process have left, and what is closed only later is none of this one's
+    """Check that the test ends, and leaves no thread or descriptor of a worker."""
+    gc.collect()  # so that this test is not blamed for descriptors of earlier tests
     before = open_files()
     faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
     yield
@@ -25,10 +25,10 @@ def nothing_is_left() -> Iterator[None]:
 
 
 def open_files() -> set[tuple[int, int, int]]:
-    """The descriptors of this process, each with what it is open on."""
+    """Return the descriptors of this process, each with the device and inode of its file."""
     found: set[tuple[int, int, int]] = set()
     for name in os.listdir("/dev/fd"):
-        with suppress(OSError):  # the one that the list was read from
+        with suppress(OSError):  # the descriptor of the listing itself
             status = os.fstat(int(name))
             found.add((int(name), status.st_dev, status.st_ino))
     return found

@@ -1,11 +1,11 @@
-"""Answers as they come and as a whole: thoughts, tool calls, choices, log-probabilities."""
+"""Answers as deltas and as a whole: reasoning, tool calls, choices, log-probabilities."""
 
 import json
 from typing import Any
 
 import pytest
 
-from client_faces import Make, on_both_faces
+from client_faces import MakeWorker, on_both_clients
 from fake_worker import fake, result
 from lmwire import LmwireError, MessageDict, TokenDelta, ToolCallDelta
 
@@ -19,12 +19,12 @@ def call(arguments: str = "", index: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 def script(*events: dict[str, Any], reason: str = "stop", **fields: Any) -> str:
-    """What the fake is to send: the events, then a result."""
+    """Return a prompt for the fake worker: it sends these events, then a result."""
     done = {name: value for name, value in result("", reason).items() if name != "id"}
     return json.dumps([*events, done | fields])
 
 
-THOUGHT = script(text("Let me ", channel="reasoning"), text("see.", channel="reasoning"), text("It is "), text("so."))
+REASONING = script(text("Let me ", channel="reasoning"), text("see.", channel="reasoning"), text("It is "), text("so."))
 CALLS = script(
     text("Looking."),
     call(call_id="a", name="weather"),
@@ -39,26 +39,29 @@ CALLS = script(
 )
 
 
-@on_both_faces
-async def test_a_loop_over_text_sees_the_answer_and_no_thought(face: Make) -> None:
-    async with face(fake("PlaysItsPrompt")) as worker:
-        pieces = [piece async for piece in worker.generate(THOUGHT)]
+@on_both_clients
+async def test_a_loop_over_text_gets_the_answer_without_reasoning(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
+        pieces = [piece async for piece in worker.generate(REASONING)]
         assert [piece.text for piece in pieces] == ["", "", "It is ", "so."]
         assert [piece.reasoning for piece in pieces] == ["Let me ", "see.", "", ""]
-        assert await worker.generate(THOUGHT).text() == "It is so."
+        assert await worker.generate(REASONING).text() == "It is so."
 
 
-@on_both_faces
-async def test_a_whole_answer_has_its_thought_apart_and_is_the_next_turns_message(face: Make) -> None:
-    async with face(fake("PlaysItsPrompt")) as worker:
-        answer = await worker.generate(THOUGHT).answer()
+@on_both_clients
+async def test_a_whole_answer_has_separate_reasoning_and_is_the_next_turns_message(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
+        answer = await worker.generate(REASONING).answer()
     assert (answer.text, answer.reasoning, answer.finish_reason) == ("It is so.", "Let me see.", "stop")
     assert answer.message == {"role": "assistant", "content": "It is so.", "reasoning": "Let me see."}
 
 
-@on_both_faces
-async def test_a_whole_answer_includes_what_was_read_before(face: Make) -> None:
-    async with face(fake("PlaysItsPrompt")) as worker, worker.generate(script(text("one"), text("two"))) as stream:
+@on_both_clients
+async def test_a_whole_answer_includes_what_was_read_before(make_worker: MakeWorker) -> None:
+    async with (
+        make_worker(fake("PlaysItsPrompt")) as worker,
+        worker.generate(script(text("one"), text("two"))) as stream,
+    ):
         async for piece in stream:
             assert piece.text == "one"
             break
@@ -66,9 +69,9 @@ async def test_a_whole_answer_includes_what_was_read_before(face: Make) -> None:
         assert (await stream.answer()).text == "onetwo"
 
 
-@on_both_faces
-async def test_tool_calls_come_in_pieces_without_text(face: Make) -> None:
-    async with face(fake("PlaysItsPrompt")) as worker:
+@on_both_clients
+async def test_tool_calls_arrive_as_deltas_without_text(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         pieces = [piece async for piece in worker.generate(CALLS)]
     assert "".join(piece.text for piece in pieces) == 'Looking.<tool_call>{"ci'
     assert [piece.arguments for piece in pieces if isinstance(piece, ToolCallDelta) and piece.index == 1] == [
@@ -78,9 +81,9 @@ async def test_tool_calls_come_in_pieces_without_text(face: Make) -> None:
     assert sum(len(piece.token_ids) for piece in pieces) == len('Looking.<tool_call>{"ci')
 
 
-@on_both_faces
-async def test_whole_tool_calls_are_put_together_and_void_ones_left_out(face: Make) -> None:
-    async with face(fake("PlaysItsPrompt")) as worker:
+@on_both_clients
+async def test_complete_tool_calls_are_assembled_and_void_ones_omitted(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(CALLS).answer()
     assert [(called.id, called.name, called.arguments) for called in answer.tool_calls] == [
         ("a", "weather", {"city": "Oslo"}),
@@ -89,10 +92,10 @@ async def test_whole_tool_calls_are_put_together_and_void_ones_left_out(face: Ma
     assert answer.text == 'Looking.<tool_call>{"ci'
 
 
-@on_both_faces
-async def test_an_answer_and_the_results_of_its_calls_continue_the_conversation(face: Make) -> None:
+@on_both_clients
+async def test_an_answer_and_the_results_of_its_calls_continue_the_conversation(make_worker: MakeWorker) -> None:
     messages: list[MessageDict] = [{"role": "user", "content": "Weather?"}]
-    async with face(fake("PlaysItsPrompt")) as worker:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(CALLS).answer()
         messages += [answer.message, *(called.result("fine") for called in answer.tool_calls)]
         sent = json.loads(await worker.chat(messages).text())["messages"]
@@ -101,29 +104,29 @@ async def test_an_answer_and_the_results_of_its_calls_continue_the_conversation(
     assert sent[3] == {"role": "tool", "tool_call_id": "b", "name": "time", "content": "fine"}
 
 
-@on_both_faces
-async def test_a_call_that_was_cut_off_without_a_word_is_none(face: Make) -> None:
+@on_both_clients
+async def test_a_call_cut_off_before_its_first_character_is_void(make_worker: MakeWorker) -> None:
     cut = script(call('{"ci', call_id="a", name="weather"), reason="cancelled")
-    async with face(fake("PlaysItsPrompt")) as worker:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         assert (await worker.generate(cut).answer()).tool_calls == []
 
 
-@on_both_faces
-async def test_arguments_that_are_no_object_are_the_workers_fault(face: Make) -> None:
+@on_both_clients
+async def test_arguments_that_are_not_an_object_are_an_error(make_worker: MakeWorker) -> None:
     broken = script(call("[1]", call_id="a", name="weather", complete=True), reason="tool_calls")
-    async with face(fake("PlaysItsPrompt")) as worker:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         with pytest.raises(LmwireError, match=r"'weather' has arguments that are not a JSON object: '\[1\]'"):
             await worker.generate(broken).answer()
 
 
-@on_both_faces
-async def test_several_answers_are_told_apart(face: Make) -> None:
+@on_both_clients
+async def test_several_answers_are_kept_apart(make_worker: MakeWorker) -> None:
     ends = [
         {"finish_reason": "stop", "completion_tokens": 3, "stop": "."},
         {"finish_reason": "length", "completion_tokens": 3},
     ]
     both = script(text("on"), text("tw", choice=1), text("e"), text("o", choice=1), choices=ends, stop=".")
-    async with face(fake("PlaysItsPrompt")) as worker:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         assert [(piece.choice, piece.text) async for piece in worker.generate(both)] == [
             (0, "on"),
             (1, "tw"),
@@ -139,26 +142,26 @@ async def test_several_answers_are_told_apart(face: Make) -> None:
         assert await worker.generate(both).answer() == answers[0]
 
 
-@on_both_faces
-async def test_tokens_come_with_their_log_probabilities(face: Make) -> None:
+@on_both_clients
+async def test_tokens_have_their_log_probabilities(make_worker: MakeWorker) -> None:
     top = [{"token_id": 97, "token": "a", "logprob": -0.1}, {"token_id": 98, "token": "b", "logprob": None}]
     logprob = {"token_id": 97, "token": "a", "logprob": -0.1, "top": top}
-    async with face(fake("PlaysItsPrompt")) as worker:
+    async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(script(text("a", logprobs=[logprob]), text("a", logprobs=[logprob]))).answer()
     assert answer.token_ids == [97, 97]
     assert [entry.logprob for entry in answer.logprobs] == [-0.1, -0.1]
     assert [(other.token, other.logprob) for other in answer.logprobs[1].top] == [("a", -0.1), ("b", None)]
 
 
-@on_both_faces
-async def test_what_a_later_version_adds_does_no_harm(face: Make) -> None:
+@on_both_clients
+async def test_additions_of_a_later_version_are_ignored(make_worker: MakeWorker) -> None:
     later = script(
         text("♫", channel="song"),
         text("yes"),
         reason="tired",
         choices=[{"finish_reason": "tired", "completion_tokens": 2}],
     )
-    async with face(fake("PlaysItsPrompt")) as worker, worker.generate(later) as stream:
+    async with make_worker(fake("PlaysItsPrompt")) as worker, worker.generate(later) as stream:
         answer = await stream.answer()
         assert (answer.text, answer.reasoning, answer.finish_reason) == ("yes", "", "other")
         assert stream.result.finish_reason == "other"

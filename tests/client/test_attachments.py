@@ -1,4 +1,4 @@
-"""Images and sounds that the client sends along."""
+"""Images and recordings whose content the client sends."""
 
 from pathlib import Path
 
@@ -7,17 +7,17 @@ import pytest
 from lmwire import audio_part, image_part, media
 
 
-def test_a_file_goes_along_with_its_content(tmp_path: Path) -> None:
+def test_the_content_of_a_file_is_sent(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")
     assert media(path) == media(str(path)) == media(b"content") == {"data": "Y29udGVudA=="}
 
 
-def test_parts_say_what_they_are() -> None:
+def test_parts_name_their_type() -> None:
     assert image_part(b"") == {"type": "image", "media": {"data": ""}}
     assert audio_part(b"") == {"type": "audio", "media": {"data": ""}}
 
 
-def test_a_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_raises_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         image_part(tmp_path / "none.png")

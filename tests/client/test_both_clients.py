@@ -1,4 +1,4 @@
-"""What both faces do, against workers that behave in one way each."""
+"""The threaded and the asyncio client, against fake workers with one behaviour each."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from queue import Empty
 import pytest
 
 import lmwire
-from client_faces import FACES, Make, on_both_faces, public_methods
+from client_faces import CLIENTS, MakeWorker, on_both_clients, public_methods
 from fake_worker import fake
 from lmwire import (
     AsyncStream,
@@ -34,96 +34,96 @@ from lmwire_protocol import Cancel, events
 from worker_process import SECONDS
 
 
-@on_both_faces
-async def test_a_stream_brings_its_pieces_and_then_its_result(face: Make) -> None:
-    async with face(fake("Good")) as worker, worker.generate("one two") as stream:
+@on_both_clients
+async def test_a_stream_yields_its_deltas_and_then_has_its_result(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker, worker.generate("one two") as stream:
         assert [piece.text async for piece in stream] == ["one", "two"]
         assert stream.result.finish_reason == "stop"
 
 
-@on_both_faces
-async def test_the_whole_text_is_one_call(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_the_whole_text_is_one_call(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         assert await worker.generate("one two").text() == "onetwo"
 
 
-@on_both_faces
-async def test_reading_can_stop_and_go_on(face: Make) -> None:
-    async with face(fake("Good")) as worker, worker.generate("one two three") as stream:
+@on_both_clients
+async def test_reading_can_stop_and_go_on(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker, worker.generate("one two three") as stream:
         async for piece in stream:
             assert piece.text == "one"
             break
         assert await stream.text() == "twothree"
 
 
-@on_both_faces
-async def test_what_came_together_is_given_together(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_deltas_that_arrive_together_are_returned_together(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         first, second = worker.generate("one two three"), worker.generate("four")
-        assert await second.text() == "four"  # by now all of the first has come
+        assert await second.text() == "four"  # all of the first has arrived by now
         assert [piece.text for piece in await first.read_available()] == ["one", "two", "three"]
         assert await first.read_available() == []
         assert first.result.finish_reason == "stop"
 
 
-@on_both_faces
-async def test_streams_interleave_and_one_that_is_not_read_stops_no_other(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_streams_interleave_and_an_unread_one_does_not_stop_others(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         unread = worker.generate(" ".join(["word"] * 50_000))
         assert await worker.generate("after it").text() == "afterit"
         assert len(await unread.text()) == 4 * 50_000
 
 
-@on_both_faces
-async def test_progress_goes_to_its_callback(face: Make) -> None:
+@on_both_clients
+async def test_progress_goes_to_its_callback(make_worker: MakeWorker) -> None:
     seen: list[events.Progress] = []
-    async with face(fake("Good")) as worker:
+    async with make_worker(fake("Good")) as worker:
         await worker.generate("one", on_progress=seen.append).text()
     assert [event.stage for event in seen] == ["prefill"]
 
 
-@on_both_faces
-async def test_what_a_progress_callback_raises_is_no_timeout_of_the_request(face: Make) -> None:
+@on_both_clients
+async def test_an_exception_of_a_progress_callback_is_not_taken_for_a_timeout(make_worker: MakeWorker) -> None:
     def fail(_: events.Progress) -> None:
         raise mine
 
-    async with face(fake("Good")) as worker:
+    async with make_worker(fake("Good")) as worker:
         for mine in (TimeoutError(), Empty()):
             with pytest.raises(type(mine)) as failure:
                 await worker.generate("one", on_progress=fail, timeout=SECONDS).text()
             assert failure.value is mine
 
 
-@on_both_faces
-async def test_a_refusal_is_raised_with_its_code_and_the_worker_goes_on(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_a_refusal_is_raised_with_its_code_and_the_worker_goes_on(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         with pytest.raises(RequestFailed, match="not_loaded: no model is loaded") as failure:
             await worker.info()
         assert (failure.value.code, failure.value.retryable, failure.value.field) == ("not_loaded", False, None)
         assert (await worker.ping()).state == "idle"
 
 
-@on_both_faces
-async def test_leaving_a_stream_early_cancels_it(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_exiting_a_stream_early_cancels_it(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         async with worker.generate("forever") as stream:
             async for piece in stream:
                 assert piece.text == "once"
                 break
             assert (await worker.ping()).active == 1
         assert (await worker.ping()).active == 0
-        with pytest.raises(RuntimeError, match="left before its end"):
+        with pytest.raises(RuntimeError, match="closed before its end"):
             _ = stream.result
 
 
-def test_what_comes_for_a_request_that_was_left_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_an_abandoned_request_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     with Worker(fake("Good")) as worker:
         stream = worker.generate("forever")
         cancel = stream.cancel
 
         def cancel_and_wait() -> None:
             cancel()
-            worker.ping()  # is answered after the terminal of the request that is being left
+            worker.ping()  # the reply follows the terminal of the abandoned request
 
         monkeypatch.setattr(stream, "cancel", cancel_and_wait)
         with stream:
@@ -131,27 +131,27 @@ def test_what_comes_for_a_request_that_was_left_is_dropped(monkeypatch: pytest.M
         assert stream._queue.empty()
 
 
-@on_both_faces
-async def test_a_cancelled_stream_ends_with_its_result(face: Make) -> None:
-    async with face(fake("Good")) as worker, worker.generate("forever") as stream:
+@on_both_clients
+async def test_a_cancelled_stream_ends_with_its_result(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker, worker.generate("forever") as stream:
         async for _ in stream:
             stream.cancel()
         assert stream.result.finish_reason == "cancelled"
         assert await worker.cancel(stream.id) == 0
 
 
-@on_both_faces
-async def test_requests_are_cancelled_by_id_or_all_at_once(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_requests_are_cancelled_by_id_or_all_at_once(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         streams = [worker.generate("forever") for _ in range(3)]
         assert await worker.cancel(streams[0].id) == 1
         assert (await worker.request(Cancel(all=True))).matched == 2
         assert [(await stream.wait()).finish_reason for stream in streams] == ["cancelled"] * 3
 
 
-@on_both_faces
-async def test_a_timeout_cancels_the_request_and_the_worker_goes_on(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_a_timeout_cancels_the_request_and_the_worker_goes_on(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         with pytest.raises(RequestTimeout, match=r"`generate` took longer than 0\.05 s") as failure:
             await worker.generate("forever", timeout=0.05).text()
         assert isinstance(failure.value, TimeoutError)
@@ -159,9 +159,9 @@ async def test_a_timeout_cancels_the_request_and_the_worker_goes_on(face: Make) 
         assert (await worker.ping()).active == 0
 
 
-@on_both_faces
-async def test_quit_ends_what_runs_and_later_requests_fail(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_quit_ends_what_runs_and_later_requests_fail(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         stream = worker.generate("forever")
         await worker.quit()
         assert (await stream.wait()).finish_reason == "cancelled"
@@ -170,16 +170,16 @@ async def test_quit_ends_what_runs_and_later_requests_fail(face: Make) -> None:
         await worker.close()
 
 
-@on_both_faces
-async def test_the_result_of_a_request_that_runs_is_a_mistake(face: Make) -> None:
-    async with face(fake("Good")) as worker, worker.generate("forever") as stream:
+@on_both_clients
+async def test_the_result_of_a_request_in_flight_is_an_error(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker, worker.generate("forever") as stream:
         with pytest.raises(RuntimeError, match="has not ended"):
             _ = stream.result
 
 
-@on_both_faces
-async def test_a_worker_is_started_once(face: Make) -> None:
-    idle = face(fake("Good"))
+@on_both_clients
+async def test_a_worker_is_started_once(make_worker: MakeWorker) -> None:
+    idle = make_worker(fake("Good"))
     with pytest.raises(RuntimeError, match="has not been started"):
         await idle.ping()
     await idle.close()
@@ -188,54 +188,54 @@ async def test_a_worker_is_started_once(face: Make) -> None:
             await idle.start()
 
 
-@on_both_faces
-async def test_the_host_is_watched_only_when_asked_for_or_by_default_command(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_the_host_is_watched_only_when_asked_for_or_by_default_command(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         assert worker.hello.worker == "fake "
-    async with face(fake("Good"), watch_host=True) as worker:
+    async with make_worker(fake("Good"), watch_host=True) as worker:
         assert worker.hello.worker == f"fake {os.getpid()}"
 
 
-@on_both_faces
-async def test_a_banner_and_an_answer_in_bytes_are_waited_for(face: Make) -> None:
-    async with face(fake("StartsSlowly")) as worker:
+@on_both_clients
+async def test_a_banner_and_a_reply_byte_by_byte_are_awaited(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("StartsSlowly")) as worker:
         assert worker.hello.worker == "slow"
 
 
-@on_both_faces
-async def test_a_command_that_does_not_exist_cannot_start(face: Make) -> None:
+@on_both_clients
+async def test_a_command_that_does_not_exist_cannot_start(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match="cannot run '/nonexistent'"):
-        await face(["/nonexistent"]).start()
+        await make_worker(["/nonexistent"]).start()
 
 
-@on_both_faces
-async def test_a_crash_before_hello_is_told_with_code_and_stderr(face: Make) -> None:
+@on_both_clients
+async def test_a_crash_before_hello_is_reported_with_code_and_stderr(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match=r"exited with code 3.*\n.*libengine\.so") as failure:
-        await face(fake("CrashesBeforeHello")).start()
+        await make_worker(fake("CrashesBeforeHello")).start()
     assert isinstance(failure.value.__cause__, WorkerExited)
     assert failure.value.__cause__.returncode == 3
 
 
-@on_both_faces
-async def test_a_worker_that_never_answers_hello_is_killed(face: Make) -> None:
+@on_both_clients
+async def test_a_worker_that_never_answers_hello_is_killed(make_worker: MakeWorker) -> None:
     for name in ("NeverAnswersHello", "EchoesItsInput"):
-        worker = face(fake(name), start_timeout=0.3)
+        worker = make_worker(fake(name), start_timeout=0.3)
         with pytest.raises(StartFailed, match=r"`hello` took longer than 0\.3 s"):
             await worker.start()
         assert worker.lost.signal is signal.SIGKILL
 
 
-@on_both_faces
-async def test_a_refused_protocol_is_told(face: Make) -> None:
+@on_both_clients
+async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match="unsupported_protocol: protocol 7") as failure:
-        await face(fake("RefusesTheProtocol")).start()
+        await make_worker(fake("RefusesTheProtocol")).start()
     assert isinstance(failure.value.__cause__, RequestFailed)
     assert failure.value.__cause__.event.protocols == [7]
 
 
-@on_both_faces
-async def test_an_exit_mid_stream_fails_everything_that_waits(face: Make) -> None:
-    async with face(fake("ExitsMidStream")) as worker:
+@on_both_clients
+async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("ExitsMidStream")) as worker:
         pieces = []
         with pytest.raises(WorkerExited) as failure:
             async for piece in worker.generate("x"):
@@ -248,9 +248,9 @@ async def test_an_exit_mid_stream_fails_everything_that_waits(face: Make) -> Non
         )
 
 
-@on_both_faces
-async def test_a_killed_worker_is_told_with_the_signal(face: Make) -> None:
-    async with face(fake("KilledMidStream")) as worker:
+@on_both_clients
+async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("KilledMidStream")) as worker:
         with pytest.raises(WorkerExited, match="was ended by SIGKILL"):
             await worker.generate("x").text()
         with pytest.raises(WorkerExited, match="SIGKILL"):
@@ -258,9 +258,9 @@ async def test_a_killed_worker_is_told_with_the_signal(face: Make) -> None:
         assert isinstance(worker.lost, WorkerExited)
 
 
-@on_both_faces
-async def test_garbage_after_hello_ends_the_worker(face: Make) -> None:
-    async with face(fake("WritesGarbage")) as worker:
+@on_both_clients
+async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("WritesGarbage")) as worker:
         pieces = []
         with pytest.raises(ProtocolViolation, match="not a JSON object: 'WARNING: something printed this'"):
             async for piece in worker.generate("x"):
@@ -268,10 +268,10 @@ async def test_garbage_after_hello_ends_the_worker(face: Make) -> None:
         assert pieces == ["good"]
 
 
-@on_both_faces
-async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(face: Make) -> None:
+@on_both_clients
+async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(make_worker: MakeWorker) -> None:
     lines: list[str] = []
-    async with face(fake("FloodsStderr"), on_stderr=lines.append) as worker:
+    async with make_worker(fake("FloodsStderr"), on_stderr=lines.append) as worker:
         assert await worker.generate("still here").text() == "stillhere"
     assert len(lines) == 20_000
     assert worker.stderr_tail == lines[-64:]
@@ -286,18 +286,18 @@ def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unre
         worker.generate("x").text()
 
 
-@on_both_faces
-async def test_a_worker_that_closes_its_output_is_lost(face: Make) -> None:
+@on_both_clients
+async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lmwire.transport.process._EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
-        async with face(fake("ClosesItsStdout")) as worker:
+        async with make_worker(fake("ClosesItsStdout")) as worker:
             with pytest.raises(WorkerLost):
                 await worker.generate("x").text()
 
 
-@on_both_faces
-async def test_writing_never_waits_for_a_worker_that_does_not_read(face: Make) -> None:
-    async with face(
+@on_both_clients
+async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: MakeWorker) -> None:
+    async with make_worker(
         fake("StopsReading"), shutdown_timeouts=ShutdownTimeouts(quit=0.1, eof=0.1, term=SECONDS)
     ) as worker:
         with pytest.raises(RequestTimeout):
@@ -309,13 +309,15 @@ async def test_writing_never_waits_for_a_worker_that_does_not_read(face: Make) -
     ("name", "returncode"),
     [("Good", 0), ("IgnoresQuit", 0), ("IgnoresEndOfInput", -signal.SIGTERM), ("IgnoresSigterm", -signal.SIGKILL)],
 )
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_each_step_of_the_shutdown_ends_who_ignores_the_one_before(face: Make, name: str, returncode: int) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_each_step_of_the_shutdown_ends_a_worker_that_ignores_the_one_before(
+    make_worker: MakeWorker, name: str, returncode: int
+) -> None:
     async def run() -> None:
-        # A step that should do it has all the time it needs.
+        # The step that ends this worker has all the time that it needs.
         steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
         timeouts = ShutdownTimeouts(*(SECONDS if step == name else 0.1 for step in steps))
-        async with face(fake(name), shutdown_timeouts=timeouts) as worker:
+        async with make_worker(fake(name), shutdown_timeouts=timeouts) as worker:
             pass
         assert worker.lost.returncode == returncode
         await worker.close()
@@ -323,12 +325,12 @@ def test_each_step_of_the_shutdown_ends_who_ignores_the_one_before(face: Make, n
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_a_child_that_the_worker_leaves_dies_with_it(face: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_a_child_of_the_worker_dies_with_it(make_worker: MakeWorker, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     async def run() -> None:
-        worker = await face(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
+        worker = await make_worker(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
         with open(tmp_path / "fifo", "rb") as held:
             await worker.close()
             assert select.select([held], [], [], SECONDS)[0], "the child still has it open"
@@ -337,12 +339,12 @@ def test_a_child_that_the_worker_leaves_dies_with_it(face: Make, tmp_path: Path)
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_a_daemon_that_keeps_the_pipes_open_delays_nothing(face: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_a_daemon_that_holds_the_pipes_open_delays_nothing(make_worker: MakeWorker, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     async def run() -> None:
-        async with face(fake("LeavesADaemon", str(tmp_path / "fifo"))) as worker:
+        async with make_worker(fake("LeavesADaemon", str(tmp_path / "fifo"))) as worker:
             pass
         assert worker.lost.returncode == 0
         os.kill(int(worker.hello.worker), signal.SIGKILL)
@@ -396,7 +398,7 @@ def test_a_worker_whose_start_is_cancelled_is_gone() -> None:
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-def test_both_faces_have_the_same_methods() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     assert public_methods(AsyncWorker) == public_methods(Worker)
     assert public_methods(AsyncStream) == public_methods(Stream)
     assert public_methods(AsyncTranscript) == public_methods(Transcript)

@@ -1,4 +1,4 @@
-"""Former public names still work, and warn."""
+"""Former public names, which still work and warn."""
 
 from inspect import isawaitable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import lmwire
-from client_faces import FACES, Make, on_both_faces
+from client_faces import CLIENTS, MakeWorker, on_both_clients
 from fake_worker import fake
 from lmwire import AsyncSupervisor, CircuitBreaker, ShutdownTimeouts, Supervisor, WorkerExited, WorkerLost
 from lmwire.deprecation import RENAMED
@@ -26,11 +26,11 @@ def test_a_name_that_never_existed_is_an_error() -> None:
         _ = lmwire.Peace
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_a_worker_takes_the_former_keyword(face: Make) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_a_worker_takes_the_former_keyword(make_worker: MakeWorker) -> None:
     timeouts = ShutdownTimeouts(quit=1.5)
     with pytest.deprecated_call(match="^patience= is deprecated: use shutdown_timeouts=$") as warnings:
-        worker = face(fake("Good"), patience=timeouts)
+        worker = make_worker(fake("Good"), patience=timeouts)
     assert worker._shutdown_timeouts is timeouts
     assert len(warnings) == 1
 
@@ -51,9 +51,9 @@ def test_a_circuit_breaker_takes_the_former_keyword() -> None:
         assert CircuitBreaker(**former)._max_backoff == 7.0
 
 
-@on_both_faces
-async def test_the_former_methods_work(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_the_former_methods_work(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         stream = worker.generate("one")
         with pytest.deprecated_call(match=r"Stream\.batch is deprecated: use read_available$"):
             items = stream.batch()

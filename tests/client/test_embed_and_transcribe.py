@@ -1,4 +1,4 @@
-"""Vectors and transcripts on both faces, from a worker that makes them without a model."""
+"""Vectors and transcripts on both clients, from the mock worker."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client_faces import FACES, SECONDS, Make, on_both_faces
+from client_faces import CLIENTS, SECONDS, MakeWorker, on_both_clients
 from fake_worker import fake
 from lmwire import LmwireError, RequestFailed, UnsupportedByWorker
 from lmwire.protocol.session import ClientSession
@@ -16,9 +16,9 @@ from lmwire_protocol import Hello, ImagePart, Media, TextPart, Transcribe, encod
 from mock_host import mock
 
 
-@on_both_faces
-async def test_texts_become_vectors_in_their_order(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_texts_become_vectors_in_their_order(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         found = await worker.embed(["the sea", "the hill", TextPart("the sea")])
         assert found.vectors[0] == found.vectors[2] != found.vectors[1]
@@ -26,9 +26,9 @@ async def test_texts_become_vectors_in_their_order(face: Make) -> None:
         assert found.usage.prompt_tokens == 6
 
 
-@on_both_faces
-async def test_vectors_are_cut_and_scaled_as_asked(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_vectors_are_truncated_and_normalized_on_request(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         (raw,) = (await worker.embed(["the sea"], normalize=False)).vectors
         (cut,) = (await worker.embed(["the sea"], dimensions=3)).vectors
@@ -36,25 +36,25 @@ async def test_vectors_are_cut_and_scaled_as_asked(face: Make) -> None:
         assert [number / cut[0] for number in cut] == pytest.approx([number / raw[0] for number in raw[:3]])
 
 
-@on_both_faces
-async def test_images_are_inputs_too(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_images_are_inputs_too(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         image = {"type": "image", "media": {"path": "/a.png"}}
         found = await worker.embed([image, ImagePart(Media(path="/a.png"))])
         assert found.vectors[0] == found.vectors[1]
 
 
-@on_both_faces
-async def test_a_text_in_place_of_a_list_of_them_is_a_mistake(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_a_text_instead_of_a_list_is_an_error(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         with pytest.raises(TypeError, match="a list of texts"):
             await worker.embed("the sea")
 
 
-@on_both_faces
-async def test_a_refused_embed_is_raised_and_the_worker_goes_on(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_a_refused_embed_is_raised_and_the_worker_goes_on(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         with pytest.raises(RequestFailed) as failure:
             await worker.embed(["the sea"], dimensions=9)
@@ -62,9 +62,9 @@ async def test_a_refused_embed_is_raised_and_the_worker_goes_on(face: Make) -> N
         assert (await worker.ping()).state == "idle"
 
 
-@on_both_faces
-async def test_a_transcript_comes_segment_by_segment_and_then_its_result(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_a_transcript_yields_its_segments_and_then_has_its_result(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         async with worker.transcribe({"path": "The sea. The hill"}, words=True, language="de") as transcript:
             segments = [segment async for segment in transcript]
@@ -77,23 +77,23 @@ async def test_a_transcript_comes_segment_by_segment_and_then_its_result(face: M
         assert (result.finish_reason, result.duration_s, result.language) == ("stop", 4, "de")
 
 
-@on_both_faces
-async def test_the_text_of_a_recording_that_is_sent_along_is_one_call(face: Make) -> None:
-    async with face(mock()) as worker:
+@on_both_clients
+async def test_the_text_of_a_recording_is_one_call(make_worker: MakeWorker) -> None:
+    async with make_worker(mock()) as worker:
         await worker.load("mock")
         assert await worker.transcribe(b"RIFF").text() == "data"
         assert await worker.transcribe(Path(__file__)).text() == "data"
         assert await worker.transcribe(Media(url="https://example.org/a.mp3")).text() == "https://example.org/a.mp3"
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_leaving_a_transcript_early_cancels_it(face: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_exiting_a_transcript_early_cancels_it(make_worker: MakeWorker, tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.json"
     rule = {"match": {"audio": "."}, "reply": {"text": "One. Two.", "then": "wait"}}
     scenario.write_text(json.dumps({"rules": [rule]}))
 
     async def leave() -> None:
-        async with face(mock("--scenario", str(scenario))) as worker:
+        async with make_worker(mock("--scenario", str(scenario))) as worker:
             await worker.load("mock")
             async with worker.transcribe(b"RIFF") as transcript:
                 async for segment in transcript:
@@ -105,7 +105,7 @@ def test_leaving_a_transcript_early_cancels_it(face: Make, tmp_path: Path) -> No
     asyncio.run(asyncio.wait_for(leave(), SECONDS))
 
 
-def test_a_vector_is_put_together_from_pieces_in_whatever_form() -> None:
+def test_a_vector_is_assembled_from_parts_in_either_encoding() -> None:
     long, short = array("f", range(5000)), array("f", [0.5])
     lines = encode_embedding("1", 1, long, numbers=False) + encode_embedding("1", 0, short, numbers=True)
     session = ClientSession()
@@ -116,7 +116,7 @@ def test_a_vector_is_put_together_from_pieces_in_whatever_form() -> None:
 
 
 @pytest.mark.parametrize("pieces", [[], [(0, 2, 4)], [(0, 0, 4)], [(1, 0, 2)], [(0, 0, 2), (0, 0, 2)]])
-def test_vectors_that_are_not_whole_are_a_failure(pieces: list[tuple[int, int, int]]) -> None:
+def test_incomplete_vectors_are_an_error(pieces: list[tuple[int, int, int]]) -> None:
     sent = [events.Embedding(id="1", index=i, offset=offset, dims=dims, embedding=[1, 2]) for i, offset, dims in pieces]
     with pytest.raises(LmwireError):
         assemble_vectors(sent, 1)
@@ -131,9 +131,9 @@ def test_a_broken_vector_or_segment_is_a_violation(event: str) -> None:
     assert session.violation and event in str(session.violation)
 
 
-@on_both_faces
-async def test_a_worker_that_does_not_list_them_is_not_asked(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_a_worker_without_these_features_is_not_asked(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         with pytest.raises(UnsupportedByWorker, match="embed"):
             await worker.embed(["the sea"])
         with pytest.raises(UnsupportedByWorker, match="transcribe"):

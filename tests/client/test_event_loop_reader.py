@@ -1,4 +1,4 @@
-"""The asyncio face reads in its tasks' own loop, which may be busy, or gone."""
+"""The asyncio client reads in its tasks' own event loop, which may be busy or closed."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from lmwire_protocol import Ping, events
 from waits import wait_gone, wait_until_still, watch
 
 WORDS = 30_000
-"""As tokens more than a worker keeps for a host that does not read."""
+"""More tokens than a worker buffers for a host that does not read."""
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 Calls = list[tuple[float, Callable[[], None]]]
 
@@ -41,7 +41,7 @@ async def test_a_busy_loop_makes_the_worker_wait_and_loses_nothing() -> None:
         stream = worker.generate("one two three ", max_tokens=WORDS)
         wait_until_still(worker.pid)
         ping = worker.stream(Ping())
-        wait_until_still(worker.pid)  # it has answered, and nobody has read that yet
+        wait_until_still(worker.pid)  # the reply is in the pipe, unread
         pong = await ping.wait()
         assert isinstance(pong, events.PingDone)
         assert pong.state == "paused"
@@ -49,7 +49,7 @@ async def test_a_busy_loop_makes_the_worker_wait_and_loses_nothing() -> None:
 
 
 @in_a_loop
-async def test_what_a_worker_wrote_before_it_died_is_read_though_the_loop_was_busy() -> None:
+async def test_output_before_a_death_is_read_even_if_the_loop_was_busy() -> None:
     async with AsyncWorker(fake("ExitsMidStream")) as worker:
         gone = watch(worker.pid)
         stream = worker.generate("one two")
@@ -63,7 +63,7 @@ async def test_what_a_worker_wrote_before_it_died_is_read_though_the_loop_was_bu
 
 
 @in_a_loop
-async def test_a_token_comes_though_nothing_follows() -> None:
+async def test_a_token_is_delivered_even_if_nothing_follows() -> None:
     async with AsyncWorker(fake("PlaysItsPrompt")) as worker:
         stream = worker.generate("[]")
         pieces = aiter(stream)
@@ -73,8 +73,8 @@ async def test_a_token_comes_though_nothing_follows() -> None:
             assert (await anext(pieces)).text == "la"
 
 
-def test_a_worker_outlives_its_loop_and_leaves_nothing() -> None:
-    """Which the fixture looks after."""
+def test_a_worker_that_outlives_its_loop_leaks_nothing() -> None:
+    """Check this with the fixture of conftest.py."""
 
     async def leave() -> AsyncWorker:
         return await AsyncWorker(fake("Good")).start()
@@ -84,7 +84,7 @@ def test_a_worker_outlives_its_loop_and_leaves_nothing() -> None:
 
 
 class Pipe:
-    """One that a loop reads, and where it is told each time when to read again."""
+    """A pipe that an event loop reads. Each read returns the next of the given due times."""
 
     def __init__(self, *due_at: float | None) -> None:
         self._due_at = iter(due_at)
@@ -113,7 +113,7 @@ class Pipe:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What the loop was asked to do later, and when; it does not. No time passes."""
+    """Return the calls that the loop should make later, with their delays. It makes none, and time stands still."""
     later: Calls = []
     monkeypatch.setattr(asyncio.SelectorEventLoop, "call_later", lambda _, *call: later.append(call) or later)
     monkeypatch.setattr(event_loop_reader, "monotonic", lambda: 100.0)
@@ -121,12 +121,12 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 @in_a_loop
-async def test_the_loop_reads_again_when_it_is_due_though_nothing_has_come(later: Calls) -> None:
+async def test_the_loop_reads_again_when_due_without_new_data(later: Calls) -> None:
     pipe = Pipe(inf, 100.5, 101.0, inf)
     pipe.write()
     await pipe.read.get()
     assert later == []
-    for _ in range(2):  # what is kept stays due when it was
+    for _ in range(2):  # the due time of buffered output does not move
         pipe.write()
         await pipe.read.get()
     ((seconds, due),) = later
@@ -138,7 +138,7 @@ async def test_the_loop_reads_again_when_it_is_due_though_nothing_has_come(later
 
 
 @in_a_loop
-async def test_what_is_due_later_than_it_was_is_asked_for_once_more(later: Calls) -> None:
+async def test_a_later_due_time_causes_one_more_read(later: Calls) -> None:
     pipe = Pipe(100.5, 100.25)
     pipe.write()
     await pipe.read.get()
@@ -150,7 +150,7 @@ async def test_what_is_due_later_than_it_was_is_asked_for_once_more(later: Calls
 
 
 @in_a_loop
-async def test_the_loop_looks_no_more_once_all_is_read(later: Calls) -> None:
+async def test_the_loop_stops_watching_at_the_end(later: Calls) -> None:
     pipe = Pipe(None)
     pipe.write()
     await pipe.read.get()
@@ -162,7 +162,7 @@ async def test_the_loop_looks_no_more_once_all_is_read(later: Calls) -> None:
 
 
 @in_a_loop
-async def test_what_is_due_after_the_pipe_was_left_reads_nothing(later: Calls) -> None:
+async def test_a_timer_after_the_stop_reads_nothing(later: Calls) -> None:
     pipe = Pipe(100.5)
     pipe.write()
     await pipe.read.get()

@@ -1,4 +1,4 @@
-"""Keywords and plain data reach the worker as they were given, and only what it serves is sent."""
+"""Keywords and plain data reach the worker unchanged, and only if it has the features."""
 
 import json
 from typing import Any, get_type_hints
@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from client_faces import Make, on_both_faces
+from client_faces import MakeWorker, on_both_clients
 from fake_worker import fake
 from lmwire import (
     ChatOptions,
@@ -16,8 +16,9 @@ from lmwire import (
     TemplateOptions,
     TranscribeOptions,
     UnsupportedByWorker,
+    commands,
+    options,
 )
-from lmwire import options as plain
 from lmwire.protocol.features import features_used
 from lmwire_protocol import (
     FEATURES,
@@ -47,11 +48,11 @@ from lmwire_protocol import (
     decode_command,
 )
 
-TOOL: plain.ToolDict = {
+TOOL: options.ToolDict = {
     "type": "function",
     "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
-MESSAGES: list[plain.MessageDict] = [
+MESSAGES: list[options.MessageDict] = [
     {"role": "developer", "content": "Be brief."},
     {"role": "user", "content": [{"type": "text", "text": "This?"}, {"type": "image", "media": {"path": "a.png"}}]},
     {"role": "assistant", "reasoning": "Hm.", "tool_calls": [{"id": "c", "name": "weather", "arguments": {}}]},
@@ -125,19 +126,19 @@ def test_options_are_the_fields_of_the_commands() -> None:
 @pytest.mark.parametrize(
     ("dictionary", "struct"),
     [
-        (plain.MessageDict, Message),
-        (plain.CalledToolDict, CalledTool),
-        (plain.TextPartDict, TextPart),
-        (plain.MediaPartDict, ImagePart),
-        (plain.MediaDict, Media),
-        (plain.ToolDict, Tool),
-        (plain.FunctionDict, Function),
-        (plain.NamedToolDict, NamedTool),
-        (plain.JsonObjectFormatDict, JsonObjectFormat),
-        (plain.JsonSchemaFormatDict, JsonSchemaFormat),
-        (plain.RegexFormatDict, RegexFormat),
-        (plain.LarkFormatDict, LarkFormat),
-        (plain.ChoiceFormatDict, ChoiceFormat),
+        (options.MessageDict, Message),
+        (options.CalledToolDict, CalledTool),
+        (options.TextPartDict, TextPart),
+        (options.MediaPartDict, ImagePart),
+        (options.MediaDict, Media),
+        (options.ToolDict, Tool),
+        (options.FunctionDict, Function),
+        (options.NamedToolDict, NamedTool),
+        (options.JsonObjectFormatDict, JsonObjectFormat),
+        (options.JsonSchemaFormatDict, JsonSchemaFormat),
+        (options.RegexFormatDict, RegexFormat),
+        (options.LarkFormatDict, LarkFormat),
+        (options.ChoiceFormatDict, ChoiceFormat),
     ],
 )
 def test_plain_data_has_the_fields_of_its_struct(dictionary: Any, struct: type[msgspec.Struct]) -> None:
@@ -148,37 +149,37 @@ def test_plain_data_has_the_fields_of_its_struct(dictionary: Any, struct: type[m
     assert dictionary.__required_keys__ == {name for name, required in fields.items() if required}
 
 
-@on_both_faces
-async def test_every_option_reaches_the_worker(face: Make) -> None:
-    async with face(fake("ServesAll")) as worker:
+@on_both_clients
+async def test_every_option_reaches_the_worker(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("ServesAll")) as worker:
         generated = json.loads(await worker.generate("Once", **OPTIONS).text())
         answered = json.loads(await worker.chat(MESSAGES, **CHAT).text())
-    options = json.loads(msgspec.json.encode(OPTIONS))
-    assert {"cmd": "generate", "prompt": "Once", **options}.items() <= generated.items()
-    assert {"cmd": "chat", "messages": MESSAGES, **CHAT, **options}.items() <= answered.items()
+    given = json.loads(msgspec.json.encode(OPTIONS))
+    assert {"cmd": "generate", "prompt": "Once", **given}.items() <= generated.items()
+    assert {"cmd": "chat", "messages": MESSAGES, **CHAT, **given}.items() <= answered.items()
     assert isinstance(decode_command(answered), Chat)
 
 
-@on_both_faces
-async def test_structs_may_be_given_for_plain_data(face: Make) -> None:
+@on_both_clients
+async def test_structs_are_accepted_instead_of_plain_data(make_worker: MakeWorker) -> None:
     tool = Tool(function=Function("weather"))
-    async with face(fake("ServesAll")) as worker:
+    async with make_worker(fake("ServesAll")) as worker:
         stream = worker.chat([Message("user", "Hi")], tools=[tool], tool_choice=NamedTool("weather"))
         command = decode_command(json.loads(await stream.text()))
     assert command == Chat(messages=[Message("user", "Hi")], tools=[tool], tool_choice=NamedTool("weather"))
 
 
-@on_both_faces
-async def test_a_prompt_is_tokenized_or_only_counted(face: Make) -> None:
-    async with face(fake("ServesAll")) as worker:
+@on_both_clients
+async def test_a_prompt_is_tokenized_or_only_counted(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("ServesAll")) as worker:
         assert await worker.tokenize("one two") == ([0, 1], "onetwo")
         assert await worker.tokenize([{"role": "user", "content": "one"}], tools=[TOOL]) == ([0], "one")
         assert await worker.count_tokens("one two three") == 3
 
 
-@on_both_faces
-async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
-    async with face(fake("Good")) as worker:
+@on_both_clients
+async def test_a_feature_that_the_worker_lacks_is_not_sent(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
         with pytest.raises(
             UnsupportedByWorker, match=r"\(fake \) does not serve generate\.logprobs, generate\.n: "
         ) as failure:
@@ -191,10 +192,10 @@ async def test_what_the_worker_does_not_list_is_not_sent(face: Make) -> None:
         assert await worker.generate("one", n=1, temperature=1).text() == "one"
 
 
-@on_both_faces
-async def test_a_worker_that_counts_no_thoughts_still_counts_the_rest(face: Make) -> None:
-    asked: list[plain.MessageDict] = [{"role": "user", "content": "one two"}]
-    async with face(fake("ServesWhatItIsTold", "tokenize")) as worker:
+@on_both_clients
+async def test_a_worker_that_ignores_reasoning_in_counts_still_counts_the_rest(make_worker: MakeWorker) -> None:
+    asked: list[options.MessageDict] = [{"role": "user", "content": "one two"}]
+    async with make_worker(fake("ServesWhatItIsTold", "tokenize")) as worker:
         assert await worker.count_tokens(asked, prefix="x", reasoning="auto") == 2
         for count in (worker.count_tokens, worker.tokenize):
             with pytest.raises(UnsupportedByWorker) as failure:
@@ -216,19 +217,19 @@ async def test_a_worker_that_counts_no_thoughts_still_counts_the_rest(face: Make
         (Chat(messages=[Message("user", [ImagePart(Media(path="x"))])]), {"chat.messages.content.image"}),
     ],
 )
-def test_only_what_protocol_1_0_had_not_needs_a_feature(command: Command, features: set[str]) -> None:
+def test_only_additions_to_protocol_1_0_need_a_feature(command: Command, features: set[str]) -> None:
     assert features_used(command) == features
 
 
-def test_all_features_are_found_in_use() -> None:
-    sound: plain.MessageDict = {"role": "user", "content": [{"type": "audio", "media": {"data": ""}}]}
-    commands = [
-        plain.load_command("x", LOAD),
+def test_all_features_are_detected_in_commands() -> None:
+    sound: options.MessageDict = {"role": "user", "content": [{"type": "audio", "media": {"data": ""}}]}
+    every_feature = [
+        commands.load_command("x", LOAD),
         Cache(action="clear"),
-        plain.generate_command("x", OPTIONS),
-        plain.chat_command([*MESSAGES, sound], CHAT),
-        plain.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
-        plain.embed_command(["x"], {}),
-        plain.transcribe_command({"data": ""}, {}),
+        commands.generate_command("x", OPTIONS),
+        commands.chat_command([*MESSAGES, sound], CHAT),
+        commands.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
+        commands.embed_command(["x"], {}),
+        commands.transcribe_command({"data": ""}, {}),
     ]
-    assert set().union(*map(features_used, commands)) == set(FEATURES)
+    assert set().union(*map(features_used, every_feature)) == set(FEATURES)

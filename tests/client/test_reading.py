@@ -1,4 +1,4 @@
-"""When what a worker writes is handed on: tokens several at a time, and all else as it comes."""
+"""Delivery of a worker's output: tokens several at a time, all other events at once."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ from waits import wait_until_still
 
 @pytest.fixture
 def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that nothing that is kept is ever due."""
+    """Stop the clock, so that buffered output is never due."""
     for module in (connection, process):
         monkeypatch.setattr(module, "monotonic", lambda: 100.0)
 
@@ -39,14 +39,14 @@ def connected(*command: str) -> Iterator[Connection]:
 
 class Box(SimpleQueue[Delivery]):
     def events(self) -> list[str]:
-        """The names of those that came next."""
+        """Return the type names of the next delivery's events."""
         delivery = self.get(timeout=SECONDS)
         assert isinstance(delivery, list)
         return [type(event).__name__ for event in delivery]
 
 
 def begin(connection: Connection) -> tuple[Box, Generate]:
-    """A request that has its first token, and one that gives it another."""
+    """Return the queue of a request that has its first token, and a command that gives it another."""
     id = connection.send(Generate(prompt="[]"), box := Box())
     word = Generate(prompt=json.dumps([{"event": "token", "id": id, "token": "la", "token_ids": [1]}]))
     connection.send(word)
@@ -55,7 +55,7 @@ def begin(connection: Connection) -> tuple[Box, Generate]:
 
 
 @pytest.mark.usefixtures("no_time_passes")
-def test_tokens_come_together_and_before_what_comes_at_once() -> None:
+def test_tokens_are_delivered_together_and_before_other_events() -> None:
     with connected(*fake("PlaysItsPrompt")) as connection:
         box, word = begin(connection)
         for _ in range(3):
@@ -64,7 +64,7 @@ def test_tokens_come_together_and_before_what_comes_at_once() -> None:
         assert box.events() == ["TokenDelta", "TokenDelta", "TokenDelta"]
 
 
-def test_a_token_comes_though_nothing_follows() -> None:
+def test_a_token_is_delivered_even_if_nothing_follows() -> None:
     with connected(*fake("PlaysItsPrompt")) as connection:
         box, word = begin(connection)
         for _ in range(3):
@@ -73,7 +73,7 @@ def test_a_token_comes_though_nothing_follows() -> None:
 
 
 @pytest.mark.usefixtures("no_time_passes")
-def test_a_token_comes_though_the_worker_died() -> None:
+def test_a_token_is_delivered_even_if_the_worker_died() -> None:
     with connected(*fake("PlaysItsPrompt")) as connection:
         box, word = begin(connection)
         connection.send(word)
@@ -83,7 +83,7 @@ def test_a_token_comes_though_the_worker_died() -> None:
         assert isinstance(box.get(timeout=SECONDS), WorkerExited)
 
 
-def test_output_that_is_kept_is_asked_for_when_it_is_due() -> None:
+def test_buffered_output_is_delivered_when_due() -> None:
     came: list[bytes] = []
     asked, ended = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Both faces against the worker itself: with the engine that needs no model, a tiny one, and the one built in."""
+"""Both clients against the real worker: with the mock engine, a tiny model and the built-in model."""
 
 import asyncio
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import random_model
-from client_faces import FACES, Make, on_both_faces
+from client_faces import CLIENTS, MakeWorker, on_both_clients
 from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
 from worker_process import SECONDS
@@ -32,9 +32,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@on_both_faces
-async def test_every_method_is_answered(face: Make) -> None:
-    async with face(MOCK) as worker:
+@on_both_clients
+async def test_every_method_is_answered(make_worker: MakeWorker) -> None:
+    async with make_worker(MOCK) as worker:
         assert worker.hello.protocol == 1
         assert (await worker.load("mock")).model_type == "mock"
         assert (await worker.info()).path == "mock"
@@ -50,17 +50,17 @@ async def test_every_method_is_answered(face: Make) -> None:
         assert worker.lost.returncode == 0
 
 
-@on_both_faces
-async def test_a_loads_progress_is_told(face: Make) -> None:
+@on_both_clients
+async def test_the_progress_of_a_load_is_reported(make_worker: MakeWorker) -> None:
     seen: list[events.Progress] = []
-    async with face(MOCK) as worker:
+    async with make_worker(MOCK) as worker:
         await worker.load("mock:load_steps=3", on_progress=seen.append)
     assert {(event.stage, event.unit) for event in seen} == {("read", "steps")}
 
 
-@on_both_faces
-async def test_what_the_worker_refuses_is_named(face: Make) -> None:
-    async with face(MOCK) as worker:
+@on_both_clients
+async def test_a_refused_field_is_named(make_worker: MakeWorker) -> None:
+    async with make_worker(MOCK) as worker:
         with pytest.raises(RequestFailed) as failure:
             await worker.generate("x", top_p=7.0).text()
         assert (failure.value.code, failure.value.field) == ("invalid_request", "top_p")
@@ -69,27 +69,27 @@ async def test_what_the_worker_refuses_is_named(face: Make) -> None:
         assert failure.value.code == "not_loaded"
 
 
-@on_both_faces
-async def test_a_stream_without_an_end_is_cancelled_by_leaving_it(face: Make) -> None:
-    async with face(MOCK) as worker:
+@on_both_clients
+async def test_an_endless_stream_is_cancelled_by_exiting_it(make_worker: MakeWorker) -> None:
+    async with make_worker(MOCK) as worker:
         await worker.load("mock:step_ms=1")
         async with worker.generate("on and on", max_tokens=1_000_000) as stream:
             async for _ in stream:
                 break
-        # A barrier: it is answered only when every request before it has ended.
+        # A barrier: its reply follows the terminals of all earlier requests.
         await worker.unload(timeout=SECONDS)
         assert (await worker.stats()).requests.cancelled == 1
 
 
-@on_both_faces
-async def test_a_host_pid_that_is_above_the_worker_is_accepted(face: Make) -> None:
-    async with face(MOCK, watch_host=True) as worker:
+@on_both_clients
+async def test_a_host_pid_that_is_above_the_worker_is_accepted(make_worker: MakeWorker) -> None:
+    async with make_worker(MOCK, watch_host=True) as worker:
         assert (await worker.ping()).queued == 0
 
 
-@on_both_faces
-async def test_a_terminated_worker_ends_its_streams_and_is_lost(face: Make) -> None:
-    async with face(MOCK) as worker:
+@on_both_clients
+async def test_a_terminated_worker_ends_its_streams_and_is_lost(make_worker: MakeWorker) -> None:
+    async with make_worker(MOCK) as worker:
         await worker.load("mock:step_ms=1")
         async with worker.generate("on and on", max_tokens=1_000_000) as stream:
             async for _ in stream:
@@ -101,10 +101,10 @@ async def test_a_terminated_worker_ends_its_streams_and_is_lost(face: Make) -> N
                 await worker.ping()
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_interleaved_answers_of_a_model_are_those_it_gives_alone(face: Make, tiny_model: str) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_interleaved_answers_of_a_model_are_those_it_gives_alone(make_worker: MakeWorker, tiny_model: str) -> None:
     async def run() -> None:
-        async with face() as worker:
+        async with make_worker() as worker:
             assert (await worker.load(tiny_model)).model_type == "qwen3"
             prompts = ["Who are you?", "Why is the sky blue?", "Sing."]
             alone = [await worker.generate(prompt, max_tokens=12).text() for prompt in prompts]
@@ -115,10 +115,10 @@ def test_interleaved_answers_of_a_model_are_those_it_gives_alone(face: Make, tin
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-@pytest.mark.parametrize("face", FACES, ids=["sync", "async"])
-def test_all_of_generation_at_once_on_the_built_in_model(face: Make) -> None:
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_all_of_generation_at_once_on_the_built_in_model(make_worker: MakeWorker) -> None:
     async def run() -> None:
-        async with face() as worker:
+        async with make_worker() as worker:
             await worker.load("builtin:tiny")
             asked: list[MessageDict] = [{"role": "user", "content": "What is the weather in Paris?"}]
             thinking = worker.chat([SUM], reasoning="on")

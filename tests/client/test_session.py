@@ -1,4 +1,4 @@
-"""The session: bytes in, events out, without a process."""
+"""The client's session: bytes in, events out, without a process."""
 
 import json
 from itertools import pairwise
@@ -20,7 +20,7 @@ def line(event: Any) -> bytes:
 
 
 def session(*, greeted: bool = True) -> ClientSession:
-    """A session whose hello has the id "1"."""
+    """Return a session whose hello has the id "1"."""
     opened = ClientSession()
     opened.send(Hello())
     if greeted:
@@ -29,7 +29,7 @@ def session(*, greeted: bool = True) -> ClientSession:
 
 
 def generating() -> ClientSession:
-    """One in which "2" and "3" generate."""
+    """Return a session in which "2" and "3" generate."""
     opened = session()
     for _ in range(2):
         opened.send(Generate(prompt="x"))
@@ -37,7 +37,7 @@ def generating() -> ClientSession:
 
 
 def received(opened: ClientSession, *data: bytes) -> dict[str, list[events.Event]]:
-    """What the bytes bring, by request."""
+    """Return the events in the data, by request."""
     gathered: dict[str, list[events.Event]] = {}
     for chunk in data:
         for id, arrived in opened.receive(chunk):
@@ -51,7 +51,7 @@ def test_each_request_has_an_id_of_its_own_and_its_line_starts_with_it() -> None
     assert opened.send(Ping()) == ("2", b'{"id":"2","cmd":"ping"}\n')
 
 
-def test_a_command_that_cannot_be_written_opens_no_request() -> None:
+def test_a_command_that_cannot_be_encoded_opens_no_request() -> None:
     opened = session()
     with pytest.raises(UnicodeEncodeError):
         opened.send(Generate(prompt="\ud800"))
@@ -67,7 +67,7 @@ def test_a_done_is_read_as_its_own_commands() -> None:
     assert isinstance(arrived["3"][0], events.ResultDone)
 
 
-def test_a_read_brings_one_entry_a_request_with_its_events_in_order() -> None:
+def test_a_read_returns_one_entry_a_request_with_its_events_in_order() -> None:
     lines = [line(token("2", "a")), line(token("3", "x")), line(token("2", "b")), line(result("2", "stop"))]
     [first, second] = generating().receive(b"".join(lines))
     assert [first.id, second.id] == ["2", "3"]
@@ -121,13 +121,13 @@ def test_an_unknown_finish_reason_of_one_answer_reads_as_other() -> None:
     assert [choice.finish_reason for choice in done.choices or ()] == ["other", "length"]
 
 
-def test_an_unknown_channel_is_passed_on_as_neither_answer_nor_thought() -> None:
+def test_an_unknown_channel_is_neither_answer_nor_reasoning() -> None:
     [piece] = received(generating(), line(token("2", "a") | {"channel": "new_channel"}))["2"]
     assert isinstance(piece, TokenDelta)
     assert (piece.channel, piece.token, piece.text, piece.reasoning) == ("new_channel", "a", "", "")
 
 
-def test_tool_calls_come_among_the_tokens_in_order() -> None:
+def test_tool_calls_are_in_order_among_the_tokens() -> None:
     call = {"event": "tool_call", "id": "2", "index": 0, "call_id": "c", "name": "look", "complete": True}
     arrived = received(generating(), line(token("2", "a")) + line(call) + line(token("2", "b")))["2"]
     assert [type(event) for event in arrived] == [TokenDelta, ToolCallDelta, TokenDelta]
@@ -162,7 +162,7 @@ def test_an_error_without_an_id_is_a_notice_and_ends_nothing() -> None:
     assert opened.finish() == ["2", "3"]
 
 
-def test_half_a_line_at_the_end_is_discarded_and_open_requests_are_named() -> None:
+def test_a_partial_line_at_the_end_is_discarded_and_open_requests_are_returned() -> None:
     opened = generating()
     arrived = received(opened, line(result("2", "stop")) + line(result("3", "stop"))[:-1])
     assert set(arrived) == {"2"}
@@ -205,7 +205,7 @@ def test_a_banner_ends_at_64_kib() -> None:
         b'{"event":"done"}\n',
     ],
 )
-def test_after_hello_a_line_that_is_no_object_or_a_broken_event_is_a_violation(broken: bytes) -> None:
+def test_after_hello_a_line_that_is_not_an_object_or_a_broken_event_is_a_violation(broken: bytes) -> None:
     opened = generating()
     before = line(token("2", "good"))
     arrived = received(opened, before + broken + line(token("2", "not trusted")), line(token("2", "nor this")))
@@ -222,7 +222,7 @@ def test_a_line_over_1_mib_is_a_violation_ended_or_not(end: bytes) -> None:
     assert "longer than 1048576 bytes" in str(opened.violation)
 
 
-def test_a_carriage_return_and_a_blank_line_do_no_harm() -> None:
+def test_a_carriage_return_and_a_blank_line_are_ignored() -> None:
     opened = generating()
     assert set(received(opened, line(token("2", "a"))[:-1] + b"\r\n\r\n \n")) == {"2"}
     assert opened.violation is None

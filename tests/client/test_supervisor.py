@@ -1,4 +1,4 @@
-"""The supervisors, and the breaker that keeps them from restarting for ever."""
+"""The supervisors, and the circuit breaker that bounds their restarts."""
 
 import asyncio
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_the_breaker_opens_at_the_limit_and_closes_after_the_backoff() -> None:
     breaker.check()
 
 
-def test_each_further_death_doubles_the_backoff_up_to_the_longest() -> None:
+def test_each_further_failure_doubles_the_backoff_up_to_the_maximum() -> None:
     breaker = CircuitBreaker(limit=2, window=60, backoff=5, max_backoff=12, clock=(clock := Clock()))
     waits = []
     for _ in range(4):
@@ -58,13 +58,13 @@ def test_each_further_death_doubles_the_backoff_up_to_the_longest() -> None:
     assert waits == [5, 10, 12]
 
 
-def test_deaths_far_apart_do_not_open_the_breaker() -> None:
+def test_failures_far_apart_do_not_open_the_breaker() -> None:
     breaker = CircuitBreaker(limit=3, window=60, clock=(clock := Clock()))
     die(breaker, clock, every=31, times=10)
     breaker.check()
 
 
-def test_a_worker_that_lived_long_makes_the_next_backoff_short_again() -> None:
+def test_a_long_life_resets_the_backoff() -> None:
     breaker = CircuitBreaker(limit=2, window=60, backoff=5, clock=(clock := Clock()))
     die(breaker, clock, every=10, times=4)
     die(breaker, clock, every=1000, times=1)
@@ -84,7 +84,7 @@ def test_a_supervisor_starts_sets_up_and_keeps_one_worker() -> None:
     assert isinstance(worker.lost, WorkerExited)
 
 
-def test_a_dead_worker_is_replaced_when_one_is_asked_for_and_its_requests_are_not_sent_again() -> None:
+def test_a_dead_worker_is_replaced_on_demand_and_its_requests_are_not_repeated() -> None:
     set_up: list[Worker] = []
     with Supervisor(set_up.append, make=partial(Worker, fake("KilledMidStream"))) as supervisor:
         with pytest.raises(WorkerExited):
@@ -119,7 +119,7 @@ def test_a_setup_that_fails_ends_the_worker_and_is_raised() -> None:
     assert isinstance(made[0].lost, WorkerExited)
 
 
-def test_the_asynchronous_supervisor_does_the_same() -> None:
+def test_the_asyncio_supervisor_does_the_same() -> None:
     set_up: list[AsyncWorker] = []
 
     async def setup(worker: AsyncWorker) -> None:

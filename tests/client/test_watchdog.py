@@ -1,4 +1,4 @@
-"""The watch over a worker: what counts as a hang, what does not, and what comes of one."""
+"""The watchdog of a worker: what counts as a hang, and what follows."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ STUCK = ping(HOUR_S)
 
 
 def is_gone(pid: int) -> bool:
-    """Whether there is no such process any more: the client takes notice of its end before it starts the next."""
+    """Return whether the process has ended and was reaped, as the client does before it starts the next."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -36,40 +36,42 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def looks(*pings: PingDone | None) -> list[bool]:
-    """What a watch says at each of these looks, a pause apart: whether the worker hangs."""
-    watch = HangDetector(PAUSE_S * CHECKS)
-    return [watch.check(answer, PAUSE_S) is not None for answer in pings]
+def hung_at_checks(*pings: PingDone | None) -> list[bool]:
+    """Return for each check whether the worker counts as hung."""
+    detector = HangDetector(PAUSE_S * CHECKS)
+    return [detector.check(answer, PAUSE_S) is not None for answer in pings]
 
 
-def test_a_worker_hangs_that_makes_no_progress_for_the_whole_limit() -> None:
-    assert looks(*[STUCK] * CHECKS) == [False] * (CHECKS - 1) + [True]
+def test_a_worker_without_progress_for_the_whole_limit_hangs() -> None:
+    assert hung_at_checks(*[STUCK] * CHECKS) == [False] * (CHECKS - 1) + [True]
 
 
-def test_so_does_one_that_does_not_answer() -> None:
-    assert looks(*[None] * CHECKS)[-1]
+def test_a_worker_that_does_not_answer_hangs() -> None:
+    assert hung_at_checks(*[None] * CHECKS)[-1]
 
 
-def test_any_sign_of_life_in_between_begins_the_count_anew() -> None:
-    assert not any(looks(*[STUCK] * (CHECKS - 1), ping(PAUSE_S / 2), *[None] * (CHECKS - 1)))
+def test_progress_resets_the_count() -> None:
+    assert not any(hung_at_checks(*[STUCK] * (CHECKS - 1), ping(PAUSE_S / 2), *[None] * (CHECKS - 1)))
 
 
 @pytest.mark.parametrize("excused", [ping(None, "idle"), ping(HOUR_S, "paused"), ping(HOUR_S, "draining")])
-def test_a_worker_of_which_no_step_is_due_does_not_hang(excused: PingDone) -> None:
-    assert not any(looks(*[excused] * 3 * CHECKS))
+def test_a_worker_without_a_due_step_does_not_hang(excused: PingDone) -> None:
+    assert not any(hung_at_checks(*[excused] * 3 * CHECKS))
 
 
 def test_a_load_that_reports_progress_does_not_hang() -> None:
-    assert not any(looks(*[ping(PAUSE_S / 2, "loading")] * 3 * CHECKS))
+    assert not any(hung_at_checks(*[ping(PAUSE_S / 2, "loading")] * 3 * CHECKS))
 
 
-def test_an_hour_asleep_is_one_look_without_progress() -> None:
-    """Whose clock went on meanwhile, the worker's or the host's, makes no difference."""
-    watch = HangDetector(PAUSE_S * CHECKS)
-    assert [watch.check(ping(0.1), PAUSE_S), watch.check(ping(HOUR_S), PAUSE_S), watch.check(None, HOUR_S)] == [
-        None
-    ] * 3
-    assert watch.check(ping(0.1), PAUSE_S) is None
+def test_an_hour_of_sleep_is_one_check_without_progress() -> None:
+    """Check that it does not matter whether the worker's clock or the host's ran meanwhile."""
+    detector = HangDetector(PAUSE_S * CHECKS)
+    assert [
+        detector.check(ping(0.1), PAUSE_S),
+        detector.check(ping(HOUR_S), PAUSE_S),
+        detector.check(None, HOUR_S),
+    ] == [None] * 3
+    assert detector.check(ping(0.1), PAUSE_S) is None
 
 
 def test_the_error_tells_a_silent_worker_from_one_whose_engine_hangs() -> None:
@@ -94,7 +96,7 @@ def test_a_supervisor_ends_a_worker_that_hangs_and_starts_another_for_the_next_r
         assert supervisor.worker().generate("one two three").text() == "one two three"
 
 
-def test_the_asynchronous_supervisor_does_the_same(tmp_path: Path) -> None:
+def test_the_asyncio_supervisor_does_the_same(tmp_path: Path) -> None:
     async def run() -> None:
         make = lambda: AsyncWorker(in_a_row(tmp_path, "--fault stall:after=1", ""))  # noqa: E731
         async with AsyncSupervisor(
@@ -112,7 +114,7 @@ def test_the_asynchronous_supervisor_does_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("step_limit", "watches"), [(STEP_LIMIT_S, 1), (None, 0)])
-def test_a_supervisor_without_a_limit_does_not_watch(step_limit: float | None, watches: int) -> None:
+def test_a_supervisor_without_a_limit_has_no_watchdog(step_limit: float | None, watches: int) -> None:
     with Supervisor(lambda worker: None, make=partial(Worker, fake("Good")), step_limit=step_limit) as supervisor:
         supervisor.worker()
         assert sum(thread.name.startswith("lmwire-watch") for thread in threading.enumerate()) == watches

@@ -1,4 +1,4 @@
-"""What the Python client makes of each fault: its user hears of it, in time, and by the right name."""
+"""The Python client against each fault of the mock: it raises the right error, in time."""
 
 import signal
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from worker_process import SECONDS
 
 DEATHS = [("signal=KILL", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
 SHORT = 0.3
-"""The time that a test gives to what will never come."""
+"""Seconds that a test waits for an event that never comes."""
 
 
 def worker(*faults: str, **options: Any) -> Worker:
@@ -26,7 +26,7 @@ def answer(worker: Worker) -> str:
 
 
 def lost(worker: Worker) -> tuple[list[str], Exception]:
-    """The pieces of an answer that the worker never ends, and the reason."""
+    """Return the texts of an answer that the worker does not finish, and the error."""
     worker.load("mock", timeout=SECONDS)
     pieces = []
     with pytest.raises((WorkerExited, ProtocolViolation)) as failure, worker.generate("a b c d e") as stream:
@@ -35,7 +35,7 @@ def lost(worker: Worker) -> tuple[list[str], Exception]:
 
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
-def test_a_worker_that_dies_at_its_start_is_no_worker(death: str, returncode: int) -> None:
+def test_a_worker_that_dies_at_its_start_does_not_start(death: str, returncode: int) -> None:
     with pytest.raises(StartFailed) as failure:
         worker(f"crash-start:{death}").start()
     assert isinstance(failure.value.__cause__, WorkerExited)
@@ -52,7 +52,7 @@ def test_a_worker_that_dies_at_its_start_is_no_worker(death: str, returncode: in
         (f"garbage-before-hello:bytes={BANNER_BYTES + 1}", ProtocolViolation),
     ],
 )
-def test_a_worker_without_a_proper_hello_is_no_worker(fault: str, cause: type[Exception]) -> None:
+def test_a_worker_without_a_proper_hello_does_not_start(fault: str, cause: type[Exception]) -> None:
     with pytest.raises(StartFailed) as failure:
         worker(fault, start_timeout=SHORT if fault == "no-hello" else SECONDS).start()
     assert isinstance(failure.value.__cause__, cause)
@@ -60,7 +60,7 @@ def test_a_worker_without_a_proper_hello_is_no_worker(fault: str, cause: type[Ex
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 @pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
-def test_what_came_before_a_death_is_delivered_and_then_the_death(fault: str, death: str, returncode: int) -> None:
+def test_events_before_a_death_are_delivered_and_then_the_death(fault: str, death: str, returncode: int) -> None:
     with worker(f"{fault}:after=3,{death}") as dying:
         pieces, failure = lost(dying)
     assert pieces == ["a ", "b ", "c "][: 3 if fault == "crash-mid-stream" else 2]
@@ -69,7 +69,7 @@ def test_what_came_before_a_death_is_delivered_and_then_the_death(fault: str, de
     assert "lmwire mock: dies on purpose" in failure.stderr_tail
 
 
-def test_an_answer_that_is_whole_survives_the_death_behind_it() -> None:
+def test_a_complete_answer_survives_a_later_death() -> None:
     with worker("crash-after-terminal") as dying:
         assert answer(dying) == "a b c d e"
         with pytest.raises(WorkerExited):
@@ -77,7 +77,7 @@ def test_an_answer_that_is_whole_survives_the_death_behind_it() -> None:
 
 
 @pytest.mark.parametrize("fault", ["garbage-between-events", "garbage-half-line", "long-line"])
-def test_a_line_that_no_worker_may_write_is_a_violation(fault: str) -> None:
+def test_a_forbidden_line_is_a_violation(fault: str) -> None:
     with worker(fault) as polluted:
         pieces, failure = lost(polluted)
         assert isinstance(failure, ProtocolViolation)
@@ -99,13 +99,13 @@ def test_a_line_that_no_worker_may_write_is_a_violation(fault: str) -> None:
         "unknown-fields",
     ],
 )
-def test_what_a_host_must_bear_changes_no_answer(fault: str) -> None:
+def test_faults_that_a_host_must_tolerate_change_no_answer(fault: str) -> None:
     with worker(fault) as odd:
         assert [answer(odd), answer(odd)] == ["a b c d e"] * 2
         assert odd.ping().queued == 0
 
 
-def test_unknown_values_are_borne() -> None:
+def test_unknown_values_are_tolerated() -> None:
     with worker("unknown-values") as odd:
         assert answer(odd) == "a b c d e"
         stream = odd.generate("a", timeout=SECONDS)
@@ -122,7 +122,7 @@ def test_a_burst_is_whole() -> None:
         assert answer(fast) == "x " * 100_000
 
 
-def test_a_failed_load_is_told_by_its_code() -> None:
+def test_a_failed_load_is_reported_with_its_code() -> None:
     with worker("failed-load") as broken:
         with pytest.raises(RequestFailed) as failure:
             broken.load("mock")
@@ -139,9 +139,7 @@ def generate(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize(("fault", "request_"), [("slow-load", load), ("stall", generate)])
-def test_what_takes_too_long_times_out_and_the_worker_is_still_asked(
-    fault: str, request_: Callable[[Worker], None]
-) -> None:
+def test_a_slow_request_times_out_and_the_worker_still_answers(fault: str, request_: Callable[[Worker], None]) -> None:
     with worker(fault) as slow:
         with pytest.raises(RequestTimeout):
             request_(slow)
@@ -165,7 +163,7 @@ def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(
     assert stubborn.lost.returncode == returncode
 
 
-def test_a_death_is_noticed_though_a_grandchild_holds_the_pipes() -> None:
+def test_a_death_is_noticed_even_if_a_grandchild_holds_the_pipes() -> None:
     with worker("grandchild", "crash-mid-stream") as dying:
         pieces, failure = lost(dying)
     assert pieces == ["a ", "b ", "c "]

@@ -12,7 +12,7 @@ from .deprecation import RenamedAttribute, renamed_keywords
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
 from .transport.connection import Connection, Delivery, ResponseQueue, ShutdownTimeouts
-from .transport.process import OutputReader
+from .transport.output_reader import OutputReader
 
 DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
 """The command that starts this installation's own worker. More arguments may follow."""

@@ -1,4 +1,4 @@
-"""Types of the keyword arguments and plain data of requests, and the commands made from them.
+"""Types of the keyword arguments and plain data of requests.
 
 Each dictionary has the fields of the Struct in lmwire_protocol with the same name. The Struct documents their meaning,
 bounds and defaults, and may be passed instead. The worker checks the values.
@@ -7,23 +7,14 @@ bounds and defaults, and may be passed instead. The worker checks the values.
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-import msgspec
-
 from lmwire_protocol import (
-    Chat,
-    Embed,
     Format,
-    Generate,
     ImagePart,
-    Load,
-    Media,
     Message,
     NamedTool,
     Part,
     TextPart,
-    Tokenize,
     Tool,
-    Transcribe,
 )
 
 
@@ -209,49 +200,3 @@ class TranscribeOptions(TypedDict, total=False):
 Messages: TypeAlias = Sequence[Message | MessageDict]
 Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TextPartDict | MediaPartDict]
 """Texts and images to embed."""
-
-
-def load_command(path: str, options: LoadOptions) -> Load:
-    """Return the command that loads a model; `Worker.load` has the arguments."""
-    return Load(path=path, **options)
-
-
-def generate_command(prompt: str | list[int], options: GenerateOptions) -> Generate:
-    """Return the command that continues a prompt; `Worker.generate` has the arguments."""
-    return Generate(prompt=prompt, **_plain(options))
-
-
-def chat_command(messages: Messages, options: ChatOptions) -> Chat:
-    """Return the command that answers a conversation; `Worker.chat` has the arguments."""
-    return Chat(messages=_plain([*messages]), **_plain(options))
-
-
-def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_only: bool) -> Tokenize:
-    """Return the command that tokenizes a prompt.
-
-    Args:
-        prompt: Text, or a conversation.
-        options: Options that affect the prompt of a conversation.
-        count_only: Whether the worker returns only the number of tokens.
-    """
-    fields = {**_plain(options), "count_only": count_only}
-    if isinstance(prompt, str):
-        return Tokenize(prompt=prompt, **fields)
-    return Tokenize(messages=_plain([*prompt]), **fields)
-
-
-def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:
-    """Return the command that embeds texts and images; `Worker.embed` has the arguments."""
-    if isinstance(inputs, str):
-        raise TypeError("give a list of texts: each gets a vector of its own")
-    return Embed(input=_plain([*inputs]), **options)
-
-
-def transcribe_command(audio: Media | MediaDict, options: TranscribeOptions) -> Transcribe:
-    """Return the command that transcribes a recording; `Worker.transcribe` has the arguments."""
-    return Transcribe(audio=_plain(audio), **options)
-
-
-def _plain(value: object) -> Any:
-    """Return the value as plain data: a command encodes that as well as Structs, and does not validate it."""
-    return msgspec.to_builtins(value)

@@ -8,6 +8,14 @@ from lmwire_protocol import Cache, Cancel, Command, Info, Media, Ping, Quit, Sta
 
 from .attachments import media
 from .base_worker import BaseWorker
+from .commands import (
+    chat_command,
+    embed_command,
+    generate_command,
+    load_command,
+    tokenize_command,
+    transcribe_command,
+)
 from .errors import WorkerLost
 from .options import (
     ChatOptions,
@@ -19,12 +27,6 @@ from .options import (
     Messages,
     TemplateOptions,
     TranscribeOptions,
-    chat_command,
-    embed_command,
-    generate_command,
-    load_command,
-    tokenize_command,
-    transcribe_command,
 )
 from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress

@@ -40,7 +40,7 @@ class ClientSession:
     """The client's end of one session.
 
     Attributes:
-        notices: Errors that do not belong to a request. The owner takes them out.
+        notices: Errors that do not belong to a request.
         violation: Set when the worker breaks the protocol. The session reads no more, and the owner ends the worker.
     """
 
@@ -75,7 +75,7 @@ class ClientSession:
         """Take the worker's next bytes, cut anywhere, and return the events that they complete, grouped by request."""
         if self.violation:
             return []
-        arrivals: dict[str, list[Event]] = {}
+        received: dict[str, list[Event]] = {}
         pending = self._pending
         for line in self._lines(data):
             if len(line) > CLIENT_LINE_BYTES:
@@ -95,13 +95,18 @@ class ClientSession:
                 continue
             if type(event) is not TokenDelta and (event := self._close_request(id, event, line)) is None:
                 continue
-            if id in arrivals:
-                arrivals[id].append(event)
+            if id in received:
+                received[id].append(event)
             else:
-                arrivals[id] = [event]
+                received[id] = [event]
         if self._partial_line_bytes > CLIENT_LINE_BYTES:
             self._violate(f"a line longer than {CLIENT_LINE_BYTES} bytes", b"".join(self._partial_line))
-        return [RequestEvents(id, events) for id, events in arrivals.items()]
+        return [RequestEvents(id, events) for id, events in received.items()]
+
+    def take_notices(self) -> list[events.Error]:
+        """Return the notices, and forget them."""
+        notices, self.notices = self.notices, []
+        return notices
 
     def finish(self) -> list[str]:
         """Take the end of the output: discard a partial line, and return the ids of requests without a terminal."""

@@ -68,7 +68,7 @@ class AsyncResponseStream(PendingRequest[Result], Generic[Item, Result]):
 
     def close(self) -> None:
         """See `ResponseStream.close`."""
-        self._abandon(RuntimeError("the stream was left before its end"))
+        self._abandon(RuntimeError("the stream was closed before its end"))
 
     async def _wait(self) -> None:
         """Wait for a delivery, and receive all that are there."""

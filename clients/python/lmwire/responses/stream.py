@@ -85,7 +85,7 @@ class ResponseStream(PendingRequest[Result], Generic[Item, Result]):
 
     def close(self) -> None:
         """Cancel the request if it has not ended, without waiting."""
-        self._abandon(RuntimeError("the stream was left before its end"))
+        self._abandon(RuntimeError("the stream was closed before its end"))
 
     def _wait(self) -> None:
         """Wait for a delivery, and receive all that are there."""

@@ -14,7 +14,8 @@ from lmwire_protocol import Command, Quit, events
 
 from ..errors import LmwireError, WorkerExited, WorkerLost
 from ..protocol.session import ClientSession, Event
-from .process import OutputReader, Process
+from .output_reader import OutputReader
+from .process import Process
 from .token_coalescer import TokenCoalescer
 
 _log = logging.getLogger("lmwire")
@@ -217,7 +218,7 @@ class Connection:
                     deliveries.append((queue, new))
                 if ended and (end_callback := self._end_callbacks.pop(id, None)):
                     deliveries.append((end_callback, new))
-            notices, self._session.notices = self._session.notices, []
+            notices = self._session.take_notices()
         if deliveries:
             self._deliver(deliveries)
         for notice in notices:

@@ -8,39 +8,20 @@ import os
 import selectors
 import subprocess
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from signal import SIGKILL, Signals
 from time import monotonic
-from typing import Protocol
-
-from lmwire_protocol import Line, LineSplitter
 
 from ..child_process import child_environment
+from .output_reader import OutputReader
+from .stderr_tail import StderrTail
 
 _READ_BYTES = 64 * 1024
 _FINAL_READS = 16
 """Reads after the process has ended: 1 MiB, the largest capacity of a pipe."""
 _EXIT_TIMEOUT_AFTER_EOF_S = 5.0
-_STDERR_LINES = 64
-_STDERR_LINE_BYTES = 1024
-
-
-class OutputReader(Protocol):
-    """Reads a process's output on another thread than the pump."""
-
-    def start(self, pipe: int, read: Callable[[], float | None], /) -> None:
-        """Call `read` from now on, whenever the pipe has data and at the time that the last call returned.
-
-        Args:
-            pipe: The descriptor of the pipe.
-            read: Returns a time of `monotonic`, `inf` if no call is due without new data, or None at the end.
-        """
-
-    def stop(self) -> None:
-        """Stop the calls. May be called on any thread, and returns at once, even if the reader is busy."""
 
 
 class Process:
@@ -69,19 +50,10 @@ class Process:
         on_stderr: Callable[[str], None] | None = None,
         reader: OutputReader | None = None,
     ) -> None:
-        self._on_output, self._on_exit, self._on_stderr = on_output, on_exit, on_stderr
+        self._on_output, self._on_exit = on_output, on_exit
+        self._stderr_tail = StderrTail(on_stderr)
         self._reader = reader
-        # In its own session, Ctrl-C in the host's terminal reaches only the host. Signals to the process group reach
-        # only the command and its children, such as a shell's or a container client's.
-        self._popen = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            env=child_environment(),
-        )
+        self._popen = _spawn(command)
         self.pid = self._popen.pid
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin, self._stdout, self._stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
@@ -101,8 +73,6 @@ class Process:
         self._reaped = False
         self._pipes_open = True
         self._read_lock = threading.Lock()  # so that data is passed on in the order in which it was read
-        self._stderr_splitter = LineSplitter(_STDERR_LINE_BYTES)
-        self._stderr_tail: deque[str] = deque(maxlen=_STDERR_LINES)
         self._kill_at = inf
         self._output_due_at = inf
         self._reaper = threading.Thread(target=self._reap, name=f"lmwire-reaper-{self.pid}", daemon=True)
@@ -115,7 +85,7 @@ class Process:
     @property
     def stderr_tail(self) -> list[str]:
         """Return the last 64 lines of stderr, each cut to 1,024 bytes."""
-        return list(self._stderr_tail)
+        return self._stderr_tail.lines
 
     def write(self, data: bytes) -> None:
         """Write to stdin without waiting. Bytes that do not fit into the pipe follow later, while the process lives."""
@@ -175,7 +145,7 @@ class Process:
                 for _ in range(_FINAL_READS):
                     if not read():
                         break
-            self._pass_on_stderr(self._stderr_splitter.finish())
+            self._stderr_tail.finish()
         finally:
             self.signal(SIGKILL)  # the process is still alive only if a callback failed
             self._reaper.join()
@@ -225,15 +195,8 @@ class Process:
 
     def _read_stderr(self) -> bytes | None:
         if data := self._stderr.read(_READ_BYTES):
-            self._pass_on_stderr(self._stderr_splitter.feed(data))
+            self._stderr_tail.feed(data)
         return data
-
-    def _pass_on_stderr(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            text = line.data.decode(errors="replace")
-            self._stderr_tail.append(text)
-            if self._on_stderr:
-                self._on_stderr(text)
 
     def _handle_wake(self) -> None:
         os.read(self._wake_reader, _READ_BYTES)
@@ -272,3 +235,17 @@ class Process:
                 pipe.close()
             os.close(self._wake_reader)
             os.close(self._wake_writer)
+
+
+def _spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    # In its own session, Ctrl-C in the host's terminal reaches only the host. Signals to the process group reach only
+    # the command and its children, such as a shell's or a container client's.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        env=child_environment(),
+    )

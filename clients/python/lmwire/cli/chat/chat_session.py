@@ -91,16 +91,16 @@ class ChatSession:
     def send(self, turn: Sequence[lmwire.MessageDict]) -> ChatReply:
         """Send messages as `send_prompt` sends one, for example the results of tool calls."""
         messages = [*self._messages, *turn]
-        pieces: list[lmwire.TokenDelta | lmwire.ToolCallDelta] = []
+        deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta] = []
         try:
-            with choose_display(formatted="format" not in self._fields) as shown:
-                result = self._runner.run(self._answer(messages, pieces, shown))
-                answer = assemble_answer(pieces, result.finish_reason)
+            with choose_display(formatted="format" not in self._fields) as display:
+                result = self._runner.run(self._answer(messages, deltas, display))
+                answer = assemble_answer(deltas, result.finish_reason)
                 for call in answer.tool_calls:
-                    shown.show_call(call)
+                    display.show_call(call)
         except BaseException:
             # Only the text stays: a tool call without its result would make the next request invalid.
-            if text := "".join(piece.text for piece in pieces):
+            if text := "".join(delta.text for delta in deltas):
                 self._messages = [*messages, {"role": "assistant", "content": text}]
             raise
         self._messages = [*messages, answer.message]
@@ -120,17 +120,17 @@ class ChatSession:
     async def _answer(
         self,
         messages: Sequence[lmwire.MessageDict],
-        pieces: list[lmwire.TokenDelta | lmwire.ToolCallDelta],
-        shown: PlainDisplay,
+        deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta],
+        display: PlainDisplay,
     ) -> ResultDone:
         try:
             async with self._worker.chat(messages, **self._fields) as stream:
-                async for piece in stream:
-                    pieces.append(piece)
-                    if piece.reasoning:
-                        shown.show_reasoning(piece.reasoning)
-                    if piece.text:
-                        shown.show(piece.text)
+                async for delta in stream:
+                    deltas.append(delta)
+                    if delta.reasoning:
+                        display.show_reasoning(delta.reasoning)
+                    if delta.text:
+                        display.show(delta.text)
                 return stream.result
         except asyncio.CancelledError:
             raise Stopped from None

@@ -40,12 +40,12 @@ def _loop_rate(events: int) -> float:
 
 
 async def _client_rate(tokens: int) -> float:
-    async def stream() -> int:
-        async with worker.generate(_PROMPT, max_tokens=tokens) as pieces:
-            return sum([len(piece.token_ids) async for piece in pieces])
+    async def count_tokens() -> int:
+        async with worker.generate(_PROMPT, max_tokens=tokens) as stream:
+            return sum([len(delta.token_ids) async for delta in stream])
 
     async with lmwire.AsyncWorker([*WORKER, "--mock"]) as worker:
         await worker.load("mock")
         started = perf_counter()
-        counts = await asyncio.gather(*(stream() for _ in range(_STREAMS)))
+        counts = await asyncio.gather(*(count_tokens() for _ in range(_STREAMS)))
         return sum(counts) / (perf_counter() - started)

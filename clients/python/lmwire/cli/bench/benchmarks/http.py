@@ -57,7 +57,7 @@ def _against_pipe(model: Path, tokens: int, rounds: int) -> Iterator[Result]:
 
 def _disconnects(what: Abandoned, server: HttpServer, clients: int) -> Result:
     name = f"client that leaves {what} to its request cancelled, 99th percentile"
-    detail = f"{clients} clients, as /metrics tells"
+    detail = f"{clients} clients, as /metrics reports"
     return Result(name, disconnect_ms(server, clients, what), "ms", _DISCONNECT_TARGET_MS, detail)
 
 
