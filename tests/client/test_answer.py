@@ -42,9 +42,9 @@ CALLS = script(
 @on_both_clients
 async def test_a_loop_over_text_gets_the_answer_without_reasoning(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
-        pieces = [piece async for piece in worker.generate(REASONING)]
-        assert [piece.text for piece in pieces] == ["", "", "It is ", "so."]
-        assert [piece.reasoning for piece in pieces] == ["Let me ", "see.", "", ""]
+        deltas = [delta async for delta in worker.generate(REASONING)]
+        assert [delta.text for delta in deltas] == ["", "", "It is ", "so."]
+        assert [delta.reasoning for delta in deltas] == ["Let me ", "see.", "", ""]
         assert await worker.generate(REASONING).text() == "It is so."
 
 
@@ -62,8 +62,8 @@ async def test_a_whole_answer_includes_what_was_read_before(make_worker: MakeWor
         make_worker(fake("PlaysItsPrompt")) as worker,
         worker.generate(script(text("one"), text("two"))) as stream,
     ):
-        async for piece in stream:
-            assert piece.text == "one"
+        async for delta in stream:
+            assert delta.text == "one"
             break
         assert (await stream.answer()).text == "onetwo"
         assert (await stream.answer()).text == "onetwo"
@@ -72,13 +72,13 @@ async def test_a_whole_answer_includes_what_was_read_before(make_worker: MakeWor
 @on_both_clients
 async def test_tool_calls_arrive_as_deltas_without_text(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
-        pieces = [piece async for piece in worker.generate(CALLS)]
-    assert "".join(piece.text for piece in pieces) == 'Looking.<tool_call>{"ci'
-    assert [piece.arguments for piece in pieces if isinstance(piece, ToolCallDelta) and piece.index == 1] == [
+        deltas = [delta async for delta in worker.generate(CALLS)]
+    assert "".join(delta.text for delta in deltas) == 'Looking.<tool_call>{"ci'
+    assert [delta.arguments for delta in deltas if isinstance(delta, ToolCallDelta) and delta.index == 1] == [
         '{"city": ',
         '"Rome"}',
     ]
-    assert sum(len(piece.token_ids) for piece in pieces) == len('Looking.<tool_call>{"ci')
+    assert sum(len(delta.token_ids) for delta in deltas) == len('Looking.<tool_call>{"ci')
 
 
 @on_both_clients
@@ -127,7 +127,7 @@ async def test_several_answers_are_kept_apart(make_worker: MakeWorker) -> None:
     ]
     both = script(text("on"), text("tw", choice=1), text("e"), text("o", choice=1), choices=ends, stop=".")
     async with make_worker(fake("PlaysItsPrompt")) as worker:
-        assert [(piece.choice, piece.text) async for piece in worker.generate(both)] == [
+        assert [(delta.choice, delta.text) async for delta in worker.generate(both)] == [
             (0, "on"),
             (1, "tw"),
             (0, "e"),
@@ -165,7 +165,7 @@ async def test_additions_of_a_later_version_are_ignored(make_worker: MakeWorker)
         answer = await stream.answer()
         assert (answer.text, answer.reasoning, answer.finish_reason) == ("yes", "", "other")
         assert stream.result.finish_reason == "other"
-        async for piece in worker.generate(later):
-            assert isinstance(piece, TokenDelta)
-            assert (piece.channel, piece.token) == ("song", "♫")
+        async for delta in worker.generate(later):
+            assert isinstance(delta, TokenDelta)
+            assert (delta.channel, delta.token) == ("song", "♫")
             break

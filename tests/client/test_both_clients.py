@@ -37,7 +37,7 @@ from worker_process import SECONDS
 @on_both_clients
 async def test_a_stream_yields_its_deltas_and_then_has_its_result(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker, worker.generate("one two") as stream:
-        assert [piece.text async for piece in stream] == ["one", "two"]
+        assert [delta.text async for delta in stream] == ["one", "two"]
         assert stream.result.finish_reason == "stop"
 
 
@@ -50,8 +50,8 @@ async def test_the_whole_text_is_one_call(make_worker: MakeWorker) -> None:
 @on_both_clients
 async def test_reading_can_stop_and_go_on(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker, worker.generate("one two three") as stream:
-        async for piece in stream:
-            assert piece.text == "one"
+        async for delta in stream:
+            assert delta.text == "one"
             break
         assert await stream.text() == "twothree"
 
@@ -61,7 +61,7 @@ async def test_deltas_that_arrive_together_are_returned_together(make_worker: Ma
     async with make_worker(fake("Good")) as worker:
         first, second = worker.generate("one two three"), worker.generate("four")
         assert await second.text() == "four"  # all of the first has arrived by now
-        assert [piece.text for piece in await first.read_available()] == ["one", "two", "three"]
+        assert [delta.text for delta in await first.read_available()] == ["one", "two", "three"]
         assert await first.read_available() == []
         assert first.result.finish_reason == "stop"
 
@@ -107,8 +107,8 @@ async def test_a_refusal_is_raised_with_its_code_and_the_worker_goes_on(make_wor
 async def test_exiting_a_stream_early_cancels_it(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
         async with worker.generate("forever") as stream:
-            async for piece in stream:
-                assert piece.text == "once"
+            async for delta in stream:
+                assert delta.text == "once"
                 break
             assert (await worker.ping()).active == 1
         assert (await worker.ping()).active == 0
@@ -236,11 +236,11 @@ async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
 @on_both_clients
 async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ExitsMidStream")) as worker:
-        pieces = []
+        deltas = []
         with pytest.raises(WorkerExited) as failure:
-            async for piece in worker.generate("x"):
-                pieces.append(piece.text)
-        assert pieces == ["half"]
+            async for delta in worker.generate("x"):
+                deltas.append(delta.text)
+        assert deltas == ["half"]
         assert (failure.value.returncode, failure.value.signal, failure.value.code) == (70, None, "worker_lost")
         assert failure.value.stderr_tail == ["assertion failed: row 7"]
         assert (
@@ -261,11 +261,11 @@ async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWork
 @on_both_clients
 async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> None:
     async with make_worker(fake("WritesGarbage")) as worker:
-        pieces = []
+        deltas = []
         with pytest.raises(ProtocolViolation, match="not a JSON object: 'WARNING: something printed this'"):
-            async for piece in worker.generate("x"):
-                pieces.append(piece.text)
-        assert pieces == ["good"]
+            async for delta in worker.generate("x"):
+                deltas.append(delta.text)
+        assert deltas == ["good"]
 
 
 @on_both_clients

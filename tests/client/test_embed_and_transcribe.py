@@ -111,13 +111,13 @@ def test_a_vector_is_assembled_from_parts_in_either_encoding() -> None:
     session = ClientSession()
     session.send(Transcribe(audio=Media(data="")))
     (arrival,) = session.receive(lines)
-    pieces = [event for event in arrival.events if isinstance(event, events.Embedding)]
-    assert assemble_vectors(pieces, 2) == [short, long]
+    deltas = [event for event in arrival.events if isinstance(event, events.Embedding)]
+    assert assemble_vectors(deltas, 2) == [short, long]
 
 
-@pytest.mark.parametrize("pieces", [[], [(0, 2, 4)], [(0, 0, 4)], [(1, 0, 2)], [(0, 0, 2), (0, 0, 2)]])
-def test_incomplete_vectors_are_an_error(pieces: list[tuple[int, int, int]]) -> None:
-    sent = [events.Embedding(id="1", index=i, offset=offset, dims=dims, embedding=[1, 2]) for i, offset, dims in pieces]
+@pytest.mark.parametrize("deltas", [[], [(0, 2, 4)], [(0, 0, 4)], [(1, 0, 2)], [(0, 0, 2), (0, 0, 2)]])
+def test_incomplete_vectors_are_an_error(deltas: list[tuple[int, int, int]]) -> None:
+    sent = [events.Embedding(id="1", index=i, offset=offset, dims=dims, embedding=[1, 2]) for i, offset, dims in deltas]
     with pytest.raises(LmwireError):
         assemble_vectors(sent, 1)
 

@@ -55,22 +55,22 @@ async def test_output_before_a_death_is_read_even_if_the_loop_was_busy() -> None
         stream = worker.generate("one two")
         wait_gone(gone)
         os.close(gone)
-        pieces: list[str] = []
+        deltas: list[str] = []
         with pytest.raises(WorkerExited):
-            async for piece in stream:
-                pieces.append(piece.text)
-        assert pieces == ["half"]
+            async for delta in stream:
+                deltas.append(delta.text)
+        assert deltas == ["half"]
 
 
 @in_a_loop
 async def test_a_token_is_delivered_even_if_nothing_follows() -> None:
     async with AsyncWorker(fake("PlaysItsPrompt")) as worker:
         stream = worker.generate("[]")
-        pieces = aiter(stream)
+        deltas = aiter(stream)
         word = json.dumps([{"event": "token", "id": stream.id, "token": "la", "token_ids": [1]}])
         for _ in range(3):
             worker.generate(word)
-            assert (await anext(pieces)).text == "la"
+            assert (await anext(deltas)).text == "la"
 
 
 def test_a_worker_that_outlives_its_loop_leaks_nothing() -> None:

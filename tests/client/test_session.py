@@ -104,8 +104,8 @@ def test_unknown_fields_are_ignored() -> None:
     arrived = received(
         generating(), line(token("2", "a") | {"new": {"deep": [1]}}), line(result("2", "stop") | {"new": 1})
     )
-    [piece, done] = arrived["2"]
-    assert isinstance(piece, TokenDelta) and isinstance(done, events.ResultDone)
+    [delta, done] = arrived["2"]
+    assert isinstance(delta, TokenDelta) and isinstance(done, events.ResultDone)
 
 
 def test_an_unknown_finish_reason_reads_as_other() -> None:
@@ -122,9 +122,9 @@ def test_an_unknown_finish_reason_of_one_answer_reads_as_other() -> None:
 
 
 def test_an_unknown_channel_is_neither_answer_nor_reasoning() -> None:
-    [piece] = received(generating(), line(token("2", "a") | {"channel": "new_channel"}))["2"]
-    assert isinstance(piece, TokenDelta)
-    assert (piece.channel, piece.token, piece.text, piece.reasoning) == ("new_channel", "a", "", "")
+    [delta] = received(generating(), line(token("2", "a") | {"channel": "new_channel"}))["2"]
+    assert isinstance(delta, TokenDelta)
+    assert (delta.channel, delta.token, delta.text, delta.reasoning) == ("new_channel", "a", "", "")
 
 
 def test_tool_calls_are_in_order_among_the_tokens() -> None:

@@ -87,10 +87,10 @@ def test_a_supervisor_ends_a_worker_that_hangs_and_starts_another_for_the_next_r
     with Supervisor(lambda worker: worker.load("mock"), make=make, step_limit=STEP_LIMIT_S) as supervisor:
         hung = supervisor.worker()
         with hung.generate("one two three") as stream:
-            pieces = iter(stream)
-            next(pieces)
+            deltas = iter(stream)
+            next(deltas)
             with pytest.raises(WorkerHung):
-                list(pieces)
+                list(deltas)
         assert supervisor.worker() is not hung
         assert is_gone(hung.pid)
         assert supervisor.worker().generate("one two three").text() == "one two three"

@@ -28,10 +28,10 @@ def answer(worker: Worker) -> str:
 def lost(worker: Worker) -> tuple[list[str], Exception]:
     """Return the texts of an answer that the worker does not finish, and the error."""
     worker.load("mock", timeout=SECONDS)
-    pieces = []
+    deltas = []
     with pytest.raises((WorkerExited, ProtocolViolation)) as failure, worker.generate("a b c d e") as stream:
-        pieces.extend(piece.text for piece in stream)
-    return pieces, failure.value
+        deltas.extend(delta.text for delta in stream)
+    return deltas, failure.value
 
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
@@ -62,8 +62,8 @@ def test_a_worker_without_a_proper_hello_does_not_start(fault: str, cause: type[
 @pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
 def test_events_before_a_death_are_delivered_and_then_the_death(fault: str, death: str, returncode: int) -> None:
     with worker(f"{fault}:after=3,{death}") as dying:
-        pieces, failure = lost(dying)
-    assert pieces == ["a ", "b ", "c "][: 3 if fault == "crash-mid-stream" else 2]
+        deltas, failure = lost(dying)
+    assert deltas == ["a ", "b ", "c "][: 3 if fault == "crash-mid-stream" else 2]
     assert isinstance(failure, WorkerExited)
     assert failure.returncode == returncode
     assert "lmwire mock: dies on purpose" in failure.stderr_tail
@@ -79,9 +79,9 @@ def test_a_complete_answer_survives_a_later_death() -> None:
 @pytest.mark.parametrize("fault", ["garbage-between-events", "garbage-half-line", "long-line"])
 def test_a_forbidden_line_is_a_violation(fault: str) -> None:
     with worker(fault) as polluted:
-        pieces, failure = lost(polluted)
+        deltas, failure = lost(polluted)
         assert isinstance(failure, ProtocolViolation)
-        assert pieces == (["a "] if fault == "garbage-between-events" else [])
+        assert deltas == (["a "] if fault == "garbage-between-events" else [])
         with pytest.raises(ProtocolViolation):
             polluted.ping()
 
@@ -165,6 +165,6 @@ def test_each_step_of_the_shutdown_ends_what_the_one_before_did_not(
 
 def test_a_death_is_noticed_even_if_a_grandchild_holds_the_pipes() -> None:
     with worker("grandchild", "crash-mid-stream") as dying:
-        pieces, failure = lost(dying)
-    assert pieces == ["a ", "b ", "c "]
+        deltas, failure = lost(dying)
+    assert deltas == ["a ", "b ", "c "]
     assert isinstance(failure, WorkerExited)

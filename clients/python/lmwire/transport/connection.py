@@ -157,24 +157,23 @@ class Connection:
         callback()
 
     def close(self, timeouts: ShutdownTimeouts) -> None:
-        """End the worker, and return when it is gone. Do nothing if it is gone already.
+        """End the worker by the steps of [H-7], and return when it is gone. Do nothing if it is gone already.
 
-        "Drain all pipes, also during shutdown": another thread reads all the while.
+        Another thread reads the pipes to their end meanwhile.
         """
-        # "quit": requests end with their terminals, and the worker exits 0.
+        # `quit`: all requests end with their terminals, and the worker exits with 0.
         with suppress(WorkerLost):
             self.send(Quit())
         if self._process.wait(timeouts.quit):
             return
-        # "close stdin": ends a worker that could not read the line, and a program between it and this one, such as ssh.
+        # The close of stdin ends a worker that could not read the line, and a program in between, such as ssh.
         self._process.close_stdin()
         if self._process.wait(timeouts.eof):
             return
-        # "SIGTERM to the group": "cancel, terminals, exit 0 within 2 s", even inside an evaluation.
+        # SIGTERM to the group: the worker cancels, writes the terminals and exits within 2 s, even inside an evaluation.
         self._process.signal(SIGTERM)
         if self._process.wait(timeouts.term):
             return
-        # "SIGKILL, each wait bounded".
         self.kill()
 
     def abort(self, reason: WorkerLost, timeouts: ShutdownTimeouts) -> None:
@@ -202,7 +201,7 @@ class Connection:
         self._process.wait(_KILL_TIMEOUT_S)
 
     def _receive(self, data: bytes) -> float:
-        """Deliver the events in the data, or hold them back; return when to deliver those."""
+        """Deliver the events in the data, or hold them back. Return the time at which those are due."""
         now = monotonic()
         with self._lock:
             ready = self._coalescer.feed(data, now)
