@@ -147,7 +147,7 @@ def test_the_kit_loads_the_model_that_is_named() -> None:
 
 @pytest.mark.parametrize(("side", "default_s"), [("worker", 60), ("host", 10)])
 def test_a_kit_waits_for_its_timeout(side: str, default_s: float, tmp_path: Path) -> None:
-    only = {"worker": "f-13-separators", "host": "starting.hello-is-the-first-line"}[side]
+    only = {"worker": "f-13-separators", "host": "startup.sends-hello-first"}[side]
     silent = ("--", sys.executable, "-c", "import sys; sys.stdin.read()")
     files = ("--junit", str(tmp_path / "report.xml"), "--json", str(tmp_path / "report.json"))
     waited = lmwire("conformance", side, "--only", only, "--timeout", "0.3", *files, *silent)

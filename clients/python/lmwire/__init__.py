@@ -17,9 +17,8 @@ A delta has `text` of the answer, or `reasoning` before it. `stream.answer()` re
 download.
 
 Tokens are delivered several at a time, at most 30 ms after their arrival, or 50 ms while eight or more requests get
-some. All other events are delivered at once. `BaseWorker` has the details. Former names still work, with a
-DeprecationWarning. Each name below is imported when it is first used, so importing the package costs nothing. It runs
-on macOS and Linux.
+some. All other events are delivered at once. Each name below is imported when it is first used, so importing the
+package costs nothing. Former names still work, with a DeprecationWarning. The client runs on macOS and Linux.
 """
 
 from importlib import import_module

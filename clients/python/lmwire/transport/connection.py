@@ -170,7 +170,7 @@ class Connection:
         self._process.close_stdin()
         if self._process.wait(timeouts.eof):
             return
-        # SIGTERM to the group: the worker cancels, writes the terminals and exits within 2 s, even inside an evaluation.
+        # SIGTERM to the group: the worker cancels, writes the terminals and exits in 2 s, even during an evaluation.
         self._process.signal(SIGTERM)
         if self._process.wait(timeouts.term):
             return
