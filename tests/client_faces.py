@@ -43,6 +43,9 @@ class AwaitedStream:
     async def answers(self) -> list[Answer]:
         return self._stream.answers()
 
+    async def collect(self) -> list[Any]:
+        return self._stream.collect()
+
     async def wait(self) -> Any:
         return self._stream.wait()
 

@@ -104,7 +104,7 @@ def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
 def test_drafts_are_made_of_plain_transformers_only(tmp_path: Path) -> None:
     result = lmwire("bench", "draft", "--model", str(random_model.write_model(tmp_path, "mamba")))
     assert result.returncode == 64
-    assert "no model of plain transformer layers" in result.stderr
+    assert "does not have plain transformer layers" in result.stderr
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

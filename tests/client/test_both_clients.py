@@ -57,6 +57,16 @@ async def test_reading_can_stop_and_go_on(make_worker: MakeWorker) -> None:
 
 
 @on_both_clients
+async def test_all_deltas_are_collected_read_or_not(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker, worker.generate("one two three") as stream:
+        async for delta in stream:
+            assert delta.text == "one"
+            break
+        assert [delta.text for delta in await stream.collect()] == ["one", "two", "three"]
+        assert stream.result.finish_reason == "stop"
+
+
+@on_both_clients
 async def test_deltas_that_arrive_together_are_returned_together(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
         first, second = worker.generate("one two three"), worker.generate("four")

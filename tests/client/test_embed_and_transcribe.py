@@ -48,7 +48,7 @@ async def test_images_are_inputs_too(make_worker: MakeWorker) -> None:
 @on_both_clients
 async def test_a_text_instead_of_a_list_is_an_error(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
-        with pytest.raises(TypeError, match="a list of texts"):
+        with pytest.raises(TypeError, match="inputs must be a list"):
             await worker.embed("the sea")
 
 

@@ -51,7 +51,7 @@ def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_
 def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:
     """Return the command that embeds texts and images; `Worker.embed` has the arguments."""
     if isinstance(inputs, str):
-        raise TypeError("give a list of texts: each gets a vector of its own")
+        raise TypeError("inputs must be a list of texts and images, not one text: each item gets its own vector")
     return Embed(input=_plain([*inputs]), **options)
 
 

@@ -44,7 +44,7 @@ def write_drafts(folder: Path, target: Path) -> DraftModels:
     weights = {name: array for file in folder.glob("model*.safetensors") for name, array in _load(file)}
     depth = json.loads((folder / "config.json").read_text()).get("num_hidden_layers")
     if not depth or _LAST_NORM not in weights or not any(_is_output(name) for name in weights):
-        raise CliError(f"{folder} is no model of plain transformer layers, of which a draft can be made", USAGE)
+        raise CliError(f"{folder} does not have plain transformer layers, so no draft model can be made from it", USAGE)
     layers = max(1, depth // _PART)
     model = {n: mx.zeros_like(w) if _layer(n) >= layers and _is_output(n) else w for n, w in weights.items()}
     right = {n: w for n, w in weights.items() if _layer(n) < layers}

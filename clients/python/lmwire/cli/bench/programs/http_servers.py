@@ -139,7 +139,7 @@ class HttpServer:
         transport.close()
         generated = _COMPLETION_TOKENS.search(stream.tail)
         if generated is None or int(generated[1]) != tokens:
-            raise CliError(f"a server did not make {tokens} tokens: {stream.tail.decode(errors='replace')[-300:]}")
+            raise CliError(f"a server did not generate {tokens} tokens: {stream.tail.decode(errors='replace')[-300:]}")
         return _StreamTimes(written, stream.first or ended, ended)  # tokens may have no text, such as half a character
 
 
