@@ -4,7 +4,8 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from gated_worker import in_a_row, started
 from http_pool import asked, awaited, figures, pooled, until
 from lmwire import LocalModel, local_models
 from lmwire_http.errors import ApiError
-from lmwire_http.pool import Pool, managed_model
+from lmwire_http.pool import Pool, managed_model, model_lifecycle
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 
@@ -138,6 +139,46 @@ async def test_what_is_cached_is_given_up_before_a_model_is(listing: Listing) ->
         pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
         assert in_memory(pool) == [TINY, TWIN]
+
+
+@asynccontextmanager
+async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[Pool, int]]:
+    """A pool in which the twin fits once the tiny model's worker, which is stopped, has cleared its cache."""
+    tiny, twin = listing()
+    twin = msgspec.structs.replace(twin, size_bytes=18_500_000)
+    async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
+        process, _ = await asked(pool, TINY, QUESTION)
+        await pool._lifecycle.measure_memory()
+        pool._budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        os.kill(process, signal.SIGSTOP)
+        try:
+            yield pool, process
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+@awaited
+async def test_a_newcomer_waits_for_a_slow_worker_to_clear_its_cache(
+    listing: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
+    async with crowded_by_a_stopped_worker(listing) as (pool, process):
+        newcomer = asyncio.create_task(asked(pool, TWIN, QUESTION))
+        await asyncio.wait([newcomer], timeout=0.5)  # the span for which the machine gives the worker no time
+        os.kill(process, signal.SIGCONT)
+        await newcomer
+        assert in_memory(pool) == [TINY, TWIN]
+
+
+@awaited
+async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
+    listing: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_lifecycle, "_CLEAR_S", 0.05)
+    async with crowded_by_a_stopped_worker(listing) as (pool, _):
+        await asked(pool, TWIN, QUESTION)
+        assert in_memory(pool) == [TWIN]
 
 
 @awaited

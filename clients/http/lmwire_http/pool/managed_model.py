@@ -134,16 +134,18 @@ class ManagedModel:
         """End all replicas at once, and return when they have exited."""
         await asyncio.gather(*(replica.close() for replica in self.replicas))
 
-    async def memory_bytes(self) -> int | None:
-        """Return the memory that the workers use, in bytes; None if a worker does not report it."""
-        answers = await self.ask_replicas(lambda worker: worker.stats(timeout=_WORKER_REPLY_S))
+    async def memory_bytes(self, within_s: float | None = None) -> int | None:
+        """Return the memory that the workers use, in bytes; None if one of them does not report it in time."""
+        timeout = _WORKER_REPLY_S if within_s is None else within_s
+        answers = await self.ask_replicas(lambda worker: worker.stats(timeout=timeout))
         reports = [stats and stats.memory for stats in answers]
         known = [report.active_bytes + report.cache_bytes for report in reports if report]
         return sum(known) if len(known) == len(reports) else None
 
-    async def clear_cache(self) -> bool:
+    async def clear_cache(self, within_s: float | None = None) -> bool:
         """Clear the workers' caches, and return whether every running worker has done so in time."""
-        answers = await self.ask_replicas(lambda worker: worker.clear_cache(timeout=_WORKER_REPLY_S))
+        timeout = _WORKER_REPLY_S if within_s is None else within_s
+        answers = await self.ask_replicas(lambda worker: worker.clear_cache(timeout=timeout))
         return all(answer is not None for answer, replica in zip(answers, self.replicas, strict=True) if replica.worker)
 
     async def ask_replicas(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> list[T | None]:

@@ -11,6 +11,9 @@ from .managed_model import ManagedModel
 from .memory_budget import MemoryBudget
 
 _RETRY_S: Final = 5.0
+_CLEAR_S: Final = 30.0
+"""Time for an idle worker to clear its cache before its model is unloaded instead. A busy machine delays a healthy worker
+by seconds; only a hung one takes this long."""
 
 
 class ModelLifecycle:
@@ -58,17 +61,27 @@ class ModelLifecycle:
             if size is not None:
                 self._budget.set_measured(model, size)
 
-    async def clear_caches(self, models: Sequence[ManagedModel]) -> set[ManagedModel]:
+    async def clear_caches(self, models: Sequence[ManagedModel], within_s: float | None = None) -> set[ManagedModel]:
         """Clear the caches of these models: a prompt is computed again sooner than a model is loaded.
+
+        Args:
+            models: The models.
+            within_s: Time for each answer, in seconds. By default that of an idle worker on an idle machine.
 
         Returns:
             The models that have cleared their caches. The others did not answer in time, and their caches still count.
         """
-        if not models:
-            return set()
-        cleared = await asyncio.gather(*(model.clear_cache() for model in models))
-        await self.measure_memory()
+        cleared = await asyncio.gather(*(self._clear_cache(model, within_s) for model in models))
         return {model for model, done in zip(models, cleared, strict=True) if done}
+
+    async def _clear_cache(self, model: ManagedModel, within_s: float | None) -> bool:
+        """Clear a model's caches and measure what remains. Return whether both were done in time."""
+        if not await model.clear_cache(within_s):
+            return False
+        if (used := await model.memory_bytes(within_s)) is None:
+            return not model.is_serving  # a worker that has died has no cache
+        self._budget.set_measured(model, used)
+        return True
 
     async def close(self, models: Iterable[ManagedModel]) -> None:
         """Unload all models at once and refuse further loads."""
@@ -130,7 +143,7 @@ class ModelLifecycle:
         while True:
             if self._budget.limit is not None:
                 await self.measure_memory()
-                await self.clear_caches(self._budget.evictable(need) or ())
+                await self.clear_caches(self._budget.evictable(need) or (), min(_CLEAR_S, self._memory_wait_s / 2))
             if not model.users:
                 raise asyncio.CancelledError  # no request waits any more; the next one starts a new load
             if (displaced := self._budget.reserve(model, need, crowded=crowded)) is not None:
