@@ -80,7 +80,7 @@ def dies_of_incomplete_progress() -> None:
             self._violate("an incomplete progress event", line)
         original(self, line, error)
 
-    wrap(Session, "_skip", skip)
+    wrap(ClientSession, "_reject_or_skip", skip)
 
 
 @mutant("V-4", "events.ignores-unknown-ids")

@@ -60,7 +60,7 @@ def skips_no_banner() -> None:
 
 @mutant("H-4", "startup.gives-up-a-banner-over-64-kib")
 def skips_a_banner_of_any_length() -> None:
-    lmwire.session.BANNER_BYTES = 1 << 30
+    lmwire.protocol.session.BANNER_BYTES = 1 << 30
 
 
 def ignore_lines(mark: bytes) -> None:
@@ -69,7 +69,7 @@ def ignore_lines(mark: bytes) -> None:
     def receive(original: Any, self: Any, data: bytes) -> Any:
         return original(self, b"\n".join(line for line in data.split(b"\n") if mark not in line))
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("V-1", "startup.reports-a-refused-version-at-once:that-lives-on")

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-import lmwire.session
-from lmwire import CrashLoop, Session
-from lmwire.connection import Connection
-from lmwire.process import Process
+import lmwire.protocol.session
+from lmwire import CircuitBreaker, ClientSession
+from lmwire.transport.connection import Connection
+from lmwire.transport.process import Process
 from lmwire_protocol import events
 from mutation import mutant, wrap
 
@@ -22,8 +22,8 @@ def takes_an_exit_with_0_for_success() -> None:
     def end(original: Any, self: Any, returncode: int) -> None:
         if returncode == 0:
             done = msgspec.json.decode(_RESULT, type=events.ResultDone)
-            self._deliver([(mailbox, [done]) for mailbox in self._mailboxes.values()])
-            self._mailboxes.clear()
+            self._deliver([(queue, [done]) for queue in self._queues.values()])
+            self._queues.clear()
         original(self, returncode)
 
     wrap(Connection, "_end", end)
@@ -44,12 +44,12 @@ def drops_the_text_of_what_is_lost() -> None:
         arrivals = original(self, data)
         return [] if self.violation else arrivals
 
-    wrap(Session, "receive", receive)
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-a-line-that-is-not-an-object:half-an-object")
 def goes_on_after_garbage() -> None:
-    wrap(Session, "_violate", lambda original, self, what, line: None)
+    wrap(ClientSession, "_violate", lambda original, self, what, line: None)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-a-line-that-is-not-an-object:list")
@@ -64,7 +64,7 @@ def skip_incomplete(event: bytes) -> None:
         if not line.startswith(b'{"event":"%b"' % event):
             original(self, line, error)
 
-    wrap(Session, "_skip", skip)
+    wrap(ClientSession, "_reject_or_skip", skip)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-an-incomplete-event:token-without-token-ids")
@@ -92,14 +92,14 @@ def believes_an_incomplete_terminal() -> None:
         except msgspec.ValidationError:
             return msgspec.structs.replace(whole, id=msgspec.json.decode(line)["id"])
 
-    wrap(lmwire.session, "read_done", read)
+    wrap(lmwire.protocol.session, "read_done", read)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-a-line-over-1-mib:without-an-end")
 def knows_no_longest_line() -> None:
-    lmwire.session.CLIENT_LINE_BYTES = 1 << 30
+    lmwire.protocol.session.CLIENT_LINE_BYTES = 1 << 30
 
 
 @mutant("H-10", "worker-loss.pauses-between-starts-of-a-worker-that-always-dies")
 def starts_again_without_a_pause() -> None:
-    wrap(CrashLoop, "check", lambda original, self: None)
+    wrap(CircuitBreaker, "check", lambda original, self: None)

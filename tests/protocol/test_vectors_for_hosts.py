@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import vectors
-from lmwire.session import Arrival, Session
+from lmwire.protocol.session import RequestEvents, ClientSession
 from lmwire_protocol import Hello, decode_command
 from vectors import Vector
 
@@ -17,7 +17,7 @@ COMMANDS: Final = {vector.entry["cmd"]: vector.object for vector in vectors.read
 LIMITS: Final = {"line_in_bytes": 1, "line_out_bytes": 1, "requests": 1, "queued_bytes": 1}
 FACTS: Final = {"protocol": 1, "worker": "w", "pid": 1, "engines": [], "features": [], "limits": LIMITS}
 
-SHOWN_BY: Final[dict[str, Callable[[Session, Sequence[Arrival]], bool]]] = {
+SHOWN_BY: Final[dict[str, Callable[[ClientSession, Sequence[RequestEvents]], bool]]] = {
     "end": lambda session, arrivals: bool(session.violation) and not arrivals,
     "ignore": lambda session, arrivals: not session.violation and not arrivals,
     "accept": lambda session, arrivals: not session.violation and bool(arrivals),
@@ -26,9 +26,9 @@ SHOWN_BY: Final[dict[str, Callable[[Session, Sequence[Arrival]], bool]]] = {
 """What shows that a session does what an entry's `host` says."""
 
 
-def waiting_for(command: str) -> Session:
+def waiting_for(command: str) -> ClientSession:
     """Return a session whose `hello` was answered, and whose request "1" is in flight."""
-    session = Session()
+    session = ClientSession()
     fields = {name: value for name, value in COMMANDS[command].items() if name != "id"}
     session.send(decode_command(fields))
     id, _ = session.send(Hello())

@@ -57,7 +57,7 @@ class ClientSession:
     @property
     def busy(self) -> bool:
         """Return whether a request is in flight that the worker's engine serves."""
-        return any(not command.oob for command in self._pending.values())
+        return any(not command.out_of_band for command in self._pending.values())
 
     def send(self, command: Command) -> tuple[str, bytes]:
         """Open a request, and return its id and the line to write.

@@ -62,7 +62,7 @@ class PendingRequest(Generic[Result]):
 
     def cancel(self) -> None:
         """Ask the worker to end this request, without waiting. Events that are already generated still follow."""
-        if not self._ended and not self._command.oob:
+        if not self._ended and not self._command.out_of_band:
             with suppress(WorkerLost):
                 self._connection.send(Cancel(target=self.id))
 
