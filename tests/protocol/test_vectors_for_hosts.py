@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import vectors
-from lmwire.protocol.session import RequestEvents, ClientSession
+from lmwire.protocol.session import ClientSession, RequestEvents
 from lmwire_protocol import Hello, decode_command
 from vectors import Vector
 

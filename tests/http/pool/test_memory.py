@@ -149,7 +149,7 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
     async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
         process, _ = await asked(pool, TINY, QUESTION)
         await pool._lifecycle.measure_memory()
-        pool._budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         os.kill(process, signal.SIGSTOP)
         try:
             yield pool, process

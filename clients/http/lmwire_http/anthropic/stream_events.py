@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from lmwire import CallPiece, Piece
+from lmwire import TokenDelta, ToolCallDelta
 
 from ..http.sse import NamedEventEncoder
 from ..inference.partial_tool_calls import complete_members
@@ -118,24 +118,24 @@ class ContentBuilder:
         self._shows_thinking = shows_thinking
         self._index = -1
         self._open_type: type[ContentBlock] | None = None
-        self._call_deltas: list[CallPiece] = []
-        self._invalid_call: list[Piece] = []
+        self._call_deltas: list[ToolCallDelta] = []
+        self._invalid_call: list[TokenDelta] = []
         """Text of a call that may be invalid. The next delta decides."""
         self._whitespace = ""
         """White space that may be the start of a text."""
 
-    def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
+    def add(self, deltas: Sequence[TokenDelta | ToolCallDelta]) -> Iterator[Event]:
         """Yield the events for these deltas. Adjacent texts share one event."""
         texts: list[str] = []
         kind: type[ContentBlock] = TextBlock
         for delta in deltas:
-            if isinstance(delta, Piece) and delta.call:
+            if isinstance(delta, TokenDelta) and delta.call:
                 yield from self._add_text(kind, texts)
                 self._invalid_call.append(delta)
                 continue
             if self._invalid_call:
                 yield from self._add_invalid_call()
-            if isinstance(delta, CallPiece):
+            if isinstance(delta, ToolCallDelta):
                 yield from self._add_text(kind, texts)
                 yield from self._add_call(delta)
             elif delta.token:
@@ -189,7 +189,7 @@ class ContentBuilder:
         if self._shows_thinking:
             yield ContentBlockDelta(self._index, ThinkingDelta(text))
 
-    def _add_call(self, delta: CallPiece) -> Iterator[Event]:
+    def _add_call(self, delta: ToolCallDelta) -> Iterator[Event]:
         self._call_deltas.append(delta)
         if delta.complete:
             yield from self._finish_call()

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TypeAlias
 
-from lmwire import Answer, AsyncStream, AsyncWorker, CallPiece, Piece
+from lmwire import Answer, AsyncStream, AsyncWorker, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
 
-Batch: TypeAlias = list[Piece | CallPiece]
+Batch: TypeAlias = list[TokenDelta | ToolCallDelta]
 """Deltas that came together."""
 
 
@@ -38,7 +38,7 @@ class Generation:
         """
         first_token, between = self._context.state.metrics.latency_histograms(self._context.model)
         before = None
-        while batch := await self._stream.batch():
+        while batch := await self._stream.read_available():
             now = monotonic()
             if before is None:
                 first_token.observe(now - self._context.started_at)

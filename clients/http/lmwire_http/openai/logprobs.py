@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmwire import CallPiece, Piece
+from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 ZERO_PROBABILITY = -9999.0
@@ -37,7 +37,7 @@ class Logprobs(Struct, kw_only=True):
     refusal: None = None
 
 
-def content_logprobs(delta: Piece | CallPiece) -> list[TokenLogprob]:
+def content_logprobs(delta: TokenDelta | ToolCallDelta) -> list[TokenLogprob]:
     """Return a delta's tokens with text in the content. Joined, they are the content."""
     if not delta.logprobs or delta.call or delta.channel != "content":
         return []

@@ -12,8 +12,10 @@ from .memory_budget import MemoryBudget
 
 _RETRY_S: Final = 5.0
 _CLEAR_S: Final = 30.0
-"""Time for an idle worker to clear its cache before its model is unloaded instead. A busy machine delays a healthy worker
-by seconds; only a hung one takes this long."""
+"""Time for an idle worker to clear its cache before its model is unloaded instead, in seconds.
+
+A busy machine delays a healthy worker by seconds; only a hung one takes this long.
+"""
 
 
 class ModelLifecycle:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
-from lmwire import Answer, CallPiece, Piece
+from lmwire import Answer, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...inference.partial_tool_calls import ArgumentsBuffer
@@ -74,7 +74,7 @@ class ChoiceParts(NamedTuple):
 
 
 def collect_choices(
-    deltas: Sequence[Piece | CallPiece], answers: Sequence[Answer], *, logprobs: bool
+    deltas: Sequence[TokenDelta | ToolCallDelta], answers: Sequence[Answer], *, logprobs: bool
 ) -> list[ChoiceParts]:
     """Return the answers without the text of invalid calls.
 
@@ -129,11 +129,11 @@ def chat_completion(
     )
 
 
-def collect_tool_calls(deltas: Iterable[Piece | CallPiece]) -> list[ToolCall]:
+def collect_tool_calls(deltas: Iterable[TokenDelta | ToolCallDelta]) -> list[ToolCall]:
     """Return the calls of a choice as in a stream, also the one that was cut off."""
     calls: dict[int, tuple[ToolCall, ArgumentsBuffer]] = {}
     for delta in deltas:
-        if isinstance(delta, CallPiece):
+        if isinstance(delta, ToolCallDelta):
             if delta.index not in calls:
                 function = FunctionCall(name=delta.name or "", arguments="")
                 calls[delta.index] = ToolCall(id=delta.call_id or "", function=function), ArgumentsBuffer()

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from lmwire import CallPiece, Piece
+from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
@@ -32,7 +32,7 @@ class FunctionDelta(Struct, kw_only=True, gc=False):
     """The next part of the arguments' JSON text."""
 
 
-class ToolCallDelta(Struct, kw_only=True):
+class ToolCallChunk(Struct, kw_only=True):
     """A part of a tool call."""
 
     index: int
@@ -49,7 +49,7 @@ class Delta(Struct, kw_only=True):
     content: str | UnsetType = UNSET
     refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType = UNSET
-    tool_calls: list[ToolCallDelta] | UnsetType = UNSET
+    tool_calls: list[ToolCallChunk] | UnsetType = UNSET
 
 
 class ChunkChoice(Struct, kw_only=True):
@@ -90,7 +90,7 @@ class ChatStreamEncoder:
         """Templates by choice and channel, for the choices that have started."""
         self._calls: dict[tuple[int, int], ArgumentsBuffer] = {}
 
-    def deltas(self, batch: list[Piece | CallPiece]) -> bytes:
+    def deltas(self, batch: list[TokenDelta | ToolCallDelta]) -> bytes:
         """Return the chunks for deltas that came together."""
         return b"".join([self._frames(delta) for delta in batch])
 
@@ -110,19 +110,19 @@ class ChatStreamEncoder:
             frames.append(data_event(self._chunk(None, total_usage(result.usage))))
         return b"".join([*frames, DONE])
 
-    def _frames(self, delta: Piece | CallPiece) -> bytes:
+    def _frames(self, delta: TokenDelta | ToolCallDelta) -> bytes:
         # Most deltas are plain text: this path decides the server's cost per token.
-        if isinstance(delta, Piece) and delta.token and not (delta.logprobs or delta.call):
+        if isinstance(delta, TokenDelta) and delta.token and not (delta.logprobs or delta.call):
             texts = self._texts.get((delta.choice, delta.channel))
             if texts:
                 return texts.event(delta.token)
         return b"".join([self._frame(choice) for choice in self._choices(delta)])
 
-    def _choices(self, delta: Piece | CallPiece) -> list[ChunkChoice]:
+    def _choices(self, delta: TokenDelta | ToolCallDelta) -> list[ChunkChoice]:
         """Return the content of the chunks for a delta."""
         index = delta.choice
         choices = self._begin(index)
-        if isinstance(delta, CallPiece):
+        if isinstance(delta, ToolCallDelta):
             choices += [_choice(index, Delta(tool_calls=[call])) for call in self._call_deltas(delta)]
         elif delta.call:
             pass  # the text of a call, which is sent as a call
@@ -142,14 +142,14 @@ class ChatStreamEncoder:
     def _texts_as(self, index: int, make_delta: Callable[[str], Delta]) -> TextEventTemplate:
         return TextEventTemplate(lambda text: self._chunk(_choice(index, make_delta(text))))
 
-    def _call_deltas(self, delta: CallPiece) -> Iterator[ToolCallDelta]:
+    def _call_deltas(self, delta: ToolCallDelta) -> Iterator[ToolCallChunk]:
         key = delta.choice, delta.index
         if (call := self._calls.get(key)) is None:
             call = self._calls[key] = ArgumentsBuffer()
             function = FunctionDelta(name=delta.name or "", arguments="")
-            yield ToolCallDelta(index=delta.index, id=delta.call_id or "", type="function", function=function)
+            yield ToolCallChunk(index=delta.index, id=delta.call_id or "", type="function", function=function)
         if arguments := call.next_delta(delta.arguments, delta.complete):
-            yield ToolCallDelta(index=delta.index, function=FunctionDelta(arguments=arguments))
+            yield ToolCallChunk(index=delta.index, function=FunctionDelta(arguments=arguments))
 
     def _frame(self, choice: ChunkChoice) -> bytes:
         return data_event(self._chunk(choice))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from lmwire import CallPiece, Piece
+from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
@@ -34,7 +34,7 @@ class CompletionStreamEncoder:
         self._tokens: dict[int, LogprobsEncoder] = {}
         self._texts: dict[int, TextEventTemplate] = {}
 
-    def deltas(self, number: int, batch: Sequence[Piece | CallPiece]) -> bytes:
+    def deltas(self, number: int, batch: Sequence[TokenDelta | ToolCallDelta]) -> bytes:
         """Return the chunks for deltas that came together.
 
         Args:
@@ -68,13 +68,13 @@ class CompletionStreamEncoder:
             return DONE
         return data_event(self._chunk(None, total_usage(*self._used))) + DONE
 
-    def _frames(self, number: int, delta: Piece | CallPiece) -> bytes:
+    def _frames(self, number: int, delta: TokenDelta | ToolCallDelta) -> bytes:
         texts = self._texts.get(number * self._n + delta.choice)
         if texts and delta.text and not delta.logprobs:
             return texts.event(delta.text)
         return b"".join([self._frame(choice) for choice in self._choices(number, delta)])
 
-    def _choices(self, number: int, delta: Piece | CallPiece) -> list[CompletionChoice]:
+    def _choices(self, number: int, delta: TokenDelta | ToolCallDelta) -> list[CompletionChoice]:
         """Return the content of the chunks for a delta."""
         index = number * self._n + delta.choice
         choices = self._begin(number, index)

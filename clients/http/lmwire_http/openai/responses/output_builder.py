@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from lmwire import CallPiece, Piece
+from lmwire import TokenDelta, ToolCallDelta
 
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..logprobs import TokenLogprob, content_logprobs
@@ -37,23 +37,23 @@ class OutputBuilder:
         self.items: list[OutputItem] = []
         """The finished items."""
         self._open_item: _OpenItem | None = None
-        self._whitespace: list[Piece] = []
+        self._whitespace: list[TokenDelta] = []
         """White space that may be the start of a message."""
-        self._call_deltas: list[CallPiece] = []
-        self._invalid_call: list[Piece] = []
+        self._call_deltas: list[ToolCallDelta] = []
+        self._invalid_call: list[TokenDelta] = []
         """Text of a call that may be invalid. The next delta decides."""
 
-    def add(self, deltas: Sequence[Piece | CallPiece]) -> Iterator[Event]:
+    def add(self, deltas: Sequence[TokenDelta | ToolCallDelta]) -> Iterator[Event]:
         """Yield the events for these deltas. Adjacent texts share one event."""
-        same_channel: list[Piece] = []
+        same_channel: list[TokenDelta] = []
         for delta in deltas:
-            if isinstance(delta, Piece) and delta.call:
+            if isinstance(delta, TokenDelta) and delta.call:
                 yield from self._add_text(same_channel)
                 self._invalid_call.append(delta)
                 continue
             if self._invalid_call:
                 yield from self._add_invalid_call()
-            if isinstance(delta, CallPiece):
+            if isinstance(delta, ToolCallDelta):
                 yield from self._add_text(same_channel)
                 yield from self._add_call(delta)
             else:
@@ -83,7 +83,7 @@ class OutputBuilder:
             self.items.append(self._open_item.item)
             self._open_item = None
 
-    def _add_text(self, same_channel: list[Piece]) -> Iterator[Event]:
+    def _add_text(self, same_channel: list[TokenDelta]) -> Iterator[Event]:
         if not same_channel:
             return
         deltas = self._whitespace + same_channel if same_channel[0].channel == "content" else [*same_channel]
@@ -100,7 +100,7 @@ class OutputBuilder:
             yield from self._open_item.begin()
             yield from self._open_item.more(text, deltas)
 
-    def _add_call(self, delta: CallPiece) -> Iterator[Event]:
+    def _add_call(self, delta: ToolCallDelta) -> Iterator[Event]:
         self._call_deltas.append(delta)
         if delta.complete:
             yield from self._close_item()
@@ -142,7 +142,7 @@ class _OpenItem:
         yield ItemAdded(output_index=self._index, item=self.item)
         yield PartAdded(item_id=self._id, output_index=self._index, part=self._part(""))
 
-    def more(self, text: str, deltas: Sequence[Piece]) -> Iterator[Event]:
+    def more(self, text: str, deltas: Sequence[TokenDelta]) -> Iterator[Event]:
         self._texts.append(text)
         if self.kind is Reasoning:
             if text:
