@@ -68,13 +68,13 @@ def encode_tokens(token: Token) -> bytes:
     while at < len(text) or first < len(ids) or not lines:
         logprobs = (token.logprobs or [])[first : first + TOKEN_IDS]
         characters, count = _split_to_fit(logprobs) if logprobs else (_TEXT_CHARACTERS, TOKEN_IDS)
-        piece = msgspec.structs.replace(
+        part = msgspec.structs.replace(
             token,
             token=text[at : at + characters],
             token_ids=ids[first : first + count],
             logprobs=logprobs[:count] or None,
         )
-        lines.append(encode_event(piece))
+        lines.append(encode_event(part))
         at, first = at + characters, first + count
     return b"".join(lines)
 
@@ -83,8 +83,8 @@ def encode_calls(call: ToolCall) -> bytes:
     """Return a tool call event as lines: one, or several if its arguments exceed the limits of one line."""
     lines: list[bytes] = []
     while len(call.arguments) > _TEXT_CHARACTERS:
-        piece, rest = call.arguments[:_TEXT_CHARACTERS], call.arguments[_TEXT_CHARACTERS:]
-        lines.append(encode_event(msgspec.structs.replace(call, arguments=piece, complete=None)))
+        part, rest = call.arguments[:_TEXT_CHARACTERS], call.arguments[_TEXT_CHARACTERS:]
+        lines.append(encode_event(msgspec.structs.replace(call, arguments=part, complete=None)))
         call = ToolCall(id=call.id, choice=call.choice, index=call.index, arguments=rest, complete=call.complete)
     return b"".join([*lines, encode_event(call)])
 
@@ -100,8 +100,8 @@ def encode_embedding(id: str, index: int, vector: "array[float]", *, numbers: bo
     """
     lines: list[bytes] = []
     for offset in range(0, len(vector), EMBEDDING_VALUES):
-        piece = vector[offset : offset + EMBEDDING_VALUES]
-        values = piece.tolist() if numbers else base64.b64encode(_little_endian(piece)).decode()
+        part = vector[offset : offset + EMBEDDING_VALUES]
+        values = part.tolist() if numbers else base64.b64encode(_little_endian(part)).decode()
         lines.append(encode_event(Embedding(id=id, index=index, offset=offset, dims=len(vector), embedding=values)))
     return b"".join(lines)
 

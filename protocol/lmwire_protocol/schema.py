@@ -30,7 +30,12 @@ _DONE_FORMS: Final = tuple(dict.fromkeys(command.done for command in COMMANDS.va
 _STREAMED: Final = (events.Progress, events.Token, events.ToolCall, events.Embedding, events.Segment)
 _EVENTS: Final = (*_STREAMED, *_DONE_FORMS, events.Error)
 _MODULES: Final = (
-    commands,
+    commands.base,
+    commands.session,
+    commands.model,
+    commands.generation,
+    commands.embeddings,
+    commands.transcription,
     messages,
     formats,
     events.base,

@@ -1,104 +1,18 @@
-"""Every command of protocol 1: one Struct each, holding the fields between the envelope's `id` and `cmd`.
+"""The commands `generate` and `chat`, and `tokenize`, which shares their prompts."""
 
-The envelope is separate so that a line always starts with its `id`: a worker can then recover the id of a line that it
-cannot read. A JSON null counts as an absent field. Unknown fields are refused.
-"""
+from typing import Annotated, Any, Literal
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+from msgspec import Meta
 
-from msgspec import Meta, Struct
+from .. import events
+from ..formats import Format
+from ..framing import json_bytes
+from ..limits import LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
+from ..messages import Message, NamedTool, Tool
+from .base import Command, NonNegative, Positive
 
-from . import events
-from .formats import Format
-from .framing import json_bytes
-from .limits import (
-    CLIENT_BYTES,
-    INPUTS,
-    LOGIT_BIASES,
-    MAX_INT,
-    PROTOCOL_VERSION,
-    SPEECH_PROMPT_BYTES,
-    STOP_BYTES,
-    STOP_STRINGS,
-    STOP_TOLD_BYTES,
-    TOOLS,
-    TOP_LOGPROBS,
-)
-from .messages import ImagePart, Media, Message, NamedTool, TextPart, Tool
-
-NonNegative = Annotated[int, Meta(ge=0, le=MAX_INT)]
-Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
-
-
-class Command(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """Base class of all commands. A subclass's docstring is its description in the schema."""
-
-    name: ClassVar[str]
-    """The value of `cmd`."""
-    done: ClassVar[type[events.Done]]
-    """The Struct of this command's `done` event."""
-    streams: ClassVar[tuple[type[events.Event], ...]] = ()
-    """Events that may come before the terminal."""
-    out_of_band: ClassVar[bool] = False
-    """True if the worker's reader answers the command at once, whatever the engine does. It cannot be cancelled."""
-    barrier: ClassVar[bool] = False
-    """True if the command waits for all earlier requests, and later requests wait for it."""
-
-
-class Hello(Command, frozen=True):
-    """Open a session: agree on a protocol version and describe the worker. Optional; answered at once."""
-
-    name = "hello"
-    done = events.HelloDone
-    out_of_band = True
-
-    protocol: tuple[Positive, Positive] = (PROTOCOL_VERSION, PROTOCOL_VERSION)
-    """The lowest and the highest version that the host speaks."""
-    client: Annotated[str, Meta(extra_json_schema={"maxLength": CLIENT_BYTES})] = ""
-    """The host's name and version, for the worker's log; at most 128 bytes."""
-    host_pid: Positive | None = None
-    """An ancestor process of the worker. When it ends, the worker ends. Refused if it is not an ancestor."""
-
-    def __post_init__(self) -> None:
-        if self.protocol[0] > self.protocol[1]:
-            raise ValueError("protocol: the first version must not be above the second")
-        if len(self.client.encode()) > CLIENT_BYTES:
-            raise ValueError(f"client: must be a string of 0 to {CLIENT_BYTES:,} bytes")
-
-
-class Load(Command, frozen=True):
-    """Load a model in place of the present one."""
-
-    name = "load"
-    done = events.ModelDone
-    streams = (events.Progress,)
-    barrier = True
-
-    path: Annotated[str, Meta(min_length=1)]
-    """A folder, a model hub id (`owner/name`) or an alias."""
-    trust_remote_code: bool = False
-    """Allow Python code in the model's folder to run. Off, such a model is refused."""
-    adapter_path: Annotated[str, Meta(min_length=1)] | None = None
-    """A folder with a LoRA adapter of the model. When the model is loaded already, only the adapter changes."""
-    draft_path: Annotated[str, Meta(min_length=1)] | None = None
-    """A smaller model with the same tokens, named like `path`. It proposes tokens that the model accepts or rejects. It
-    does not change the answers, and the worker computes one answer at a time."""
-    context_len: Positive | None = None
-    """Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the
-    highest value."""
-    kv_bits: Literal[4, 8] | None = None
-    """Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the
-    worker computes one answer at a time."""
-    force: bool = False
-    """Load the model even if it seems not to fit into memory."""
-
-
-class Unload(Command, frozen=True):
-    """Unload the model and free its memory."""
-
-    name = "unload"
-    done = events.UnloadDone
-    barrier = True
+Messages = Annotated[list[Message], Meta(min_length=1)]
+Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
 
 
 class Generation(Command, frozen=True, kw_only=True):
@@ -189,10 +103,6 @@ class Generate(Generation, frozen=True):
     which are used unchanged."""
 
 
-Messages = Annotated[list[Message], Meta(min_length=1)]
-Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
-
-
 class Chat(Generation, frozen=True):
     """Answer a conversation, formatted with the model's chat template."""
 
@@ -266,129 +176,3 @@ class Tokenize(Command, frozen=True):
             for field in ("tools", "chat_template", "template_args", "add_generation_prompt", "prefix", "reasoning"):
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
-
-
-class Embed(Command, frozen=True):
-    """Compute an embedding of each input: a vector whose direction stands for its meaning."""
-
-    name = "embed"
-    done = events.EmbedDone
-    streams = (events.Embedding,)
-
-    input: Annotated[list[str | TextPart | ImagePart], Meta(min_length=1, max_length=INPUTS)]
-    """Texts, and images if the model takes them. Each input gets its own vector."""
-    normalize: bool = True
-    """Scale each vector to length 1."""
-    dimensions: Positive | None = None
-    """Number of leading values to keep of each vector. Absent: all, which is also the highest value."""
-    encoding: Literal["base64", "float"] = "base64"
-    """Encoding of the vectors: base64 of little-endian float32, or JSON numbers."""
-
-
-class Transcribe(Command, frozen=True):
-    """Transcribe the speech of a recording."""
-
-    name = "transcribe"
-    done = events.TranscribeDone
-    streams = (events.Progress, events.Segment)
-
-    audio: Media
-    """The recording."""
-    language: Annotated[str, Meta(min_length=2, max_length=32)] | None = None
-    """The spoken language, such as `en` or `english`. Absent: the model detects it."""
-    prompt: Annotated[str, Meta(extra_json_schema={"maxLength": SPEECH_PROMPT_BYTES})] = ""
-    """Earlier speech, or the spelling of names; at most 4,096 bytes."""
-    temperature: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Sampling temperature. 0 takes the most probable words."""
-    words: bool = False
-    """Send the times of each word as well."""
-    timeout_ms: Positive | None = None
-    """Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial
-    result."""
-
-    def __post_init__(self) -> None:
-        if len(self.prompt.encode()) > SPEECH_PROMPT_BYTES:
-            raise ValueError(f"prompt: must be a string of 0 to {SPEECH_PROMPT_BYTES:,} bytes")
-
-
-class Cache(Command, frozen=True):
-    """Change the cache of earlier prompts and answers."""
-
-    name = "cache"
-    done = events.CacheDone
-
-    action: Literal["clear"]
-    """`clear`: drop all entries, pinned ones included."""
-
-
-class Info(Command, frozen=True):
-    """Describe the loaded model."""
-
-    name = "info"
-    done = events.ModelDone
-
-
-class Cancel(Command, frozen=True):
-    """End one request, or all. Exactly one of the two fields is given."""
-
-    name = "cancel"
-    done = events.CancelDone
-    out_of_band = True
-
-    target: Annotated[str, Meta(min_length=1)] | None = None
-    """The id of the request to end. A hello, cancel, ping, stats or quit cannot be cancelled."""
-    all: Literal[True] | None = None
-    """End every request that can be cancelled."""
-
-    def __post_init__(self) -> None:
-        if (self.target is None) == (self.all is None):
-            raise ValueError("target: give exactly one of `target` and `all`")
-
-
-class Ping(Command, frozen=True):
-    """Ask whether the worker is alive and makes progress."""
-
-    name = "ping"
-    done = events.PingDone
-    out_of_band = True
-
-
-class Stats(Command, frozen=True):
-    """Ask for the worker's counters."""
-
-    name = "stats"
-    done = events.StatsDone
-    out_of_band = True
-
-
-class Quit(Command, frozen=True):
-    """End the worker. Its `done` is the last line."""
-
-    name = "quit"
-    done = events.QuitDone
-    out_of_band = True
-
-    drain: bool = False
-    """Let unfinished requests finish instead of cancelling them."""
-
-
-COMMANDS: Final[dict[str, type[Command]]] = {
-    command.name: command
-    for command in (
-        Hello,
-        Load,
-        Unload,
-        Generate,
-        Chat,
-        Tokenize,
-        Embed,
-        Transcribe,
-        Cache,
-        Info,
-        Cancel,
-        Ping,
-        Stats,
-        Quit,
-    )
-}
-"""Every command by the value of `cmd`."""

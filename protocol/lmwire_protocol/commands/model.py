@@ -1,0 +1,60 @@
+"""Commands about the model: `load`, `unload`, `info` and `cache`."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from .. import events
+from .base import Command, Positive
+
+
+class Load(Command, frozen=True):
+    """Load a model in place of the present one."""
+
+    name = "load"
+    done = events.ModelDone
+    streams = (events.Progress,)
+    barrier = True
+
+    path: Annotated[str, Meta(min_length=1)]
+    """A folder, a model hub id (`owner/name`) or an alias."""
+    trust_remote_code: bool = False
+    """Allow Python code in the model's folder to run. Off, such a model is refused."""
+    adapter_path: Annotated[str, Meta(min_length=1)] | None = None
+    """A folder with a LoRA adapter of the model. When the model is loaded already, only the adapter changes."""
+    draft_path: Annotated[str, Meta(min_length=1)] | None = None
+    """A smaller model with the same tokens, named like `path`. It proposes tokens that the model accepts or rejects. It
+    does not change the answers, and the worker computes one answer at a time."""
+    context_len: Positive | None = None
+    """Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the
+    highest value."""
+    kv_bits: Literal[4, 8] | None = None
+    """Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the
+    worker computes one answer at a time."""
+    force: bool = False
+    """Load the model even if it seems not to fit into memory."""
+
+
+class Unload(Command, frozen=True):
+    """Unload the model and free its memory."""
+
+    name = "unload"
+    done = events.UnloadDone
+    barrier = True
+
+
+class Info(Command, frozen=True):
+    """Describe the loaded model."""
+
+    name = "info"
+    done = events.ModelDone
+
+
+class Cache(Command, frozen=True):
+    """Change the cache of earlier prompts and answers."""
+
+    name = "cache"
+    done = events.CacheDone
+
+    action: Literal["clear"]
+    """`clear`: drop all entries, pinned ones included."""
