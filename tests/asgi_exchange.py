@@ -13,19 +13,19 @@ from lmwire_http.settings import Settings
 
 
 class Sent(NamedTuple):
-    """What was answered."""
+    """The response."""
 
     status: int
     body: bytes
 
     @property
     def code(self) -> str:
-        """Of the error that it is."""
+        """The code of an error response."""
         return json.loads(self.body)["error"]["code"]
 
 
 def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
-    """What a client is sent when `serve` answers it."""
+    """Return the response to a client when `serve` is the handler."""
     messages: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 
 class Clock:
-    """One that goes when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -67,7 +67,7 @@ def said(text: str) -> MessageDict:
 
 
 def figures(pool: Pool, id: str) -> ModelStatus:
-    """What the pool says of a model."""
+    """Return the pool's status of a model."""
     return next(resident for resident in pool.statuses() if resident.id == id)
 
 

@@ -55,7 +55,7 @@ class Server:
 
 
 def wait_until(condition: Callable[[], bool], problem: str) -> None:
-    """Waits for what nothing tells of."""
+    """Wait for a condition that no event reports."""
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, problem

@@ -24,7 +24,7 @@ def tiny_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def scripted_server() -> Iterator[Server]:
-    """Serves a mock worker that thinks, calls and breaks when it is told to: scripted_answers.json says how."""
+    """Serve a mock worker that reasons, calls tools and fails on demand, as scripted_answers.json defines."""
     script = Path(__file__).with_name("scripted_answers.json")
     with served("--worker", f"{MOCK} --scenario {script}") as server:
         yield server

@@ -1,4 +1,4 @@
-"""What becomes of the blocks of Anthropic's messages on their way to the model."""
+"""Conversion of the blocks in Anthropic's messages for the model."""
 
 from pathlib import Path
 from typing import Any

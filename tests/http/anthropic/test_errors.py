@@ -1,4 +1,4 @@
-"""What Anthropic's API says when something is wrong: its envelope, its kinds of errors, and the client's own field."""
+"""Errors of Anthropic's API: the envelope, the types and the client's own field names."""
 
 from typing import Any
 

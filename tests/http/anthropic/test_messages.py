@@ -1,4 +1,4 @@
-"""/v1/messages as Anthropic's own client sees it: whole answers, what they tell of their end, and what is refused."""
+"""/v1/messages through Anthropic's own client: whole answers, stop reasons and rejected requests."""
 
 import asyncio
 from typing import Any

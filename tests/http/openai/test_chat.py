@@ -27,7 +27,7 @@ WEATHER: ChatCompletionToolParam = {
 
 
 class Person(BaseModel):
-    """What the model is to tell of somebody."""
+    """The schema of the answer."""
 
     name: str
     age: int

@@ -69,14 +69,14 @@ def events(server: Server, said: str, **fields: Any) -> list[Any]:
 
 
 def deltas(server: Server, said: str, **fields: Any) -> list[Any]:
-    """What each choice of each chunk says, and why it ended."""
+    """Return each choice's delta or finish reason, chunk by chunk."""
     *chunks, done = events(server, said, **fields)
     assert done == "[DONE]"
     return [choice["finish_reason"] or choice["delta"] for chunk in chunks for choice in chunk["choices"]]
 
 
 def arguments(server: Server, said: str) -> dict[int, str]:
-    """What a client puts together of each call."""
+    """Return the arguments of each call, put together as a client does."""
     calls: dict[int, str] = {}
     for delta in deltas(server, said, tools=[WEATHER]):
         for call in delta.get("tool_calls", ()) if isinstance(delta, dict) else ():

@@ -1,4 +1,4 @@
-"""What a chat completion is refused for: OpenAI's client is told which of its fields is wrong."""
+"""Rejected chat completions: the error names the client's own field."""
 
 import json
 from typing import Any, Final

@@ -79,7 +79,7 @@ def test_of_a_chat_completion_they_are_its_content_streamed_or_not(client: opena
 
 
 def test_some_of_those_have_content_and_some_have_none(client: openai.OpenAI) -> None:
-    """So the test above sees both."""
+    """Check that the test above covers both kinds."""
     said = {
         name: client.chat.completions.create(**{"model": MODEL, "temperature": 0, **asked}).choices[0].message.content
         for name, asked in ASKED.items()

@@ -24,7 +24,7 @@ SCRIPTED_WEATHER: Any = {**WEATHER, "name": "weather"}
 
 
 class Person(BaseModel):
-    """What the model is to tell of somebody."""
+    """The schema of the answer."""
 
     name: str
     age: int

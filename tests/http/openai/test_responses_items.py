@@ -1,4 +1,4 @@
-"""What becomes of the items of OpenAI's responses on their way to the model."""
+"""Conversion of the items of OpenAI's responses for the model."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is kept of responses is bounded: in number, and in bytes."""
+"""The store of responses is limited in number and in bytes."""
 
 from lmwire_http.http.response_store import ResponseStore
 

@@ -1,4 +1,4 @@
-"""What /v1/responses says when something is wrong: the client's own field, and what to do."""
+"""Rejected requests to /v1/responses: the error names the client's own field and the fix."""
 
 from typing import Any
 

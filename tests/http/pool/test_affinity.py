@@ -1,4 +1,4 @@
-"""Which replica a prompt goes to."""
+"""The choice of a replica for a prompt."""
 
 import pytest
 

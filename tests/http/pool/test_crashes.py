@@ -57,7 +57,7 @@ async def test_a_worker_that_dies_while_it_loads_is_told_as_lost_and_can_be_trie
 async def test_one_that_dies_again_and_again_is_left_alone_for_a_while(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start")) as pool:
         for _ in range(3):
-            with pytest.raises(ApiError, match="has ended"):
+            with pytest.raises(ApiError, match="has exited"):
                 await asked(pool, "mock")
         with pytest.raises(ApiError, match="ended 3 times in short order") as error:
             await asked(pool, "mock")

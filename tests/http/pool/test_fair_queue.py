@@ -27,7 +27,7 @@ HELD = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
 
 
 class Queue:
-    """Turns at so many rows, and who has had one, in order."""
+    """A queue for a number of rows, with the order in which requests were served."""
 
     def __init__(self, rows: int) -> None:
         self.turns = FairQueue(lambda: rows)

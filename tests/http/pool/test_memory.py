@@ -49,7 +49,7 @@ def in_memory(pool: Pool) -> list[str]:
 
 
 async def held_by(pool: Pool, *models: str) -> int:
-    """What their workers have in memory, in bytes."""
+    """Return the memory of the models' workers, in bytes."""
     stats = await pool.stats(60)
     return sum(each.memory.active_bytes + each.memory.cache_bytes for model in models for each in stats[model] if each)
 
@@ -82,7 +82,9 @@ async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_
 async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody(listing: Listing) -> None:
     async with pooled(memory_bytes=ONE, listing=listing, memory_wait_s=0.1) as pool:
         async with pool.lease(TINY):
-            with pytest.raises(ApiError, match=f"no memory for {TWIN} beside {TINY}, in use now") as error:
+            with pytest.raises(
+                ApiError, match=f"not enough memory for {TWIN} beside {TINY}, which are in use"
+            ) as error:
                 await asked(pool, TWIN)
             assert (error.value.status, error.value.code, error.value.retry_after) == (503, "no_room", 5.0)
             client = asyncio.create_task(asked(pool, TWIN))
@@ -104,7 +106,7 @@ async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless:
         assert in_memory(pool) == [TINY, TWIN]
         pool._budget._limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
-        await asked(pool, TINY, QUESTION)  # there seems to be room; its worker says that there is not
+        await asked(pool, TINY, QUESTION)  # the budget has room, but the worker reports too little memory
         assert in_memory(pool) == [TINY]
 
 

@@ -1,4 +1,4 @@
-"""Which models are unloaded for others when models share memory."""
+"""The choice of models to unload when models share memory."""
 
 from dataclasses import dataclass
 

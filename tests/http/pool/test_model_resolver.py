@@ -1,4 +1,4 @@
-"""How a model is found by what a client calls it."""
+"""Resolution of the names that clients use for models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ HALF = local_model("somebody/Half", problem="no weights")
 
 
 class Listing:
-    """What is on a machine, with a count of how often it was looked for."""
+    """The models on a machine, and the number of listings."""
 
     def __init__(self, *models: LocalModel) -> None:
         self.models = list(models)

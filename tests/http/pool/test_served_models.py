@@ -1,4 +1,4 @@
-"""What clients get over HTTP when a worker dies, and when too many ask."""
+"""Responses over HTTP when a worker dies and when there are too many requests."""
 
 import json
 import shlex
@@ -86,7 +86,7 @@ def test_a_folder_is_served_only_where_that_was_allowed(tmp_path: Path) -> None:
 
 
 def asked_for(server: Server, name: str) -> str:
-    """What is said of a model that is not served, by every way to it."""
+    """Return the error for a model that is not served, the same from every endpoint."""
     answers = chat(server, name), asked(server.url, "GET", f"/v1/models/{name}")
     assert {(answer.status, answer.json["error"]["code"]) for answer in answers} == {(404, "model_not_found")}
     assert len({answer.body for answer in answers}) == 1

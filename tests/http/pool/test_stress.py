@@ -54,7 +54,7 @@ async def come_and_go(pool: Pool, chance: random.Random) -> str:
 
 
 def assert_within_budget(pool: Pool) -> None:
-    """What is there, and is not about to go, fits."""
+    """Check that the models in memory, without those being unloaded, fit into the budget."""
     placed = [model for model in pool._budget.holders if not model.unload_task]
     assert sum(model.spec.size_bytes for model in placed) <= BUDGET
 

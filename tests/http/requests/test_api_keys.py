@@ -1,4 +1,4 @@
-"""Who may ask: those with a key, where one is needed, and pages of origins that were named."""
+"""Access to the server: by API key where one is needed, and for web pages of allowed origins."""
 
 import os
 import sys

@@ -78,7 +78,7 @@ def test_it_has_the_workers_memory_and_age(server: Server, text: str) -> None:
 
 
 def test_tokens_of_a_stream_have_times_between_them() -> None:
-    """Those that come together count as one: how many do, the machine decides."""
+    """Tokens that come together count as one, and their number depends on the machine."""
     tokens = 40
     with served("mock", "--worker", f"{MOCK} --token-ms 5") as server:
         asked(server.url, "POST", CHAT, chat_body("water", stream=True, max_tokens=tokens))

@@ -112,7 +112,7 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
 
 
 def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """What a reference stands for."""
+    """Return the schema of a reference."""
     _, _, *names = schema["$ref"].split("/")
     found = document["components"]
     for name in names:

@@ -183,7 +183,7 @@ def test_but_in_http_1_0_it_need_not(mock_server: Server) -> None:
 @pytest.mark.parametrize("origin", [EVIL, FRIEND, "null", "https://localhost", "http://127.0.0.1:1", ""])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_page_of_another_origin_is_refused(mock_server: Server, method: str, origin: str) -> None:
-    """As `fetch`, `EventSource` and `<script crossorigin>` ask, whose requests carry the page's origin."""
+    """Requests by `fetch`, `EventSource` and `<script crossorigin>` carry the page's origin."""
     path, body = ("/v1/models", None) if method == "GET" else (CHAT, chat_body("x"))
     answer = asked(mock_server.url, method, path, body, origin=origin, sec_fetch_site="cross-site")
     assert f"--cors {origin}" in refused(answer, "origin_not_allowed")

@@ -1,4 +1,4 @@
-"""A call that is cut off is told as such, wherever that happens: in no API is it text, and in none a whole call."""
+"""Cut-off tool calls are recognizable in every API: neither text nor complete calls."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def lengths(client: openai.OpenAI) -> range:
 
 
 def is_cut(arguments: str) -> bool:
-    """Whether these are the beginning of the call's arguments; if not, they are all of them."""
+    """Return whether the arguments are only the start of the call's arguments."""
     try:
         assert json.loads(arguments) == {"city": "Paris"}
     except json.JSONDecodeError:

@@ -34,7 +34,7 @@ class Timer:
 
 
 class Transport(asyncio.Transport):
-    """Has so many bytes that the client has not read."""
+    """A transport with a number of bytes that the client has not read."""
 
     unread = 0
     aborted = False

@@ -140,7 +140,7 @@ def stream_of(tokens: int) -> dict[str, object]:
 
 
 def test_for_a_new_connection_the_longest_idle_one_is_closed(crowded_server: Server) -> None:
-    """So clients that open connections and ask nothing keep nobody out, nor cost the server its descriptors."""
+    """Idle clients can neither lock others out nor use up the server's file descriptors."""
     with RawClient(crowded_server.url) as busy, RawClient(crowded_server.url) as oldest:
         busy.chat("say one and wait", stream=True)
         busy.read_until(b'"content":"One"')

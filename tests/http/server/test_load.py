@@ -14,7 +14,7 @@ STREAMS = 200
 ROUNDS = 4
 TOKENS = 12
 GROWTH_BYTES = 4 * 2**20
-"""What a round may add to a server whose rounds before have shown it what there is; its pages come and go."""
+"""Memory that one round may add to a warmed-up server. Pages of memory come and go."""
 
 
 @pytest.fixture(scope="module")

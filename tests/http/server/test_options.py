@@ -1,4 +1,4 @@
-"""What an option of `lmwire serve` changes, each in a real server; what stands in other files is not repeated."""
+"""Effects of the options of `lmwire serve`, each in a real server. Other files test the rest."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ def ask(server: Server, *, model: str = TINY, words: str = "Who are you?", **fie
 
 
 def logprob(server: Server) -> float:
-    """Of the last of some tokens: it tells what the tokens before it were computed with."""
+    """Return the logprob of the last token, which shows how the tokens before it were computed."""
     answer = ask(server, words="zq xv, wq 7", max_tokens=8, temperature=0, logprobs=True)
     assert answer.status == 200, answer.body
     return answer.json["choices"][0]["logprobs"]["content"][-1]["logprob"]

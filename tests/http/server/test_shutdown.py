@@ -1,4 +1,4 @@
-"""How the server ends: requests in order, clients with an answer, workers too, and the exit code says so."""
+"""Shutdown of the server: requests finish, clients receive a response, workers exit, and the exit code is right."""
 
 import os
 import subprocess

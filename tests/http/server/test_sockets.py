@@ -1,4 +1,4 @@
-"""Where the server listens: on this machine unless told, never by mistake, and before it starts anything."""
+"""Addresses of the server: this machine by default, checked before any worker starts."""
 
 import os
 import signal
