@@ -10,6 +10,19 @@ import lmwire_http
 FOLDER = Path(lmwire_http.__file__).parent
 
 
+LAYERS = (
+    ("settings", "errors"),
+    ("telemetry", "pool"),
+    ("http",),
+    ("inference",),
+    ("openai", "anthropic", "operations"),
+    ("app",),
+    ("server",),
+    ("cli",),
+)
+"""Modules and packages of the server. Each imports only from earlier layers."""
+
+
 def imported() -> Iterator[tuple[str, str | None]]:
     """Yield the module and the name of each import."""
     for path in FOLDER.rglob("*.py"):
@@ -29,3 +42,27 @@ def test_it_uses_only_public_names_of_the_client() -> None:
 
 def test_it_never_imports_the_worker() -> None:
     assert not [module for module, _ in imported() if module.partition(".")[0] == "lmwire_worker"]
+
+
+def test_each_package_imports_only_from_earlier_layers() -> None:
+    layer_of = {name: number for number, names in enumerate(LAYERS) for name in names}
+    for path in FOLDER.rglob("*.py"):
+        package = path.relative_to(FOLDER).with_suffix("").parts
+        if package[0] not in {"__init__", "__main__"}:
+            for used in relative_imports(path, package[:-1]) - {package[0]}:
+                assert layer_of[used] < layer_of[package[0]], f"{path} imports {used}"
+
+
+def relative_imports(path: Path, package: tuple[str, ...]) -> set[str]:
+    """Return the top-level modules and packages of the server that a file imports.
+
+    Args:
+        path: The file.
+        package: The parts of its package's name below `lmwire_http`.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            found |= {parts[0]} if parts[0] else {alias.name for alias in node.names}
+    return found

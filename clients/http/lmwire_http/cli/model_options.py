@@ -61,7 +61,7 @@ def add_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
         dest="max_requests",
         type=count,
         metavar="N",
-        help=f"most requests for one model at once; further ones receive 429 (default: {defaults.max_requests})",
+        help=f"maximum requests for one model at once; further ones receive 429 (default: {defaults.max_requests})",
     )
     group.add_argument(
         "--step-limit",

@@ -57,13 +57,13 @@ def _add_request_limits(group: argparse._ArgumentGroup, defaults: Settings) -> N
         dest="max_body_bytes",
         type=size,
         metavar="BYTES",
-        help=f"largest request body (default: {defaults.max_body_bytes // MIB}M)",
+        help=f"maximum size of a request body (default: {defaults.max_body_bytes // MIB}M)",
     )
     group.add_argument(
         "--max-connections",
         type=count,
         metavar="N",
-        help="most open connections; a new one closes the one that is idle for longest "
+        help="maximum open connections; a new one closes the one that is idle for longest "
         f"(default: {defaults.max_connections})",
     )
     group.add_argument(
@@ -71,7 +71,7 @@ def _add_request_limits(group: argparse._ArgumentGroup, defaults: Settings) -> N
         dest="max_stored_responses",
         type=count,
         metavar="N",
-        help=f"most stored responses of /v1/responses (default: {defaults.max_stored_responses})",
+        help=f"maximum stored responses of /v1/responses (default: {defaults.max_stored_responses})",
     )
 
 
