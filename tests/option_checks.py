@@ -72,12 +72,12 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         for benchmark in _BENCHMARKS
     },
     "conformance worker": {
-        "COMMAND": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
+        "COMMAND": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
         "--model": "cli/test_options.py::test_the_kit_loads_the_model_that_is_named",
-        "--only": f"{_KIT}::test_what_passes_is_listed_and_exits_0",
+        "--only": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
         "--baseline": f"{_KIT}::test_a_known_failure_exits_0_and_a_stale_entry_1",
-        "--junit": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
-        "--json": f"{_KIT}::test_what_fails_is_shown_with_both_lines_and_exits_1",
+        "--junit": f"{_KIT}::test_a_failure_is_shown_with_both_lines_and_the_exit_code_is_1",
+        "--json": f"{_KIT}::test_a_failure_is_shown_with_both_lines_and_the_exit_code_is_1",
         "--timeout": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
     },
     "conformance host": {

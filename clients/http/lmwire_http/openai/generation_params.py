@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from lmwire import Options
+from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
 from ..errors import invalid_field
@@ -62,10 +62,10 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     format: Format | None = None
 
 
-_OPTIONS: Final = shared_fields(GenerationParams, Options, converted=("temperature", "seed", "stop"))
+_OPTIONS: Final = shared_fields(GenerationParams, GenerateOptions, converted=("temperature", "seed", "stop"))
 
 
-def generation_options(body: GenerationParams) -> Options:
+def generation_options(body: GenerationParams) -> GenerateOptions:
     """Return the fields as the client library takes them.
 
     Raises:

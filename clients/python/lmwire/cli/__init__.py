@@ -34,4 +34,4 @@ def _run_server() -> int:
 
     if find_spec("starlette") is None:
         sys.exit("lmwire serve: the HTTP server's libraries are not installed: pip install 'lmwire[http]'")
-    return import_module("lmwire_http.command").main(sys.argv[2:])
+    return import_module("lmwire_http.cli.main").main(sys.argv[2:])

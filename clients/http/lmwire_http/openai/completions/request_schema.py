@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
-from lmwire import Options
+from lmwire import GenerateOptions
 
 from ...errors import invalid_field
 from ..generation_params import Count, GenerationParams, generation_options
@@ -54,7 +54,7 @@ def prompts_of(body: CompletionRequest) -> list[Prompt]:
     return [given] if isinstance(given[0], int) else given
 
 
-def completion_options(body: CompletionRequest) -> Options:
+def completion_options(body: CompletionRequest) -> GenerateOptions:
     """Return all options except the prompts, as the client library takes them.
 
     Raises:

@@ -17,7 +17,7 @@ def run(arguments: Namespace) -> int:
         raise CliError(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
     benchmark = _load(arguments.benchmark)
     # This process and the programs that it starts load what MLX has compiled for them.
-    import_module("lmwire_worker.private_directory").use_private_directory(atexit.register)
+    import_module("lmwire_worker.process.private_directory").use_private_directory(atexit.register)
     results = []
     for result in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         results.append(result)
