@@ -49,9 +49,9 @@ def calls_what_it_may_not_call() -> None:
 
 @mutant("K-5", "p-1-required")
 def marks_no_text_of_a_call() -> None:
-    change_pieces(lambda piece: setattr(piece, "call", False))
+    change_pieces(lambda piece: setattr(piece, "is_call_text", False))
 
 
 @mutant("K-5", "p-2-no-calls")
 def marks_all_text_as_that_of_a_call() -> None:
-    change_pieces(lambda piece: setattr(piece, "call", True))
+    change_pieces(lambda piece: setattr(piece, "is_call_text", True))

@@ -28,7 +28,7 @@ def sized_mocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers without a model that are taken to have as much in memory as the listing says."""
     (scenario := tmp_path / "any.json").write_text(json.dumps(ANY_MODEL))
 
-    async def memory_bytes(model: ManagedModel) -> int:
+    async def memory_bytes(model: ManagedModel, within_s: float | None = None) -> int:
         return model.spec.size_bytes
 
     monkeypatch.setattr(ManagedModel, "memory_bytes", memory_bytes)
