@@ -21,7 +21,7 @@ import mlx_vlm.models
 from transformers import AutoConfig, AutoFeatureExtractor, AutoImageProcessor, AutoProcessor, AutoTokenizer
 
 from hostile_models import write_hostile_model
-from lmwire_worker.models.remote_code import guarded
+from lmwire_worker.models.remote_code import guard_remote_code
 
 
 def types_of(package: Any) -> Iterator[str]:
@@ -77,7 +77,7 @@ def main() -> None:
             name = f"{package.__name__.partition('.')[0]}.{model_type}"
             mark = root / f"{name}.ran"
             folder = write_hostile_model(root / name / model_type, mark, model_type)
-            guard = contextlib.nullcontext() if unguarded else guarded(folder, trusted=False)
+            guard = contextlib.nullcontext() if unguarded else guard_remote_code(folder, trusted=False)
             with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception), guard:
                 opener(model_type, folder, trust=not unguarded)
             ran[name] = mark.exists()

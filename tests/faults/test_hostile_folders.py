@@ -20,7 +20,7 @@ from hostile_models import Trap, bring_code, write_hostile_got, write_hostile_mo
 from http_server import served
 from lmwire_command import lmwire
 from lmwire_protocol import RequestError
-from lmwire_worker.models.remote_code import RefusedCodeError, guarded
+from lmwire_worker.models.remote_code import RefusedCodeError, guard_remote_code
 from lmwire_worker.multimodal.detect import SERVED
 from random_model import write_model
 from random_speech import write_whisper
@@ -158,10 +158,10 @@ class Brought(PreTrainedTokenizerFast):
 def test_what_a_trusted_load_imported_is_not_there_for_the_next_one(tmp_path: Path, mark: Path) -> None:
     folder = write_model(tmp_path / "model")
     bring_tokenizer(folder, mark)
-    with guarded(folder, trusted=True):
+    with guard_remote_code(folder, trusted=True):
         assert type(AutoTokenizer.from_pretrained(folder, trust_remote_code=True)).__name__ == "Brought"
     [imported] = {name for name in sys.modules if name.endswith(".brought")}
-    with pytest.raises(RequestError, match="brings its own code"), guarded(folder, trusted=False):
+    with pytest.raises(RequestError, match="brings its own code"), guard_remote_code(folder, trusted=False):
         assert imported not in sys.modules
         AutoTokenizer.from_pretrained(folder, trust_remote_code=True)  # as some of mlx-vlm's processors do
     assert imported in sys.modules, "the trusted model goes on where the other one failed"
@@ -172,7 +172,7 @@ def test_a_pickle_is_code(tmp_path: Path, mark: Path) -> None:
     holder[0] = Trap(mark)
     np.save(tmp_path / "array.npy", holder, allow_pickle=True)
     data = pickle.dumps(Trap(mark))
-    with guarded(tmp_path, trusted=False):
+    with guard_remote_code(tmp_path, trusted=False):
         with pytest.raises(RefusedCodeError, match="in a pickle"):
             pickle.loads(data)
         with pytest.raises(RefusedCodeError, match="in a pickle"):
@@ -191,22 +191,22 @@ def test_a_compiled_file_of_a_folder_is_code(tmp_path: Path, mark: Path) -> None
     compiled = py_compile.compile(str(source), str(tmp_path / "other.pyc"), dfile="<string>", doraise=True)
     spec = spec_from_file_location("brought", compiled)
     assert spec and spec.loader
-    with guarded(tmp_path, trusted=False), pytest.raises(RefusedCodeError):
+    with guard_remote_code(tmp_path, trusted=False), pytest.raises(RefusedCodeError):
         spec.loader.exec_module(module_from_spec(spec))
     assert not mark.exists()
 
 
 def test_in_a_worker_code_stays_refused_after_the_load(tmp_path: Path) -> None:
     (tmp_path / "brought.py").touch()
-    with guarded(tmp_path, trusted=False, lasting=True):
+    with guard_remote_code(tmp_path, trusted=False, lasting=True):
         pass
     with pytest.raises(RefusedCodeError):
         (tmp_path / "brought.py").read_text()
-    with guarded(tmp_path, trusted=True, lasting=True):
+    with guard_remote_code(tmp_path, trusted=True, lasting=True):
         pass
     assert (tmp_path / "brought.py").read_text() == ""
 
 
 def test_a_load_without_trust_fetches_nothing_once_the_folder_is_there(tmp_path: Path) -> None:
-    with guarded(tmp_path, trusted=False), pytest.raises(URLError, match="is not in the folder"):
+    with guard_remote_code(tmp_path, trusted=False), pytest.raises(URLError, match="is not in the folder"):
         urlopen("http://127.0.0.1:9")

@@ -20,7 +20,7 @@ from lmwire.model_listing import listing_command
 from lmwire_command import lmwire
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
-from lmwire_worker.models.model_files import CONFIG_BYTES, TEXT_BYTES
+from lmwire_worker.models.model_files import MAX_CONFIG_BYTES, MAX_TEXT_BYTES
 from random_embeddings import write_embedding_model
 from random_model import write_model
 from random_speech import write_whisper
@@ -145,7 +145,7 @@ def test_a_snapshot_of_links_to_files_loads(worker: WorkerProcess, folder: Path,
     assert load(worker, snapshot)["event"] == "done"
 
 
-@pytest.mark.parametrize(("name", "most"), [("config.json", CONFIG_BYTES), ("tokenizer.json", TEXT_BYTES)])
+@pytest.mark.parametrize(("name", "most"), [("config.json", MAX_CONFIG_BYTES), ("tokenizer.json", MAX_TEXT_BYTES)])
 def test_a_file_that_is_far_too_large_is_not_read(worker: WorkerProcess, folder: Path, name: str, most: int) -> None:
     os.truncate(folder / name, 2**40)
     before = worker.resident_bytes

@@ -9,9 +9,9 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
-from lmwire_worker.generation.admission import AHEAD, Admission, Room, RowCost, check_load
+from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission, MemoryBudget, RowCost, check_load
 from lmwire_worker.generation.kv_cache_options import quantize_cache
-from lmwire_worker.generation.language_model import open_base
+from lmwire_worker.generation.language_model import open_shared_weights
 from random_model import write_model
 from text_lanes import FAMILIES, FolderOf
 
@@ -37,7 +37,7 @@ class FakeCache:
 def admission(steps: float, *lengths: int, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
     """With memory for so many times 256 tokens, and rows of these lengths."""
     cost = RowCost(fixed, ((KIB, None),))
-    room = Room(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
+    room = MemoryBudget(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
     return Admission(room, cached or FakeCache(), lambda: list(lengths))
 
 
@@ -55,25 +55,25 @@ def test_layers_with_a_window_grow_up_to_it() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of: FolderOf) -> None:
-    network = open_base(folder_of(family), trust_remote_code=False).network()
+    network = open_shared_weights(folder_of(family), trust_remote_code=False).new_network()
     cache = make_prompt_cache(network)
     for token in range(300):
         network(mx.array([[token]]), cache=cache)
         mx.eval([layer.state for layer in cache])
-    assert RowCost.of(network).bytes(300) == sum(layer.nbytes for layer in cache)
+    assert RowCost.measure(network).bytes(300) == sum(layer.nbytes for layer in cache)
 
 
 def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "wide", "llama", head_dim=64)
-    network: Any = open_base(folder, trust_remote_code=False).network()
-    plain = RowCost.of(network).bytes(1000)
+    network: Any = open_shared_weights(folder, trust_remote_code=False).new_network()
+    plain = RowCost.measure(network).bytes(1000)
     quantize_cache(network, 8)
-    assert plain / 4 < RowCost.of(network).bytes(1000) < plain / 3
+    assert plain / 4 < RowCost.measure(network).bytes(1000) < plain / 3
 
 
 def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> None:
     before = mx.get_active_memory()
-    RowCost.of(open_base(folder_of("llama"), trust_remote_code=False).network())
+    RowCost.measure(open_shared_weights(folder_of("llama"), trust_remote_code=False).new_network())
     assert mx.get_active_memory() - before < KIB
 
 
@@ -81,9 +81,9 @@ def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> N
 
 
 def test_a_request_starts_when_its_prompt_and_the_beginning_of_its_answer_fit() -> None:
-    admission(2).check(512 - AHEAD, 10_000, rows=1)
+    admission(2).check(512 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
     with pytest.raises(RequestError):
-        admission(2).check(513 - AHEAD, 10_000, rows=1)
+        admission(2).check(513 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
 
 
 def test_a_short_answer_is_promised_no_more_than_it_can_use() -> None:
@@ -120,7 +120,7 @@ def test_every_choice_counts() -> None:
 
 def test_a_recurrent_row_costs_the_same_at_any_length() -> None:
     state = STEP_BYTES // 2
-    room = Room(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
+    room = MemoryBudget(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
     Admission(room, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
     with pytest.raises(InsufficientMemory):
         Admission(room, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)
@@ -152,14 +152,14 @@ def test_a_cache_that_is_given_up_keeps_nobody_from_being_refused() -> None:
 
 
 def test_rows_go_on_while_their_next_token_fits() -> None:
-    assert not admission(2, 255, 255).overrun()
-    assert admission(2, 256, 255).overrun()
-    assert not admission(0).overrun()
+    assert not admission(2, 255, 255).is_over_budget()
+    assert admission(2, 256, 255).is_over_budget()
+    assert not admission(0).is_over_budget()
 
 
 def test_the_cache_is_given_up_before_a_row_ends() -> None:
     cache = FakeCache(2 * STEP_BYTES)
-    assert not admission(4, 256, 10, cached=cache).overrun()
+    assert not admission(4, 256, 10, cached=cache).is_over_budget()
     assert cache.bytes == 0
 
 

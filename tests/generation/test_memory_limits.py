@@ -9,8 +9,8 @@ import pytest
 from lmwire_protocol import Generate, Load, RequestError
 from lmwire_worker.engine.interface import InsufficientMemory
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.generation.admission import Room, RowCost
-from lmwire_worker.generation.language_model import describe, load_tokenizer, open_base
+from lmwire_worker.generation.admission import MemoryBudget, RowCost
+from lmwire_worker.generation.language_model import describe, load_tokenizer, open_shared_weights
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.models.weights import read_weights
 from misbehaving_models import MARK, write_misbehaving_model
@@ -36,12 +36,12 @@ def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
     """A lane that has memory for so many tokens of one row."""
 
     def lane_for(tokens: int) -> GenerationRunner:
-        base = open_base(folder, trust_remote_code=False)
-        network = base.network()
+        base = open_shared_weights(folder, trust_remote_code=False)
+        network = base.new_network()
         read_weights(network, folder, lambda *_: None)
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
-        cost = RowCost.of(network)
-        room = Room(cost.bytes(tokens), 0, 0, cost)
+        cost = RowCost.measure(network)
+        room = MemoryBudget(cost.bytes(tokens), 0, 0, cost)
         return GenerationRunner(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
 
     return lane_for

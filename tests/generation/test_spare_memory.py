@@ -21,10 +21,10 @@ def spare_bytes_after_a_slice(lane_of: LaneOf) -> int:
 
 
 def test_a_short_slice_leaves_its_memory_to_the_next(lane_of: LaneOf) -> None:
-    assert 4096 < spare_bytes_after_a_slice(lane_of) <= rows.SPARE_BYTES
+    assert 4096 < spare_bytes_after_a_slice(lane_of) <= rows.MAX_SPARE_BYTES
 
 
 def test_more_than_that_is_given_back(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = spare_bytes_after_a_slice(lane_of)
-    monkeypatch.setattr(rows, "SPARE_BYTES", kept // 2)
+    monkeypatch.setattr(rows, "MAX_SPARE_BYTES", kept // 2)
     assert spare_bytes_after_a_slice(lane_of) < kept // 10

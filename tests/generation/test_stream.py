@@ -11,8 +11,8 @@ from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from lmwire_worker.generation.output_parsing import Answer, Syntax
-from lmwire_worker.generation.sampling.logprobs import Handle
-from lmwire_worker.generation.sequence import Stream
+from lmwire_worker.generation.sampling.logprobs import LogprobHandle
+from lmwire_worker.generation.sequence import Sequence
 from lmwire_worker.generation.string_matcher import Strings
 from lmwire_worker.generation.tool_parsers import FORMATS
 
@@ -45,7 +45,7 @@ class Thinker:
         return {"<think>": 1, "</think>": 2}
 
 
-class Resolved(Handle):
+class Resolved(LogprobHandle):
     """A token with a log-probability of -1."""
 
     def __init__(self, token: int) -> None:
@@ -55,7 +55,7 @@ class Resolved(Handle):
         return self._token, -1.0, []
 
 
-def describe(handle: Handle) -> Logprob:
+def describe(handle: LogprobHandle) -> Logprob:
     token, logprob, _ = handle.resolve()
     return Logprob(token, chr(token), logprob)
 
@@ -63,13 +63,13 @@ def describe(handle: Handle) -> Logprob:
 SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_tools"])
 
 
-def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Stream:
+def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:
     if chats:
         request: Chat | Generate = Chat(messages=[Message(role="user", content="x")], tools=TOOLS, **fields)
         answer = Answer(SYNTAX, SYNTAX.start_state(opening), TOOLS, reads_calls=True)
     else:
         request, answer = Generate(prompt="x", **fields), None
-    return Stream(
+    return Sequence(
         1,
         0,
         request,
@@ -85,11 +85,11 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
     )
 
 
-def run(row: Stream, text: str, *, ends: bool = True) -> list[RunnerEvent]:
+def run(row: Sequence, text: str, *, ends: bool = True) -> list[RunnerEvent]:
     outcomes: list[RunnerEvent] = []
     for token in [*map(ord, text), *([END] if ends else [])]:
-        goes_on = row.push(token, None)
-        outcomes += row.take()
+        goes_on = row.append_token(token, None)
+        outcomes += row.take_events()
         if not goes_on:
             break
     return outcomes
@@ -181,7 +181,7 @@ def test_a_stop_string_in_a_calls_arguments_does_not_end_it() -> None:
 def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
     row = stream(chats=False, stop=["stop"])
     run(row, "one st", ends=False)
-    (piece,) = row.end(None)
+    (piece,) = row.finish(None)
     assert isinstance(piece, TokenDelta)
     assert (piece.text, piece.finish_reason) == ("st", None)
 
@@ -190,8 +190,8 @@ def test_log_probabilities_go_with_their_tokens() -> None:
     row = stream(logprobs=True)
     outcomes: list[RunnerEvent] = []
     for token in map(ord, "<think>a</think>b"):
-        row.push(token, Resolved(token))
-        outcomes += row.take()
+        row.append_token(token, Resolved(token))
+        outcomes += row.take_events()
     for outcome in outcomes:
         if isinstance(outcome, TokenDelta) and outcome.token_ids:
             assert [entry.token_id for entry in outcome.logprobs or []] == outcome.token_ids
@@ -199,7 +199,7 @@ def test_log_probabilities_go_with_their_tokens() -> None:
 
 def test_a_token_that_cannot_be_turned_into_text_fails_its_request_alone() -> None:
     row = stream()
-    assert not row.push(-1, None)
-    (failed,) = row.take()
+    assert not row.append_token(-1, None)
+    (failed,) = row.take_events()
     assert isinstance(failed, Failed)
     assert "-1" in failed.error.message

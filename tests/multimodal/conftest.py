@@ -43,8 +43,8 @@ def lane(family: str, lane_of: LaneOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(family)
     lane.clear_cache()
-    assert lane._kept is not None
-    lane._kept._cache._check_every = 1 << 30
+    assert lane._cache_manager is not None
+    lane._cache_manager._cache._verify_interval = 1 << 30
     return lane
 
 

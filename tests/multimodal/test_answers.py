@@ -35,7 +35,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: P
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._intake.ends
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._preparer.eos_token_ids
 
 
 def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
@@ -100,7 +100,7 @@ def test_requests_may_come_while_others_are_answered(lane: GenerationRunner) -> 
 def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:4]]
     whole = ask(lane, *requests)
-    monkeypatch.setattr(lane._pace, "slice", lambda *_: 3)
+    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 3)
     assert told(*ask(lane, *requests)) == told(*whole)
 
 
@@ -131,15 +131,15 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: GenerationRunner)
     admitted = lane.add(0, request, 0, prepared=gather(lane, request))
     lane.remove(0)
     assert len(tokens) == admitted.prompt_tokens
-    assert lane._sight is not None
-    assert tokens.count(lane._sight._pictures.senses["image"].mark) >= 8
+    assert lane._media is not None
+    assert tokens.count(lane._media._pictures.senses["image"].mark) >= 8
     assert "What is on " in text
 
 
 def test_a_request_may_end_while_its_images_are_processed(
     lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane._pace, "slice", lambda *_: 2)
+    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 2)
     kept = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
     alone = ask(lane, *kept)
     driver = Driver(lane)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.generation.disk_cache_options import DiskSettings
+from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.runner import GenerationRunner
 from shown_images import answered, image, said, shown
 from text_lanes import Answer, Driver, FolderOf, ask, gather
@@ -67,9 +67,9 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     ask(lane, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
     cached, total = known(lane, question)
-    assert lane._sight is not None
+    assert lane._media is not None
     tokens, _ = lane.tokenize(request := _tokenize(question), gather(lane, request))
-    last = len(tokens) - 1 - tokens[::-1].index(lane._sight._pictures.senses["image"].mark)
+    last = len(tokens) - 1 - tokens[::-1].index(lane._media._pictures.senses["image"].mark)
     assert last < cached < total
     (warm,) = ask(lane, question)
     assert len(encoded) == 1
@@ -87,9 +87,9 @@ def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: Gen
     ask(lane, shown("What is on ", ONE, "?"))
     other = shown("What is on ", OTHER, "?")
     tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
-    assert lane._sight is not None
+    assert lane._media is not None
     cached, _ = known(lane, other)
-    assert cached <= tokens.index(lane._sight._pictures.senses["image"].mark)
+    assert cached <= tokens.index(lane._media._pictures.senses["image"].mark)
     (warm,) = ask(lane, other)
     same(warm, *ask(lane, cold(other)))
 
@@ -111,8 +111,8 @@ def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: Gener
 
 def test_a_pinned_image_stays(lane: GenerationRunner) -> None:
     ask(lane, shown(ONE, "What is it?", cache="pin", max_tokens=0))
-    assert lane._kept is not None
-    lane._kept.evict(1 << 40)
+    assert lane._cache_manager is not None
+    lane._cache_manager.evict(1 << 40)
     question = shown(ONE, "What is it?")
     cached, total = known(lane, question)
     assert cached == total - 1
@@ -123,9 +123,9 @@ def test_a_pinned_image_stays(lane: GenerationRunner) -> None:
 def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: GenerationRunner) -> None:
     question = shown(ONE, "What is it?")
     ask(lane, question)
-    assert lane._kept is not None
-    cache = lane._kept._cache
-    cache._check_every, cache._found = 1, 0
+    assert lane._cache_manager is not None
+    cache = lane._cache_manager._cache
+    cache._verify_interval, cache._found = 1, 0
     (checked,) = ask(lane, question)
     same(checked, *ask(lane, cold(question)))
     stats = lane.cache_stats()
@@ -135,7 +135,7 @@ def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: GenerationRu
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
 def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Path, family: str) -> None:
-    settings = DiskSettings(tmp_path / "cache", 1 << 30, print)
+    settings = DiskCacheOptions(tmp_path / "cache", 1 << 30, print)
     question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")
     answers, cached = [], []
     for _ in range(2):

@@ -13,7 +13,7 @@ ONE, TALL = image(1), image(3, 64, 128)
 
 
 def token(lane: GenerationRunner, text: str) -> int:
-    (token,) = lane._intake._tokenizer.encode(text, add_special_tokens=False)
+    (token,) = lane._preparer._tokenizer.encode(text, add_special_tokens=False)
     return token
 
 

@@ -19,8 +19,8 @@ from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
 
 def rendered(lane: GenerationRunner, request: Chat) -> str:
     gathering = gather(lane, request)
-    assert lane._intake is not None
-    return lane._intake.read(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
+    assert lane._preparer is not None
+    return lane._preparer.read_prompt(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
 
 
 def deaf(lane: GenerationRunner) -> None:
@@ -126,8 +126,8 @@ def test_what_is_heard_stands_where_it_was_said(lane_of: LaneOf, family: str) ->
     lane = lane_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
-    assert lane._intake is not None
-    text = lane._intake.read(request, gather(lane, request).media.results()).text  # type: ignore[union-attr]
+    assert lane._preparer is not None
+    text = lane._preparer.read_prompt(request, gather(lane, request).media.results()).text  # type: ignore[union-attr]
     assert "attached" not in text
     pictures = gather(lane, request).media.results()  # type: ignore[union-attr]
     heard, seen = (picture.text for picture in pictures)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.generation.prefix_cache.cache_schema import parts
+from lmwire_worker.generation.prefix_cache.cache_schema import flatten_caches
 from lmwire_worker.multimodal.media_input import Picture, Pictures, Sense
 from lmwire_worker.multimodal.placeholders import expand, find_layout
 from lmwire_worker.multimodal.rope_delta import RopeDelta
@@ -37,7 +37,7 @@ def test_a_rope_delta_goes_where_its_row_goes() -> None:
 
 
 def test_a_rope_delta_is_no_part_of_what_is_kept() -> None:
-    assert list(parts([RopeDelta()])) == []
+    assert list(flatten_caches([RopeDelta()])) == []
 
 
 def test_each_image_has_tokens_of_its_own_name() -> None:

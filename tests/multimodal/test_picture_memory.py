@@ -12,7 +12,7 @@ from lmwire_protocol import Generate, ImagePart, Load, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 from lmwire_worker.engine.interface import InsufficientMemory
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.generation.admission import Room, RowCost
+from lmwire_worker.generation.admission import MemoryBudget, RowCost
 from lmwire_worker.generation.language_model import describe, load_tokenizer
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.media import Policy
@@ -92,17 +92,17 @@ def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
     def lane_for(besides: float) -> GenerationRunner:
         eyes = Eyes(Load(path=str(folder)), folder)
         base = eyes.open_base(folder, trust_remote_code=False)
-        network: Any = base.network()
+        network: Any = base.new_network()
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         eyes.open_processor(network, tokenizer)
         read_weights(network, folder, lambda *_: None)
         sight = eyes.open(network, Policy(), lambda *_: None)
-        cost = RowCost.of(network)
-        room = Room(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
+        cost = RowCost.measure(network)
+        room = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
         lane = GenerationRunner(
             network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight
         )
-        sight.shelf.budget = room.budget
+        sight.shelf.budget = room.total_bytes
         return lane
 
     return lane_for
@@ -117,8 +117,8 @@ def look_at(lane: GenerationRunner, *images: ImagePart) -> list[Picture]:
 
 
 def kept(lane: GenerationRunner) -> list[bytes]:
-    assert lane._sight is not None
-    return [*lane._sight.shelf._kept]
+    assert lane._media is not None
+    return [*lane._media.shelf._kept]
 
 
 def stats(lane: GenerationRunner) -> CacheStats:
@@ -152,14 +152,14 @@ def test_of_prompts_and_pictures_the_least_recently_used_goes_first(
     lane = lane_for(0.5)
     (old,) = look_at(lane, big(1))
     ask(lane, Generate(prompt=[300, *[301] * 299], max_tokens=1))
-    prompt_bytes = lane._kept._cache.bytes
+    prompt_bytes = lane._cache_manager._cache.bytes
     (new,) = look_at(lane, big(2))
-    assert lane._kept.evict(1) == old.nbytes
-    assert (lane._kept._cache.bytes, kept(lane)) == (prompt_bytes, [new.digest])
-    assert lane._kept.evict(prompt_bytes) == prompt_bytes
+    assert lane._cache_manager.evict(1) == old.nbytes
+    assert (lane._cache_manager._cache.bytes, kept(lane)) == (prompt_bytes, [new.digest])
+    assert lane._cache_manager.evict(prompt_bytes) == prompt_bytes
     assert kept(lane) == [new.digest]
-    assert lane._kept.evict(1 << 40) == new.nbytes
-    assert lane._kept.evict(1) == 0
+    assert lane._cache_manager.evict(1 << 40) == new.nbytes
+    assert lane._cache_manager.evict(1) == 0
 
 
 def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], GenerationRunner]) -> None:
@@ -180,12 +180,12 @@ def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(
     chat = shown(big(1), big(2), "?", max_tokens=20, cache="off", ignore_eos=True)
     driver = Driver(lane)
     driver.add(0, chat)
-    lane._kept.evict(1 << 40)
-    assert lane._kept.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
+    lane._cache_manager.evict(1 << 40)
+    assert lane._cache_manager.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
     with pytest.raises(InsufficientMemory):
         lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
     driver.finish()
-    assert lane._kept.bytes < 2 * BIG_BYTES
+    assert lane._cache_manager.bytes < 2 * BIG_BYTES
     lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
     lane.remove(1)
 
@@ -207,7 +207,7 @@ def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float],
     assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
     (answer,) = ask(lane, shown(big(1), "?"))
     assert answer.error is None
-    prompts = lane._kept._cache.stats()
+    prompts = lane._cache_manager._cache.stats()
     (seen,) = look_at(lane, big(1))
     assert seen.features is not None
     assert stats(lane).bytes == prompts.bytes + seen.features.nbytes
@@ -236,10 +236,10 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
     engine = MlxModelLoader(memory_limit=mx.get_active_memory() + limit)
     engine.prepare()
     lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
-    assert isinstance(lane, GenerationRunner) and lane._sight is not None
+    assert isinstance(lane, GenerationRunner) and lane._media is not None
     room = lane._admission._room
-    assert stats(lane).budget_bytes == room.cache_bytes
-    assert lane._sight.shelf.budget == min(KEPT_BYTES, room.cache_bytes // 4)
+    assert stats(lane).budget_bytes == room.max_cache_bytes
+    assert lane._media.shelf.budget == min(KEPT_BYTES, room.max_cache_bytes // 4)
     for seed in range(12):
         look_at(lane, big(seed))
         assert stats(lane).bytes <= stats(lane).budget_bytes
@@ -250,8 +250,8 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
 
 
 def test_what_features_take_is_known_from_the_load(lane: GenerationRunner) -> None:
-    assert lane._sight is not None
-    pictures = lane._sight._pictures
+    assert lane._media is not None
+    pictures = lane._media._pictures
     chat = shown(big(1), "and", image(2), "?")
     predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(lane, big(1), image(2))]
     (answer,) = ask(lane, chat)

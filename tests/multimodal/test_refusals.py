@@ -42,15 +42,15 @@ def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> No
 
 
 def test_the_models_mark_for_an_image_in_a_text_is_refused_beside_an_image(lane: GenerationRunner) -> None:
-    assert lane._sight is not None
-    error = refused(lane, f"What is {lane._sight.placeholders['image']}?", ONE)
+    assert lane._media is not None
+    error = refused(lane, f"What is {lane._media.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
 def test_without_an_image_such_a_mark_is_text(lane: GenerationRunner) -> None:
-    assert lane._sight is not None
-    (answer,) = ask(lane, shown(f"What is {lane._sight.placeholders['image']}?"))
+    assert lane._media is not None
+    (answer,) = ask(lane, shown(f"What is {lane._media.placeholders['image']}?"))
     assert answer.error is None
 
 

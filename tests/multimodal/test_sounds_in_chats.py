@@ -71,7 +71,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: P
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._intake.ends
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._preparer.eos_token_ids
 
 
 def test_the_answer_depends_on_each_sound_and_on_their_order(lane: GenerationRunner) -> None:
@@ -108,7 +108,7 @@ def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mo
 def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
     whole = ask(lane, *requests)
-    monkeypatch.setattr(lane._pace, "slice", lambda *_: 3)
+    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 3)
     assert told(*ask(lane, *requests)) == told(*whole)
 
 
@@ -133,8 +133,8 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     lane.remove(99)
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = lane.tokenize(tokenize, gather(lane, tokenize))
-    assert lane._sight is not None
-    last = len(tokens) - 1 - tokens[::-1].index(lane._sight._pictures.senses["sound"].mark)
+    assert lane._media is not None
+    last = len(tokens) - 1 - tokens[::-1].index(lane._media._pictures.senses["sound"].mark)
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
     (warm,) = ask(lane, question)
     assert len(encoded) == 1
@@ -209,8 +209,8 @@ def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: GenerationRunner
 
 
 def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(lane: GenerationRunner) -> None:
-    assert lane._sight is not None
-    mark = lane._sight.placeholders["sound"]
+    assert lane._media is not None
+    mark = lane._media.placeholders["sound"]
     error = refused(lane, f"What is {mark}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for sounds" in error.message

@@ -24,13 +24,13 @@ def images_in(lane: GenerationRunner, messages: Sequence[Message]) -> list[int]:
     """Where a conversation has tokens of images."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = lane.tokenize(request, gather(lane, request))
-    marks = lane._intake._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
+    marks = lane._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
     return [place for place, token in enumerate(tokens) if token in marks]
 
 
 def test_a_call_that_the_model_makes_of_itself_is_read(talker: GenerationRunner) -> None:
     strict = replace(WEATHER, function=replace(WEATHER.function, strict=True))
-    opening = talker._intake._tokenizer.convert_tokens_to_ids(CALL)
+    opening = talker._preparer._tokenizer.convert_tokens_to_ids(CALL)
     fields = {"tools": [strict], "logit_bias": {opening: 100}, "parallel_tool_calls": False, "max_tokens": 80}
     request = shown(ONE, "How is the weather?", reasoning="off", **fields)
     plain = shown(ONE, "How is the weather?", max_tokens=20)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
-    from .generation.disk_cache_options import DiskSettings
+    from .generation.disk_cache_options import DiskCacheOptions
     from .media import Policy
     from .mock.plan import Plan
     from .process.stderr_log import Log
@@ -109,15 +109,15 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     Process(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
 
 
-def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskSettings | None, Policy]":
-    from .generation.disk_cache_options import DEFAULT_DISK_BYTES, DiskSettings
+def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskCacheOptions | None, Policy]":
+    from .generation.disk_cache_options import DEFAULT_DISK_BYTES, DiskCacheOptions
     from .media import Policy
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
     media = Policy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
     if "--cache-dir" not in options:
         return limit, None, media
-    return limit, DiskSettings(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media
+    return limit, DiskCacheOptions(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media
 
 
 def _folder(name: str) -> "Path":

@@ -2,62 +2,62 @@
 
 import pytest
 
-from lmwire_worker.generation.prefill.batch_cost_model import GROWTH, GroupCost
+from lmwire_worker.generation.prefill.batch_cost_model import MAX_EXTRAPOLATION, BatchCostModel
 
 FIXED_S, TOKEN_S = 0.010, 2e-5
 
 
-def learned(*slices: int, fixed_s: float = FIXED_S, late: tuple[int, ...] = ()) -> GroupCost:
+def learned(*slices: int, fixed_s: float = FIXED_S, late: tuple[int, ...] = ()) -> BatchCostModel:
     """What is known after slices of so many tokens, of which some took twenty times as long."""
-    cost = GroupCost()
+    cost = BatchCostModel()
     for index, tokens in enumerate(slices):
-        cost.learn(tokens, (fixed_s + tokens * TOKEN_S) * (20 if index in late else 1))
+        cost.record(tokens, (fixed_s + tokens * TOKEN_S) * (20 if index in late else 1))
     return cost
 
 
 def test_nothing_is_known_at_first() -> None:
-    assert GroupCost().tokens_in(0.1) == 0
+    assert BatchCostModel().tokens_within(0.1) == 0
 
 
 def test_different_slices_tell_what_is_the_same_for_all() -> None:
-    assert learned(200, 1800, 400).tokens_in(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S)
+    assert learned(200, 1800, 400).tokens_within(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S)
 
 
 def test_slices_of_one_length_tell_a_speed() -> None:
     speed = 200 / (FIXED_S + 200 * TOKEN_S)
-    assert learned(200, 200, 200).tokens_in(0.1) == pytest.approx(0.1 * speed)
-    assert learned(200, 201, 200).tokens_in(0.1) == pytest.approx(0.1 * speed, rel=0.02)
+    assert learned(200, 200, 200).tokens_within(0.1) == pytest.approx(0.1 * speed)
+    assert learned(200, 201, 200).tokens_within(0.1) == pytest.approx(0.1 * speed, rel=0.02)
 
 
 def test_where_all_is_in_the_tokens_twice_the_time_is_for_twice_as_many() -> None:
     cost = learned(100, 900, 300, fixed_s=0.0)
-    assert cost.tokens_in(0.1) == pytest.approx(0.1 / TOKEN_S)
-    assert cost.tokens_in(0.2) == pytest.approx(2 * cost.tokens_in(0.1))
+    assert cost.tokens_within(0.1) == pytest.approx(0.1 / TOKEN_S)
+    assert cost.tokens_within(0.2) == pytest.approx(2 * cost.tokens_within(0.1))
 
 
 @pytest.mark.parametrize("late", [(0,), (3,), (1, 4)])
 def test_what_was_late_by_accident_counts_little(late: tuple[int, ...]) -> None:
     cost = learned(200, 1800, 400, 1200, 200, 1000, 800, late=late)
-    assert cost.tokens_in(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S, rel=0.15)
+    assert cost.tokens_within(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S, rel=0.15)
 
 
 def test_what_is_far_beyond_all_that_was_processed_is_not_foretold() -> None:
-    assert learned(20, 100).tokens_in(0.1) == GROWTH * 100
+    assert learned(20, 100).tokens_within(0.1) == MAX_EXTRAPOLATION * 100
 
 
 def test_where_the_longer_took_no_more_time_it_does_not_matter_how_many_there_are() -> None:
-    cost = GroupCost()
+    cost = BatchCostModel()
     for tokens, seconds in ((200, 0.012), (1800, 0.011), (900, 0.012)):
-        cost.learn(tokens, seconds)
-    assert cost.tokens_in(0.1) == GROWTH * 1800
+        cost.record(tokens, seconds)
+    assert cost.tokens_within(0.1) == MAX_EXTRAPOLATION * 1800
 
 
 def test_no_time_is_for_no_tokens() -> None:
-    assert learned(200, 1800).tokens_in(FIXED_S / 2) < 0
+    assert learned(200, 1800).tokens_within(FIXED_S / 2) < 0
 
 
 def test_what_was_long_ago_is_forgotten() -> None:
     cost = learned(200, 1800)
     for tokens in 8 * (200, 1800):
-        cost.learn(tokens, tokens * TOKEN_S)
-    assert cost.tokens_in(0.1) == pytest.approx(0.1 / TOKEN_S)
+        cost.record(tokens, tokens * TOKEN_S)
+    assert cost.tokens_within(0.1) == pytest.approx(0.1 / TOKEN_S)

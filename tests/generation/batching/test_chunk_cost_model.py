@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.generation.prefill.chunk_cost_model import SliceCost
+from lmwire_worker.generation.prefill.chunk_cost_model import ChunkCostModel
 
 FIXED_S, TOKEN_S, BACK_S = 0.002, 1e-4, 1e-8
 
@@ -11,12 +11,12 @@ def taken(tokens: int, context: float) -> float:
     return FIXED_S + tokens * (TOKEN_S + BACK_S * context)
 
 
-def learned(sizes: list[int], speed: float = 1.0) -> SliceCost:
+def learned(sizes: list[int], speed: float = 1.0) -> ChunkCostModel:
     """What is known after a prompt in slices of these sizes, over and over."""
-    cost = SliceCost()
+    cost = ChunkCostModel()
     at = 0
     for size in 20 * sizes:
-        cost.learn(size, at + size / 2, taken(size, at + size / 2) / speed)
+        cost.record(size, at + size / 2, taken(size, at + size / 2) / speed)
         at += size
     return cost
 
@@ -36,8 +36,8 @@ def test_equal_slices_foretell_the_next_one() -> None:
 
 
 def test_the_first_slice_may_be_due_to_any_part() -> None:
-    cost = SliceCost()
-    cost.learn(32, 16, 0.1)
+    cost = ChunkCostModel()
+    cost.record(32, 16, 0.1)
     assert cost(32, 16) == pytest.approx(0.1, rel=0.01)
     assert 0 < cost.fixed_s < 0.1
 
@@ -45,13 +45,13 @@ def test_the_first_slice_may_be_due_to_any_part() -> None:
 def test_a_machine_that_has_become_slower_is_known_within_some_slices() -> None:
     cost = learned([8, 32, 128])
     for size in 8 * [8, 32, 128]:
-        cost.learn(size, 3000, 3 * taken(size, 3000))
+        cost.record(size, 3000, 3 * taken(size, 3000))
     assert cost(32, 3000) == pytest.approx(3 * taken(32, 3000), rel=0.2)
 
 
 def test_a_slice_that_takes_less_than_the_fixed_part_shows_that_the_machine_is_free_again() -> None:
     cost = learned([8, 32, 128], speed=0.1)
-    cost.learn(8, 3000, taken(8, 3000))
+    cost.record(8, 3000, taken(8, 3000))
     assert cost(8, 3000) == pytest.approx(taken(8, 3000), rel=0.01)
     assert cost(32, 3000) == pytest.approx(taken(32, 3000), rel=0.2)
 
@@ -59,14 +59,14 @@ def test_a_slice_that_takes_less_than_the_fixed_part_shows_that_the_machine_is_f
 def test_one_late_slice_changes_little() -> None:
     cost = learned([8, 32, 128])
     before = cost(32, 3000)
-    cost.learn(32, 3000, 100 * before)
+    cost.record(32, 3000, 100 * before)
     assert cost(32, 3000) < 1.6 * before
 
 
 def test_no_part_is_ruled_out_by_what_did_not_show_it() -> None:
-    cost = SliceCost()
+    cost = ChunkCostModel()
     for size in 20 * [512, 1024]:
-        cost.learn(size, 100_000, size * 1e-3)
+        cost.record(size, 100_000, size * 1e-3)
     for size in 10 * [4, 8, 16]:
-        cost.learn(size, 100_000, 0.050 + size * 1e-3)
+        cost.record(size, 100_000, 0.050 + size * 1e-3)
     assert cost.fixed_s == pytest.approx(0.050, rel=0.2)

@@ -7,8 +7,8 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import rows
-from lmwire_worker.generation.batching.rows import COMPUTED_ON_CPU
-from lmwire_worker.generation.prefill.policy import Pace
+from lmwire_worker.generation.batching.rows import MAX_CPU_TOKENS
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import FAMILIES, LaneOf, ask, watch_slices
 
@@ -19,8 +19,8 @@ UNEVEN = (40, 150, 300, 301, 302)
 @pytest.fixture(autouse=True)
 def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """All prompts are processed in one step, however busy this machine is."""
-    monkeypatch.setattr(Pace, "slice", lambda *_: 2048)
-    monkeypatch.setattr(Pace, "together", lambda *_: 8192)
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 2048)
+    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 8192)
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def test_prompts_share_what_a_processor_computes_at_once(
 
 def test_a_prompt_by_itself_has_all_of_it(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_slices(lane, monkeypatch)
-    ask(lane, *requests([COMPUTED_ON_CPU + 101]))
-    assert shapes == [(1, COMPUTED_ON_CPU), (1, 100)]
+    ask(lane, *requests([MAX_CPU_TOKENS + 101]))
+    assert shapes == [(1, MAX_CPU_TOKENS), (1, 100)]
 
 
 def test_more_prompts_than_that_come_forward_too(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "COMPUTED_ON_CPU", 3)
+    monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 3)
     answers = ask(lane, *requests([9] * 4))
     assert [answer.generated for answer in answers] == [8] * 4
 
@@ -71,6 +71,6 @@ def test_a_gpu_computes_the_whole_slice(lane: GenerationRunner, monkeypatch: pyt
 def test_each_answer_is_what_it_is_otherwise(family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lane_of(family)
     in_parts = ask(lane, *requests(UNEVEN))
-    monkeypatch.setattr(rows, "COMPUTED_ON_CPU", 1 << 20)
+    monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 1 << 20)
     at_once = ask(lane, *requests(UNEVEN))
     assert [answer.token_ids for answer in in_parts] == [answer.token_ids for answer in at_once]

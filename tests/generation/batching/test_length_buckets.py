@@ -6,9 +6,14 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Generation
-from lmwire_worker.generation.batching import Buckets, RowCache
-from lmwire_worker.generation.batching.length_buckets import LEAST_PADDING, SHORTEST, bucket, homes
-from lmwire_worker.generation.prefill.policy import ENOUGH, Pace
+from lmwire_worker.generation.batching import LengthBucketedBatch, RowCache
+from lmwire_worker.generation.batching.length_buckets import (
+    FIRST_BUCKET_TOKENS,
+    MIN_PADDING_TOKENS,
+    assign_buckets,
+    bucket_of,
+)
+from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import Constraint
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
@@ -20,8 +25,8 @@ MANY = 8
 @pytest.fixture(autouse=True)
 def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which rows and prompts are together must not depend on how busy this machine is."""
-    monkeypatch.setattr(Pace, "slice", lambda *_: 256)
-    monkeypatch.setattr(Pace, "together", lambda *_: ENOUGH)
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
+    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: SATURATING_TOKENS)
 
 
 def prompt(number: int, length: int) -> list[int]:
@@ -39,8 +44,8 @@ def long(**fields: Any) -> Generate:
 def batches(lane: GenerationRunner) -> list[int]:
     """How many rows each batch has."""
     generator = lane._batch()
-    assert isinstance(generator, Buckets)
-    return sorted(part.running for part in generator._generators.values() if part.running)
+    assert isinstance(generator, LengthBucketedBatch)
+    return sorted(part.running for part in generator._batches.values() if part.running)
 
 
 def run_beside_a_long_one(driver: Driver) -> None:
@@ -55,7 +60,17 @@ def run_beside_a_long_one(driver: Driver) -> None:
 
 
 def test_each_bucket_holds_rows_twice_as_long_as_the_one_before() -> None:
-    assert [bucket(length) for length in (1, SHORTEST, SHORTEST + 1, 2 * SHORTEST, 4 * SHORTEST, 4 * SHORTEST + 1)] == [
+    assert [
+        bucket_of(length)
+        for length in (
+            1,
+            FIRST_BUCKET_TOKENS,
+            FIRST_BUCKET_TOKENS + 1,
+            2 * FIRST_BUCKET_TOKENS,
+            4 * FIRST_BUCKET_TOKENS,
+            4 * FIRST_BUCKET_TOKENS + 1,
+        )
+    ] == [
         0,
         0,
         1,
@@ -66,27 +81,31 @@ def test_each_bucket_holds_rows_twice_as_long_as_the_one_before() -> None:
 
 
 def test_rows_of_one_bucket_run_together() -> None:
-    assert homes({1: 5, 2: 400, 3: 512}, padding=0) == {1: 0, 2: 0, 3: 0}
+    assert assign_buckets({1: 5, 2: 400, 3: 512}, padding=0) == {1: 0, 2: 0, 3: 0}
 
 
 def test_many_short_rows_run_apart_from_a_long_one() -> None:
     rows = dict.fromkeys(range(31), 40) | {31: 8000}
-    assert homes(rows, padding=LEAST_PADDING) == dict.fromkeys(range(31), 0) | {31: bucket(8000)}
+    assert assign_buckets(rows, padding=MIN_PADDING_TOKENS) == dict.fromkeys(range(31), 0) | {31: bucket_of(8000)}
 
 
 def test_two_rows_share_a_batch_when_it_costs_less_than_another_one() -> None:
-    assert homes({1: 500, 2: 3000}, padding=LEAST_PADDING) == {1: bucket(3000), 2: bucket(3000)}
+    assert assign_buckets({1: 500, 2: 3000}, padding=MIN_PADDING_TOKENS) == {1: bucket_of(3000), 2: bucket_of(3000)}
 
 
 def test_all_the_padding_of_a_batch_counts() -> None:
     rows = {1: 100, 2: 100, 3: 1100}
-    assert set(homes(rows, padding=2000).values()) == {bucket(1100)}
-    assert set(homes(rows, padding=1999).values()) == {0, bucket(1100)}
+    assert set(assign_buckets(rows, padding=2000).values()) == {bucket_of(1100)}
+    assert set(assign_buckets(rows, padding=1999).values()) == {0, bucket_of(1100)}
 
 
 def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
     rows = {1: 100, 2: 1100, 3: 8000}
-    assert homes(rows, padding=LEAST_PADDING) == {1: bucket(1100), 2: bucket(1100), 3: bucket(8000)}
+    assert assign_buckets(rows, padding=MIN_PADDING_TOKENS) == {
+        1: bucket_of(1100),
+        2: bucket_of(1100),
+        3: bucket_of(8000),
+    }
 
 
 # What comes of it.
@@ -151,7 +170,9 @@ def test_rows_that_part_and_meet_again_go_on_where_they_were(lane_of: LaneOf) ->
 
 def test_rows_move_up_as_they_grow(lane_of: LaneOf) -> None:
     lane = lane_of("qwen3")
-    growing = [Generate(prompt=prompt(n, SHORTEST - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)]
+    growing = [
+        Generate(prompt=prompt(n, FIRST_BUCKET_TOKENS - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)
+    ]
     driver = Driver(lane)
     for key, request in enumerate([*growing, short(9, max_tokens=8), short(9, max_tokens=14)]):
         driver.add(key, request)
@@ -165,10 +186,10 @@ def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
     run_beside_a_long_one(driver)
     driver.step()
     generator = driver.lane._batch()
-    assert isinstance(generator, Buckets)
+    assert isinstance(generator, LengthBucketedBatch)
     taken = {
         part.running: sum(layer.nbytes for layer in part._generation_batch.prompt_cache)
-        for part in generator._generators.values()
+        for part in generator._batches.values()
     }
     assert taken[MANY] < MANY * taken[1] / 4
     for key in [*driver.running]:
@@ -208,7 +229,7 @@ def test_of_two_long_prompts_one_is_done_before_the_other_is_begun(lane_of: Lane
 def test_a_first_token_is_told_before_the_next_prompt_is_processed(
     lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pace, "together", lambda *_: 1)
+    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1)
     driver = Driver(lane_of("qwen3"))
     driver.add(0, short(0))
     driver.add(1, short(1))
@@ -268,15 +289,17 @@ def test_a_cancel_ends_a_row_of_any_batch(steps: int, lane_of: LaneOf) -> None:
 def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
     network = lane_of("qwen3")._network
     assert network is not None
-    batch = Buckets(network, 2, 1, ends=set(), structural=set(), positions=1 << 20, padding=LEAST_PADDING)
+    batch = LengthBucketedBatch(
+        network, 2, 1, ends=set(), structural=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS
+    )
     rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
     for row in rows:
         batch.add(row, row.prompt)
     most = 0
     while any(len(row.tokens) < 5 for row in rows):
-        if batch.take_up(256):
+        if batch.admit_prompts(256):
             batch.prefill(256)
-        batch.begin()
+        batch.start_decoding()
         most = max(most, batch.running)
         batch.decode()
     batch.close()
@@ -296,12 +319,12 @@ class _Row:
         self.tokens: list[int] = []
 
     @property
-    def left(self) -> int:
+    def remaining_tokens(self) -> int:
         return 5 - len(self.tokens)
 
     def keep(self, tokens: list[int], cache: RowCache) -> None:
         pass
 
-    def push(self, token: int, logprob: object) -> bool:
+    def append_token(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)
-        return self.left > 0
+        return self.remaining_tokens > 0

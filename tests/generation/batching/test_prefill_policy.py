@@ -7,17 +7,17 @@ from statistics import mode
 import pytest
 
 from lmwire_worker.generation.prefill.policy import (
-    ENOUGH,
-    FIRST,
-    FIRST_PREPARED,
-    GAP,
-    LADDER,
-    LONGEST_S,
-    PROBED,
-    SOON_S,
-    STEPS,
-    UNNOTICED_S,
-    Pace,
+    CHUNK_SIZES,
+    FIRST_CHUNK,
+    FIRST_CHUNK_PER_SHAPE,
+    MAX_CHUNK_S,
+    MAX_TOKEN_GAP_STEPS,
+    PROBE_INTERVAL,
+    SATURATING_TOKENS,
+    STEP_HISTORY,
+    TARGET_CHUNK_S,
+    UNNOTICEABLE_GAP_S,
+    PrefillPolicy,
 )
 
 FAR = 1_000_000
@@ -57,39 +57,41 @@ HEAVY = Device(step_s=0.002, fixed_s=0.020, token_s=2e-5, back_s=1e-8)
 """A slice that takes ten steps before its first token is processed."""
 
 
-def process(pace: Pace, device: Device, *, running: int = 8, busy: range = range(0)) -> list[Slice]:
+def process(pace: PrefillPolicy, device: Device, *, running: int = 8, busy: range = range(0)) -> list[Slice]:
     """A prompt's slices. During those of `busy` the device is ten times as slow."""
     slices: list[Slice] = []
     at = 0
     run(pace, device, running)
     while at < PROMPT:
-        size = min(pace.slice(running, 1, at), PROMPT - at)
+        size = min(pace.chunk_size(running, 1, at), PROMPT - at)
         seconds = device.step_s * bool(running) + device.slice_s(size, at)
         seconds *= 10 if len(slices) in busy else 1
-        pace.learn(seconds, running, 1, size, at)
+        pace.record_step(seconds, running, 1, size, at)
         slices.append(Slice(size, seconds))
         at += size
     return slices
 
 
-def run(pace: Pace, device: Device, running: int) -> None:
+def run(pace: PrefillPolicy, device: Device, running: int) -> None:
     """Steps without prompts."""
-    for _ in range(STEPS if running else 0):
-        pace.learn(device.step_s, running, 0, 0, 0)
+    for _ in range(STEP_HISTORY if running else 0):
+        pace.record_step(device.step_s, running, 0, 0, 0)
 
 
-def settled(pace: Pace, device: Device, *, running: int = 1, prompts: int = 1) -> int:
+def settled(pace: PrefillPolicy, device: Device, *, running: int = 1, prompts: int = 1) -> int:
     """The slice that the pace comes to, far into a prompt."""
     run(pace, device, running)
-    for _ in range(5 * PROBED):
-        size = pace.slice(running, prompts, FAR)
-        pace.learn(device.step_s * bool(running) + device.slice_s(size * prompts, FAR), running, prompts, size, FAR)
+    for _ in range(5 * PROBE_INTERVAL):
+        size = pace.chunk_size(running, prompts, FAR)
+        pace.record_step(
+            device.step_s * bool(running) + device.slice_s(size * prompts, FAR), running, prompts, size, FAR
+        )
     return usual(pace, running, prompts)
 
 
-def usual(pace: Pace, running: int = 1, prompts: int = 1) -> int:
+def usual(pace: PrefillPolicy, running: int = 1, prompts: int = 1) -> int:
     """The slice that most are like."""
-    return mode(pace.slice(running, prompts, FAR) for _ in range(PROBED))
+    return mode(pace.chunk_size(running, prompts, FAR) for _ in range(PROBE_INTERVAL))
 
 
 def first_token_s(slices: list[Slice]) -> float:
@@ -98,77 +100,77 @@ def first_token_s(slices: list[Slice]) -> float:
 
 def later(device: Device) -> float:
     """How much later a prompt's first token comes beside running answers, against alone."""
-    return first_token_s(process(Pace(), device)) / first_token_s(process(Pace(), device, running=0))
+    return first_token_s(process(PrefillPolicy(), device)) / first_token_s(process(PrefillPolicy(), device, running=0))
 
 
 def longest_gap(device: Device) -> float:
-    return max(slice.gap_s for slice in process(Pace(), device))
+    return max(slice.gap_s for slice in process(PrefillPolicy(), device))
 
 
 # What a slice may take.
 
 
 def test_running_answers_wait_a_few_steps_at_most() -> None:
-    size = settled(Pace(), Device(token_s=0.0002))
-    assert size == max(step for step in LADDER if step * 0.0002 <= (GAP - 1) * 0.010)
+    size = settled(PrefillPolicy(), Device(token_s=0.0002))
+    assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= (MAX_TOKEN_GAP_STEPS - 1) * 0.010)
 
 
 def test_answers_so_fast_that_nobody_notices_wait_longer() -> None:
-    size = settled(Pace(), Device(step_s=0.001, token_s=0.0002))
-    assert size == max(step for step in LADDER if step * 0.0002 <= UNNOTICED_S - 0.001)
+    size = settled(PrefillPolicy(), Device(step_s=0.001, token_s=0.0002))
+    assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= UNNOTICEABLE_GAP_S - 0.001)
 
 
 def test_without_running_answers_a_slice_is_as_long_as_a_cancel_may_wait() -> None:
-    size = settled(Pace(), Device(token_s=0.0003), running=0)
-    assert size == max(step for step in LADDER if step * 0.0003 <= SOON_S)
+    size = settled(PrefillPolicy(), Device(token_s=0.0003), running=0)
+    assert size == max(step for step in CHUNK_SIZES if step * 0.0003 <= TARGET_CHUNK_S)
 
 
-@pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, SOON_S), (0.016, 0.16), (0.050, LONGEST_S)])
+@pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, TARGET_CHUNK_S), (0.016, 0.16), (0.050, MAX_CHUNK_S)])
 def test_it_waits_longer_where_more_than_a_tenth_would_go_to_what_a_slice_costs_anyway(
     fixed_s: float, longest_s: float
 ) -> None:
     device = Device(fixed_s=fixed_s, token_s=0.0003)
-    taken_s = device.slice_s(settled(Pace(), device, running=0), FAR)
+    taken_s = device.slice_s(settled(PrefillPolicy(), device, running=0), FAR)
     assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
 
 
 def test_a_prompt_beside_slow_answers_gets_as_many_of_their_steps() -> None:
-    size = settled(Pace(), Device(step_s=0.200, token_s=0.001))
-    assert 0.65 * (GAP - 1) * 0.200 <= size * 0.001 <= (GAP - 1) * 0.200
+    size = settled(PrefillPolicy(), Device(step_s=0.200, token_s=0.001))
+    assert 0.65 * (MAX_TOKEN_GAP_STEPS - 1) * 0.200 <= size * 0.001 <= (MAX_TOKEN_GAP_STEPS - 1) * 0.200
 
 
 def test_prompts_that_are_processed_together_share_the_time() -> None:
     device = Device(token_s=0.0001)
-    assert settled(Pace(), device, prompts=4) <= settled(Pace(), device) / 4
+    assert settled(PrefillPolicy(), device, prompts=4) <= settled(PrefillPolicy(), device) / 4
 
 
 def test_a_prompt_that_fits_is_not_cut_for_the_sake_of_the_ladder() -> None:
-    pace, device = Pace(), Device(token_s=0.0001)
+    pace, device = PrefillPolicy(), Device(token_s=0.0001)
     size = settled(pace, device)
-    fits = int((GAP - 1) * device.step_s / device.token_s) - 5
-    assert size < fits < LADDER[LADDER.index(size) + 1]
-    lefts = [pace.slice(1, 1, FAR, 1, left=fits) for _ in range(PROBED - 1)]
+    fits = int((MAX_TOKEN_GAP_STEPS - 1) * device.step_s / device.token_s) - 5
+    assert size < fits < CHUNK_SIZES[CHUNK_SIZES.index(size) + 1]
+    lefts = [pace.chunk_size(1, 1, FAR, 1, left=fits) for _ in range(PROBE_INTERVAL - 1)]
     assert mode(lefts) == fits
-    assert pace.slice(1, 1, FAR, 1, left=2 * fits) in LADDER
+    assert pace.chunk_size(1, 1, FAR, 1, left=2 * fits) in CHUNK_SIZES
 
 
 @pytest.mark.parametrize("waiting", [1, 3, 5, 9, 17])
 def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> None:
-    pace, device = Pace(), Device(token_s=0.0002)
+    pace, device = PrefillPolicy(), Device(token_s=0.0002)
     settled(pace, device)
-    size = mode(pace.slice(4, 1, FAR, waiting) for _ in range(PROBED))
-    gap_s = min(waiting * GAP * 0.010, SOON_S)
-    assert size == max(step for step in LADDER if step * 0.0002 <= gap_s - 0.010)
+    size = mode(pace.chunk_size(4, 1, FAR, waiting) for _ in range(PROBE_INTERVAL))
+    gap_s = min(waiting * MAX_TOKEN_GAP_STEPS * 0.010, TARGET_CHUNK_S)
+    assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= gap_s - 0.010)
 
 
 def test_a_slow_device_gets_the_smallest_slice() -> None:
-    assert settled(Pace(), Device(step_s=0.001, token_s=1.0)) == LADDER[0]
+    assert settled(PrefillPolicy(), Device(step_s=0.001, token_s=1.0)) == CHUNK_SIZES[0]
 
 
 def test_most_of_the_time_that_there_is_for_a_slice_is_used() -> None:
     for token_us in range(30, 1000, 7):
-        size = settled(Pace(), Device(token_s=token_us * 1e-6))
-        assert 0.65 * (GAP - 1) <= size * token_us * 1e-4 <= 1.02 * (GAP - 1)
+        size = settled(PrefillPolicy(), Device(token_s=token_us * 1e-6))
+        assert 0.65 * (MAX_TOKEN_GAP_STEPS - 1) <= size * token_us * 1e-4 <= 1.02 * (MAX_TOKEN_GAP_STEPS - 1)
 
 
 # What the fixed cost of a slice changes.
@@ -176,7 +178,7 @@ def test_most_of_the_time_that_there_is_for_a_slice_is_used() -> None:
 
 def test_beside_very_fast_answers_a_prompt_comes_forward_and_nobody_notices_the_gaps() -> None:
     assert later(FAST) < 1.25
-    assert longest_gap(FAST) <= UNNOTICED_S * 1.05
+    assert longest_gap(FAST) <= UNNOTICEABLE_GAP_S * 1.05
 
 
 def test_beside_answers_of_a_large_vocabulary_gaps_are_six_steps_at_most() -> None:
@@ -185,21 +187,21 @@ def test_beside_answers_of_a_large_vocabulary_gaps_are_six_steps_at_most() -> No
 
 
 def test_where_no_slice_is_short_enough_half_of_the_time_goes_to_the_prompt() -> None:
-    assert HEAVY.step_s + HEAVY.fixed_s > UNNOTICED_S > 6 * HEAVY.step_s, "not even one token is"
+    assert HEAVY.step_s + HEAVY.fixed_s > UNNOTICEABLE_GAP_S > 6 * HEAVY.step_s, "not even one token is"
     assert later(HEAVY) < 2.2
     assert longest_gap(HEAVY) <= 2.2 * (HEAVY.step_s + HEAVY.fixed_s)
 
 
 def test_a_cancel_waits_longer_rather_than_that_a_prompt_makes_no_progress() -> None:
-    device = Device(fixed_s=LONGEST_S, token_s=0.001)
-    taken = first_token_s(process(Pace(), device, running=0))
+    device = Device(fixed_s=MAX_CHUNK_S, token_s=0.001)
+    taken = first_token_s(process(PrefillPolicy(), device, running=0))
     assert taken < 3 * PROMPT * device.token_s
 
 
 @pytest.mark.parametrize("busy", [range(10, 30), range(47, 67)])
 @pytest.mark.parametrize("device", [FAST, WIDE, HEAVY])
 def test_once_a_busy_machine_is_free_again_all_is_as_before(device: Device, busy: range) -> None:
-    pace, undisturbed = Pace(), Pace()
+    pace, undisturbed = PrefillPolicy(), PrefillPolicy()
     process(pace, device, busy=busy)
     process(undisturbed, device)
     after, before = process(pace, device), process(undisturbed, device)
@@ -211,49 +213,51 @@ def test_once_a_busy_machine_is_free_again_all_is_as_before(device: Device, busy
 
 
 def test_until_something_is_known_prompts_are_together_that_keep_most_devices_busy() -> None:
-    assert Pace().together(running=0, waiting=8) == ENOUGH
+    assert PrefillPolicy().max_batch_tokens(running=0, waiting=8) == SATURATING_TOKENS
 
 
 def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_for_others() -> None:
-    pace, device = Pace(), Device(token_s=1e-5)
+    pace, device = PrefillPolicy(), Device(token_s=1e-5)
     settled(pace, device, running=0)
-    assert pace.together(running=0, waiting=8) == pytest.approx(SOON_S / device.token_s, rel=0.01)
+    assert pace.max_batch_tokens(running=0, waiting=8) == pytest.approx(TARGET_CHUNK_S / device.token_s, rel=0.01)
 
 
 def test_beside_running_answers_no_more_prompts_are_together_than_a_slice_may_take() -> None:
-    pace, device = Pace(), Device(token_s=1e-5)
+    pace, device = PrefillPolicy(), Device(token_s=1e-5)
     settled(pace, device, running=4)
-    assert pace.together(running=4, waiting=1) == pytest.approx((GAP - 1) * device.step_s / device.token_s, rel=0.01)
+    assert pace.max_batch_tokens(running=4, waiting=1) == pytest.approx(
+        (MAX_TOKEN_GAP_STEPS - 1) * device.step_s / device.token_s, rel=0.01
+    )
 
 
 def test_a_slow_device_is_kept_busy_too() -> None:
-    pace, device = Pace(), Device(fixed_s=0.3, token_s=1e-4)
+    pace, device = PrefillPolicy(), Device(fixed_s=0.3, token_s=1e-4)
     settled(pace, device, running=0)
-    assert pace.together(running=0, waiting=8) == ENOUGH
+    assert pace.max_batch_tokens(running=0, waiting=8) == SATURATING_TOKENS
 
 
 # How slices change.
 
 
 def test_slices_grow_step_by_step_and_stay_on_the_ladder() -> None:
-    pace = Pace()
+    pace = PrefillPolicy()
     sizes = []
     for _ in range(12):
-        sizes.append(pace.slice(0, 1, sum(sizes)))
-        pace.learn(1e-6 * sizes[-1], 0, 1, sizes[-1], sum(sizes[:-1]))
-    assert sizes[0] == FIRST and sizes[-1] == LADDER[-1]
+        sizes.append(pace.chunk_size(0, 1, sum(sizes)))
+        pace.record_step(1e-6 * sizes[-1], 0, 1, sizes[-1], sum(sizes[:-1]))
+    assert sizes[0] == FIRST_CHUNK and sizes[-1] == CHUNK_SIZES[-1]
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(sizes))
-    assert set(sizes) <= set(LADDER)
+    assert set(sizes) <= set(CHUNK_SIZES)
 
 
 def test_slices_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
-    sizes = [slice.size for slice in process(Pace(), FAST)]
+    sizes = [slice.size for slice in process(PrefillPolicy(), FAST)]
     assert 10 * sizes[-2] < max(sizes)
 
 
 @pytest.mark.parametrize("device", [FAST, WIDE, HEAVY])
 def test_few_lengths_are_used_since_some_devices_compile_kernels_for_each(device: Device) -> None:
-    pace = Pace()
+    pace = PrefillPolicy()
     process(pace, device)
     assert len({slice.size for slice in process(pace, device)[:-1]}) <= 12
 
@@ -262,24 +266,24 @@ def test_few_lengths_are_used_since_some_devices_compile_kernels_for_each(device
 @pytest.mark.parametrize("back_s", [0.0, 1e-8, 1e-7])
 def test_gaps_are_six_steps_at_most_however_the_cost_of_a_token_grows(token_s: float, back_s: float) -> None:
     device = Device(step_s=0.030, token_s=token_s, back_s=back_s)
-    pace = Pace()
+    pace = PrefillPolicy()
     for _ in range(3):
         *_, second, _ = sorted(slice.gap_s for slice in process(pace, device))
         assert second <= 6 * device.step_s, "hardly one is longer"
 
 
 def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
-    pace = Pace()
+    pace = PrefillPolicy()
     before = settled(pace, Device(token_s=0.0002))
-    for _ in range(STEPS // 2):
-        pace.learn(1.0, 1, 0, 0, 0)
+    for _ in range(STEP_HISTORY // 2):
+        pace.record_step(1.0, 1, 0, 0, 0)
     assert usual(pace) == before
 
 
 def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
-    pace = Pace()
+    pace = PrefillPolicy()
     before = settled(pace, Device(token_s=0.0002))
-    pace.learn(0.015, 1, 1, 3, FAR)
+    pace.record_step(0.015, 1, 1, 3, FAR)
     assert usual(pace) == before
 
 
@@ -289,22 +293,22 @@ def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
 @pytest.fixture
 def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes this device for such a one."""
-    monkeypatch.setattr("lmwire_worker.generation.prefill.policy.prepares_each_shape", lambda: True)
+    monkeypatch.setattr("lmwire_worker.generation.prefill.policy.compiles_each_shape", lambda: True)
 
 
 @pytest.mark.usefixtures("prepares")
 def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared() -> None:
-    pace, device = Pace(), Device(token_s=0.0002)
+    pace, device = PrefillPolicy(), Device(token_s=0.0002)
     before = settled(pace, device)
-    pace.learn(1.0, 1, 3, before, FAR)
+    pace.record_step(1.0, 1, 3, before, FAR)
     assert usual(pace) == before
-    pace.learn(1.0, 1, 3, before, FAR)
+    pace.record_step(1.0, 1, 3, before, FAR)
     assert usual(pace) < before
 
 
 @pytest.mark.usefixtures("prepares")
 def test_there_a_prompt_is_not_begun_in_many_short_slices() -> None:
-    pace = Pace()
-    assert pace.slice(0, 1, 0) == FIRST_PREPARED
-    pace.learn(1.0, 0, 1, FIRST_PREPARED, 0)
-    assert pace.slice(0, 1, 0) == FIRST_PREPARED
+    pace = PrefillPolicy()
+    assert pace.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
+    pace.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)
+    assert pace.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE

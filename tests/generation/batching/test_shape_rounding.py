@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.batching import Buckets, continuous_batch, recurring
-from lmwire_worker.generation.batching.shape_rounding import WORTH
+from lmwire_worker.generation.batching import LengthBucketedBatch, continuous_batch, round_shape
+from lmwire_worker.generation.batching.shape_rounding import MAX_ROUNDED_TOKENS
 from lmwire_worker.generation.prefill import policy
-from lmwire_worker.generation.prefill.policy import Pace
-from lmwire_worker.generation.runner import PROMPTS_TOGETHER, GenerationRunner
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation.runner import MAX_PREFILL_BATCH, GenerationRunner
 from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, SliceShape, ask, choices, open_lane, watch_slices
 
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
@@ -24,8 +24,8 @@ LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 @pytest.fixture(autouse=True)
 def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is processed together must not depend on how busy this machine is."""
-    monkeypatch.setattr(Pace, "slice", lambda *_: 64)
-    monkeypatch.setattr(Pace, "together", lambda *_: 1024)
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)
+    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1024)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Generatio
 
 
 def preparing(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
-    monkeypatch.setattr(continuous_batch, "prepares_each_shape", lambda: True)
+    monkeypatch.setattr(continuous_batch, "compiles_each_shape", lambda: True)
     lane.clear_cache()
     lane._reset()
     yield lane
@@ -63,32 +63,32 @@ def prompt_of(request: Generate) -> list[int]:
 
 def test_a_shape_has_room_for_what_it_is_for() -> None:
     for rows, length in itertools.product(range(1, 17), range(1, 300)):
-        wide, long = recurring(rows, length)
+        wide, long = round_shape(rows, length)
         assert wide >= rows and long >= length
 
 
 def test_there_are_few_shapes() -> None:
-    lengths = {recurring(1, length)[1] for length in range(1, 1025)}
+    lengths = {round_shape(1, length)[1] for length in range(1, 1025)}
     assert sorted(lengths)[:8] == [16, 32, 48, 64, 80, 96, 112, 128]
     assert len(lengths) == 20
-    assert {recurring(rows, 16)[0] for rows in range(1, 17)} == {1, 2, 3, 4, 6, 8, 12, 16}
+    assert {round_shape(rows, 16)[0] for rows in range(1, 17)} == {1, 2, 3, 4, 6, 8, 12, 16}
 
 
 def test_little_is_added_to_a_long_slice() -> None:
-    assert all(recurring(1, length)[1] <= 1.25 * length for length in range(64, WORTH))
+    assert all(round_shape(1, length)[1] <= 1.25 * length for length in range(64, MAX_ROUNDED_TOKENS))
 
 
 def test_so_much_that_preparing_takes_no_longer_is_processed_as_it_is() -> None:
-    assert recurring(9, 300) == (12, 320)
-    assert recurring(9, 321) == (9, 384), "twelve of them would be too many"
-    assert recurring(9, 450) == (9, 450)
-    assert recurring(1, WORTH + 1) == (1, WORTH + 1)
+    assert round_shape(9, 300) == (12, 320)
+    assert round_shape(9, 321) == (9, 384), "twelve of them would be too many"
+    assert round_shape(9, 450) == (9, 450)
+    assert round_shape(1, MAX_ROUNDED_TOKENS + 1) == (1, MAX_ROUNDED_TOKENS + 1)
 
 
 def test_no_rows_are_added_to_such_as_hold_much() -> None:
-    assert recurring(5, 40, held=600) == (6, 48)
-    assert recurring(5, 40, held=700) == (5, 48)
-    assert recurring(1, 40, held=1 << 20) == (1, 48), "none are added anyway"
+    assert round_shape(5, 40, held=600) == (6, 48)
+    assert round_shape(5, 40, held=700) == (5, 48)
+    assert round_shape(1, 40, held=1 << 20) == (1, 48), "none are added anyway"
 
 
 # What comes of it.
@@ -111,7 +111,7 @@ def test_each_answer_is_what_it_is_otherwise(count: int, lane: GenerationRunner)
     padded = ask(lane, *requests, seeds=range(count))
     lane._reset()
     with pytest.MonkeyPatch.context() as plain:
-        plain.setattr(continuous_batch, "prepares_each_shape", lambda: False)
+        plain.setattr(continuous_batch, "compiles_each_shape", lambda: False)
         assert [answer.token_ids for answer in ask(lane, *requests, seeds=range(count))] == [
             answer.token_ids for answer in padded
         ]
@@ -148,8 +148,8 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: GenerationRunn
         driver.add(length, request(length))
     driver.step()
     batch = lane._batch()
-    assert isinstance(batch, Buckets)
-    (part,) = batch._generators.values()
+    assert isinstance(batch, LengthBucketedBatch)
+    (part,) = batch._batches.values()
     assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}
     assert {cache.keys.shape[0] for cache in part._prompt_batch.prompt_cache} == {5}
     driver.finish()
@@ -172,17 +172,15 @@ def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
         assert sum(length for _, length in seen) == 40 and {rows for rows, _ in seen} == {1}
 
 
-@pytest.mark.parametrize(
-    ("prepares", "waits_s"), [(False, policy.FIRST_WAITS_S), (True, policy.FIRST_WAITS_PREPARED_S)]
-)
+@pytest.mark.parametrize(("prepares", "waits_s"), [(False, policy.BATCH_WAIT_S), (True, policy.BATCH_WAIT_PER_SHAPE_S)])
 def test_a_first_prompt_waits_for_others_and_longer_on_such_a_device(
     prepares: bool, waits_s: float, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert policy.FIRST_WAITS_S < policy.FIRST_WAITS_PREPARED_S
-    monkeypatch.setattr(policy, "prepares_each_shape", lambda: prepares)
+    assert policy.BATCH_WAIT_S < policy.BATCH_WAIT_PER_SHAPE_S
+    monkeypatch.setattr(policy, "compiles_each_shape", lambda: prepares)
     lane = open_lane(folder_of("qwen3"))
     waits = []
-    for key in range(PROMPTS_TOGETHER):
+    for key in range(MAX_PREFILL_BATCH):
         lane.add(key, request(5), 0)
         waits.append(lane.batch_wait_s)
-    assert waits == [waits_s] * (PROMPTS_TOGETHER - 1) + [0]
+    assert waits == [waits_s] * (MAX_PREFILL_BATCH - 1) + [0]

@@ -13,7 +13,7 @@ GIB = 2**30
 def test_a_budget_is_told_to_mlx_with_what_a_step_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     monkeypatch.setattr(mx, "set_memory_limit", told.append)
-    memory_budget.tell_mlx(3 * GIB)
+    memory_budget.limit_mlx_memory(3 * GIB)
     assert told == [3 * GIB + memory_budget.STEP_BYTES]
 
 
@@ -23,8 +23,8 @@ def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytes
     monkeypatch.setattr(mx, "set_wired_limit", wired.append)
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
     monkeypatch.setattr(memory_budget, "device_bytes", lambda: 10 * GIB)
-    memory_budget.tell_mlx(3 * GIB)
-    memory_budget.tell_mlx(30 * GIB)
+    memory_budget.limit_mlx_memory(3 * GIB)
+    memory_budget.limit_mlx_memory(30 * GIB)
     assert wired == [3 * GIB, 10 * GIB]
 
 
@@ -59,7 +59,7 @@ def test_a_control_group_may_allow_less_than_the_machine_has(
 
 def test_memory_that_is_held_now_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:    4096 kB\n")
-    monkeypatch.setattr(memory_budget, "MEMORY_FIGURES", str(tmp_path / "meminfo"))
+    monkeypatch.setattr(memory_budget, "MEMINFO", str(tmp_path / "meminfo"))
     monkeypatch.setattr(mx, "device_info", lambda: {})
     monkeypatch.setattr(mx.metal, "is_available", lambda: False)
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
@@ -70,7 +70,7 @@ def test_memory_that_is_held_now_counts_as_free(tmp_path: Path, monkeypatch: pyt
 def test_a_system_that_does_not_say_what_is_free_is_asked_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_budget, "MEMORY_FIGURES", str(tmp_path / "none"))
+    monkeypatch.setattr(memory_budget, "MEMINFO", str(tmp_path / "none"))
     monkeypatch.setattr(mx, "device_info", lambda: {})
     assert memory_budget.free_bytes() is None
 
@@ -93,4 +93,4 @@ def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_an_allocators_failure_is_told_from_others(error: Exception, ran_out: bool) -> None:
-    assert memory_budget.ran_out(error) == ran_out
+    assert memory_budget.is_out_of_memory(error) == ran_out

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sequence import Stream
+from lmwire_worker.generation.sequence import Sequence
 from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
 from text_lanes import Answer, Driver, LaneOf, ask, chat, choices, open_lane
@@ -64,8 +64,8 @@ def lane(request: pytest.FixtureRequest, lane_of: LaneOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     lane = lane_of(request.param)
     lane.clear_cache()
-    assert lane._kept is not None
-    lane._kept._cache._check_every = 1 << 30
+    assert lane._cache_manager is not None
+    lane._cache_manager._cache._verify_interval = 1 << 30
     return lane
 
 
@@ -138,8 +138,8 @@ def test_after_a_stop_string(lane: GenerationRunner) -> None:
 
 
 def test_after_evictions_in_any_order(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lane._kept is not None
-    cache = lane._kept._cache
+    assert lane._cache_manager is not None
+    cache = lane._cache_manager._cache
     chance = random.Random(1)
     bases = [[*tokens(60, seed=n), END] for n in range(3)]
     warm(lane, Generate(prompt=[*bases[0], *tokens(20)], max_tokens=4))
@@ -183,8 +183,8 @@ def test_whatever_else_is_asked_for(fields: dict[str, Any], lane: GenerationRunn
 
 def test_a_prompt_processed_for_later_is_known_later(lane: GenerationRunner) -> None:
     warm(lane, Generate(prompt=tokens(90), max_tokens=0, cache="pin"))
-    assert lane._kept is not None
-    lane._kept.evict(1 << 40)
+    assert lane._cache_manager is not None
+    lane._cache_manager.evict(1 << 40)
     assert warm(lane, Generate(prompt=[*tokens(90), 7, 8], max_tokens=8)) == 90
 
 
@@ -224,17 +224,17 @@ def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(
     lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is not pinned gives way to it, and nothing that is."""
-    kept, chat = lane._kept, [*tokens(40), END, *tokens(60, seed=1)]
+    kept, chat = lane._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
     for prompt in pins:
         ask(lane, Generate(prompt=tokens(200, seed=4), max_tokens=0))
         request = Generate(prompt=prompt, max_tokens=4, cache="pin")
-        (stream,) = lane._intake.streams(0, request, 0, lane._intake.prepare(request), raw=False)
+        (stream,) = lane._preparer.build_sequences(0, request, 0, lane._preparer.prepare(request), plain_text=False)
 
-        def refused(budget: int, stream: Stream = stream) -> bool:
+        def refused(budget: int, stream: Sequence = stream) -> bool:
             monkeypatch.setattr(kept._cache, "budget", budget)
             try:
-                kept.check(stream)
+                kept.check_pin(stream)
             except RequestError as error:
                 assert (error.code, error.field) == ("out_of_memory", "cache")
                 return True
@@ -297,8 +297,8 @@ def test_keys_and_values_kept_in_few_bits(tmp_path: Path) -> None:
 
 
 def test_a_check_of_what_is_right_changes_nothing(lane: GenerationRunner) -> None:
-    assert lane._kept is not None
-    lane._kept._cache._check_every = 2
+    assert lane._cache_manager is not None
+    lane._cache_manager._cache._verify_interval = 2
     request = Generate(prompt=tokens(40), max_tokens=6, n=2, temperature=1.0)
     for _ in range(5):
         for one, other in zip(choices(lane, request), choices(lane, replace(request, cache="off")), strict=True):
@@ -312,9 +312,9 @@ def test_a_check_of_what_is_right_changes_nothing(lane: GenerationRunner) -> Non
 def test_a_check_of_what_is_wrong_drops_it(lane: GenerationRunner) -> None:
     request = Generate(prompt=tokens(40), max_tokens=6)
     ask(lane, request)
-    assert lane._kept is not None
-    cache = lane._kept._cache
-    for node in cache._root.below():
+    assert lane._cache_manager is not None
+    cache = lane._cache_manager._cache
+    for node in cache._root.subtree():
         node.slices = [[array + mx.random.normal(array.shape) for array in arrays] for arrays in node.slices]
         for part in node.snapshot or ():
             arrays = getattr(part, "cache", None)
@@ -322,9 +322,9 @@ def test_a_check_of_what_is_wrong_drops_it(lane: GenerationRunner) -> None:
                 part.cache = [array + mx.random.normal(array.shape) for array in arrays]
             else:
                 part.values = part.values + mx.random.normal(part.values.shape)
-    cache._check_every = 1
+    cache._verify_interval = 1
     (answer,) = ask(lane, request)
-    cache._check_every = 1 << 30
+    cache._verify_interval = 1 << 30
     same(answer, ask(lane, replace(request, cache="off"))[0])
     stats = lane.cache_stats()
     assert stats is not None
@@ -346,8 +346,8 @@ def test_nothing_of_a_step_that_failed_is_kept(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_cannot_be_pinned(tmp_path: Path) -> None:
     lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
-    assert lane._kept is not None
-    lane._kept._layout.known = False
+    assert lane._cache_manager is not None
+    lane._cache_manager._schema.is_supported = False
     with pytest.raises(RequestError) as caught:
         lane.add(0, Generate(prompt=[65], cache="pin"), 0)
     assert (caught.value.code, caught.value.field) == ("unsupported", "cache")

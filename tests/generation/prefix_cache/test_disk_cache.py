@@ -15,7 +15,7 @@ import pytest
 
 from lmwire_protocol import Generate, Load
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.generation.disk_cache_options import DiskSettings
+from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
@@ -38,7 +38,7 @@ class Workers:
     def start(
         self, family: str = "llama", budget: int = 2**30, engine: MlxModelLoader | None = None, **fields: Any
     ) -> GenerationRunner:
-        engine = engine or MlxModelLoader(disk=DiskSettings(self.directory, budget, self.lines.append))
+        engine = engine or MlxModelLoader(disk=DiskCacheOptions(self.directory, budget, self.lines.append))
         engine.prepare()
         load = Load(path=str(self.folder(family)), **fields)
         lane = engine.open(load, lambda *_: None, release_current_model=lambda: None)
@@ -319,7 +319,7 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     release = hold_up(monkeypatch, "read")
     driver = Driver(lane)
     driver.add(0, request(PROMPT + OTHER))
-    lane._kept.evict(2**30)
+    lane._cache_manager.evict(2**30)
     release.set()
     answer = driver.finish()[0]
     assert (stats := lane.cache_stats()) and stats.misses == 1
@@ -345,15 +345,15 @@ def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkey
         raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk_module, "joined", fail)
+        patch.setattr(disk_module, "concatenate", fail)
         assert cached(lane, request())[0] == 0
     assert "Unable to allocate" in workers.lines[0]
 
 
 def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_module, "EXIT_SECONDS", SECONDS)
+    monkeypatch.setattr(disk_module, "EXIT_TIMEOUT_S", SECONDS)
     release = hold_up(monkeypatch, "write")
-    engine = MlxModelLoader(disk=DiskSettings(workers.directory, 2**30, workers.lines.append))
+    engine = MlxModelLoader(disk=DiskCacheOptions(workers.directory, 2**30, workers.lines.append))
     engine.flush()
     lane = workers.start(engine=engine)
     ask(lane, request())

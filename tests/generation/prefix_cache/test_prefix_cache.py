@@ -8,9 +8,9 @@ import mlx.core as mx
 import pytest
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 
-from lmwire_worker.generation.prefix_cache import Layout, PrefixCache, Start
+from lmwire_worker.generation.prefix_cache import CacheHit, CacheSchema, PrefixCache
 from lmwire_worker.generation.prefix_cache.radix_tree import Slices
-from lmwire_worker.generation.prefix_cache.store import SCRAP
+from lmwire_worker.generation.prefix_cache.store import MIN_HIT_TOKENS
 
 TOKEN_BYTES = 2 * 2 * 4
 """Keys and values of two numbers."""
@@ -41,7 +41,7 @@ class Plain:
     """A cache of a model with one plain layer."""
 
     def __init__(self, budget: int = 1 << 20, **options: Any) -> None:
-        self.cache = PrefixCache(Layout([KVCache()]), budget, **options)
+        self.cache = PrefixCache(CacheSchema([KVCache()]), budget, **options)
 
     def store(self, *tokens: int, pin: bool = False) -> None:
         self.cache.store(list(tokens), Computed(list(tokens)), pin=pin)
@@ -51,7 +51,7 @@ class Plain:
         start = self.cache.fetch([*tokens, 0])
         return self.checked(start, tokens) if start else 0
 
-    def checked(self, start: Start, tokens: tuple[int, ...]) -> int:
+    def checked(self, start: CacheHit, tokens: tuple[int, ...]) -> int:
         (layer,) = start.cache
         assert layer.offset == start.length
         assert layer.keys[0, 0, : start.length, 0].tolist() == list(tokens[: start.length])
@@ -64,12 +64,12 @@ class Recurrent(Plain):
 
     def __init__(self, budget: int = 1 << 20, *, cut: bool = True) -> None:
         self._cut = cut
-        self.cache = PrefixCache(Layout([KVCache(), ArraysCache(1)] if cut else [ArraysCache(1)]), budget)
+        self.cache = PrefixCache(CacheSchema([KVCache(), ArraysCache(1)] if cut else [ArraysCache(1)]), budget)
 
     def store(self, *tokens: int, pin: bool = False) -> None:
         self.cache.store(list(tokens), Computed(list(tokens), cut=self._cut, states=True), pin=pin)
 
-    def checked(self, start: Start, tokens: tuple[int, ...]) -> int:
+    def checked(self, start: CacheHit, tokens: tuple[int, ...]) -> int:
         *layers, state = start.cache
         assert state[0][0, 0].item() == sum(tokens[: start.length])
         for layer in layers:
@@ -78,7 +78,7 @@ class Recurrent(Plain):
 
 
 def check_bytes(cache: PrefixCache) -> None:
-    held = [node for node in cache._root.below() if node is not cache._root]
+    held = [node for node in cache._root.subtree() if node is not cache._root]
     assert cache.bytes == sum(node.bytes for node in held)
     stats = cache.stats()
     assert (stats.bytes, stats.entries) == (cache.bytes, len(held))
@@ -113,21 +113,21 @@ def test_the_last_token_of_a_prompt_is_left_to_process() -> None:
 
 def test_a_scrap_of_a_long_prompt_is_left() -> None:
     plain = Plain()
-    plain.store(*range(1, SCRAP))
-    assert plain.known(*range(1, SCRAP), *range(100, 100 + 8 * SCRAP)) == 0
+    plain.store(*range(1, MIN_HIT_TOKENS))
+    assert plain.known(*range(1, MIN_HIT_TOKENS), *range(100, 100 + 8 * MIN_HIT_TOKENS)) == 0
     assert plain.cache.stats().misses == 1
 
 
 def test_what_is_short_and_yet_much_of_a_prompt_is_taken() -> None:
     plain = Plain()
-    plain.store(*range(1, SCRAP))
-    assert plain.known(*range(1, SCRAP), *range(100, 100 + 6 * SCRAP)) == SCRAP - 1
+    plain.store(*range(1, MIN_HIT_TOKENS))
+    assert plain.known(*range(1, MIN_HIT_TOKENS), *range(100, 100 + 6 * MIN_HIT_TOKENS)) == MIN_HIT_TOKENS - 1
 
 
 def test_what_is_no_scrap_is_taken_of_a_prompt_of_any_length() -> None:
     plain = Plain()
-    plain.store(*range(1, SCRAP + 1))
-    assert plain.known(*range(1, SCRAP + 1), *range(100, 100 + 100 * SCRAP)) == SCRAP
+    plain.store(*range(1, MIN_HIT_TOKENS + 1))
+    assert plain.known(*range(1, MIN_HIT_TOKENS + 1), *range(100, 100 + 100 * MIN_HIT_TOKENS)) == MIN_HIT_TOKENS
 
 
 def test_a_common_prefix_is_kept_once() -> None:
@@ -186,7 +186,7 @@ def test_a_quantised_cache_is_cut_as_a_plain_one_is() -> None:
     layer: Any = QuantizedKVCache(group_size=32, bits=8)
     keys = mx.random.normal((1, 2, 10, 32), key=mx.random.key(0))
     layer.update_and_fetch(keys, keys)
-    cache = PrefixCache(Layout([QuantizedKVCache(group_size=32, bits=8)]), 1 << 20)
+    cache = PrefixCache(CacheSchema([QuantizedKVCache(group_size=32, bits=8)]), 1 << 20)
 
     class Quantized:
         def slices(self, start: int, stop: int) -> Slices:
@@ -205,7 +205,7 @@ def test_a_quantised_cache_is_cut_as_a_plain_one_is() -> None:
 
 
 def test_layers_of_several_caches_are_put_together_again() -> None:
-    cache = PrefixCache(Layout([CacheList(ArraysCache(1), KVCache()), KVCache()]), 1 << 20)
+    cache = PrefixCache(CacheSchema([CacheList(ArraysCache(1), KVCache()), KVCache()]), 1 << 20)
 
     class Hybrid(Computed):
         def slices(self, start: int, stop: int) -> Slices:
@@ -226,8 +226,8 @@ def test_caches_of_an_unknown_kind_are_not_kept() -> None:
     class Own:
         pass
 
-    assert Layout([KVCache(), RotatingKVCache(8), ArraysCache(2)]).known
-    assert not Layout([KVCache(), Own()]).known
+    assert CacheSchema([KVCache(), RotatingKVCache(8), ArraysCache(2)]).is_supported
+    assert not CacheSchema([KVCache(), Own()]).is_supported
 
 
 # What is dropped.
@@ -363,8 +363,8 @@ def test_hits_misses_and_what_they_saved_are_counted() -> None:
 
 
 def test_one_hit_of_so_many_is_to_be_checked_and_counts_as_a_miss() -> None:
-    plain = Plain(check_every=3)
+    plain = Plain(verify_interval=3)
     plain.store(1, 2, 3)
     starts = [plain.cache.fetch([1, 2, 3, 4]) for _ in range(6)]
-    assert [start and start.check for start in starts] == [False, False, True, False, False, True]
+    assert [start and start.needs_verification for start in starts] == [False, False, True, False, False, True]
     assert plain.cache.stats().misses == 2

@@ -8,8 +8,8 @@ from mlx import nn
 from mlx.utils import tree_map
 from mlx_lm.models.cache import make_prompt_cache
 
-from lmwire_worker.generation.language_model import open_base
-from lmwire_worker.generation.prefix_cache import same_logits
+from lmwire_worker.generation.language_model import open_shared_weights
+from lmwire_worker.generation.prefix_cache import logits_match
 from lmwire_worker.models.resolve import find_folder
 
 PROMPT = list(b"Once upon a time there was a little dog who lived in a house near the sea.")
@@ -26,9 +26,9 @@ def computed(network: nn.Module, prompt: list[int], dtype: mx.Dtype) -> list[Any
 
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16, mx.float16])
 def test_a_trained_models_rounding_passes_and_another_prompts_cache_does_not(dtype: mx.Dtype) -> None:
-    base = open_base(find_folder("builtin:tiny", lambda *_: None), trust_remote_code=False)
-    exact, rounded = base.network(), base.network()
+    base = open_shared_weights(find_folder("builtin:tiny", lambda *_: None), trust_remote_code=False)
+    exact, rounded = base.new_network(), base.new_network()
     rounded.set_dtype(dtype)
     cold = computed(rounded, PROMPT, dtype)
-    assert same_logits(rounded, PROMPT[-1], computed(exact, PROMPT, dtype), cold)
-    assert not same_logits(rounded, PROMPT[-1], computed(exact, OTHER, dtype), cold)
+    assert logits_match(rounded, PROMPT[-1], computed(exact, PROMPT, dtype), cold)
+    assert not logits_match(rounded, PROMPT[-1], computed(exact, OTHER, dtype), cold)

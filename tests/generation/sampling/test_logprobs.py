@@ -14,13 +14,13 @@ from lmwire_protocol import Generate
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sampling.logprobs import Describe, Logprobs
+from lmwire_worker.generation.sampling.logprobs import BatchLogprobs, LogprobFormatter
 from text_lanes import ask, stock
 
 VOCABULARIES = (5, 20, 21, 400, 5003)
 """Below and above the number of alternatives, and such as no block size divides."""
 
-describe = Describe(lambda token: str(token).encode())
+describe = LogprobFormatter(lambda token: str(token).encode())
 
 
 def asking(count: int = 20) -> Generate:
@@ -35,7 +35,7 @@ def logits_of(rows: int, vocabulary: int, dtype: mx.Dtype = mx.float32) -> mx.ar
 
 
 def look(requests: list[Generate], logits: mx.array, tokens: list[int], xp: Any) -> list[Logprob | None]:
-    handles = Logprobs(requests, xp=xp)(logits, mx.array(tokens, mx.uint32))
+    handles = BatchLogprobs(requests, xp=xp)(logits, mx.array(tokens, mx.uint32))
     return [None if handle is None else describe(handle) for handle in handles]
 
 
@@ -90,13 +90,13 @@ def test_a_token_of_no_probability_at_all_has_none(xp: Any) -> None:
 
 
 def test_where_no_row_asks_nothing_is_looked_at() -> None:
-    logprobs = Logprobs([SILENT, SILENT])
+    logprobs = BatchLogprobs([SILENT, SILENT])
     assert logprobs(logits_of(2, 50), mx.array([1, 2])) == [None, None]
     assert logprobs.pending == []
 
 
 def test_a_handle_of_an_earlier_step_stays_as_it_was() -> None:
-    logprobs = Logprobs([asking(1)])
+    logprobs = BatchLogprobs([asking(1)])
     (first,) = logprobs(mx.array([[0.0, 5.0]]), mx.array([0]))
     (second,) = logprobs(mx.array([[9.0, 0.0]]), mx.array([1]))
     assert first is not None and second is not None
@@ -116,9 +116,9 @@ def test_a_handle_of_an_earlier_step_stays_as_it_was() -> None:
     ],
 )
 def test_a_token_shows_its_bytes_where_its_text_is_incomplete(data: bytes, text: str, shown: list[int] | None) -> None:
-    (handle,) = Logprobs([asking(1)])(mx.array([[0.0]]), mx.array([0]))
+    (handle,) = BatchLogprobs([asking(1)])(mx.array([[0.0]]), mx.array([0]))
     assert handle is not None
-    logprob = Describe(lambda _: data)(handle)
+    logprob = LogprobFormatter(lambda _: data)(handle)
     assert (logprob.token, logprob.bytes) == (text, shown)
     assert (logprob.top[0].token, logprob.top[0].bytes) == (text, shown)
 

@@ -12,7 +12,7 @@ from mlx_lm.sample_utils import make_logits_processors
 
 from lmwire_protocol import Generate, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sampling.penalties import BANNED, ROOM, EndBan, Penalties, check_logit_bias
+from lmwire_worker.generation.sampling.penalties import BANNED_LOGIT, WINDOW_STEP, EosBan, Penalties, check_logit_bias
 from text_lanes import ask, stock
 
 VOCABULARY = 80
@@ -59,12 +59,12 @@ def test_every_row_gets_what_mlx_lm_gives_it_alone(seed: int) -> None:
     histories = [[chance.randrange(VOCABULARY) for _ in range(chance.randrange(100))] for _ in requests]
     penalise = Penalties(requests, histories)
     logits = logits_of(12)
-    for step in range(ROOM + 40):  # long enough for rows without a window to outgrow their room
+    for step in range(WINDOW_STEP + 40):  # long enough for rows without a window to outgrow their room
         newest = [chance.randrange(VOCABULARY) for _ in requests]
         result = penalise(logits, mx.array(newest))
         for row, fields in enumerate(requests):
             histories[row].append(newest[row])
-            if step % 30 < 2 or step >= ROOM - 1:
+            if step % 30 < 2 or step >= WINDOW_STEP - 1:
                 expected = by_mlx_lm(fields, histories[row], logits[row : row + 1])
                 assert mx.array_equal(result[row], expected[0]).item(), (step, fields)
 
@@ -91,49 +91,52 @@ def test_the_logits_that_came_in_stay_as_they_are(fields: dict[str, Any]) -> Non
     logits = logits_of(3)
     before = np.array(logits)
     requests = [request(), request(**fields), request()]
-    EndBan(requests, [0] * 3, {4})(Penalties(requests, [[1, 2]] * 3)(logits, mx.array([1, 2, 3])))
+    EosBan(requests, [0] * 3, {4})(Penalties(requests, [[1, 2]] * 3)(logits, mx.array([1, 2, 3])))
     assert (np.array(logits) == before).all()
 
 
 def test_where_no_row_asks_for_anything_the_logits_pass_untouched() -> None:
     logits = logits_of(2, mx.bfloat16)
     assert Penalties([request()] * 2, [[1], [2]])(logits, mx.array([1, 2])) is logits
-    assert EndBan([request()] * 2, [0, 0], {1})(logits) is logits
+    assert EosBan([request()] * 2, [0, 0], {1})(logits) is logits
 
 
-def banned(ban: EndBan, steps: int) -> list[list[list[int]]]:
+def banned(ban: EosBan, steps: int) -> list[list[list[int]]]:
     """Of each step and each row, the tokens that it may not give."""
     logits = logits_of(3)
-    return [[np.flatnonzero(row == np.float32(BANNED)).tolist() for row in np.array(ban(logits))] for _ in range(steps)]
+    return [
+        [np.flatnonzero(row == np.float32(BANNED_LOGIT)).tolist() for row in np.array(ban(logits))]
+        for _ in range(steps)
+    ]
 
 
 def test_min_tokens_keeps_a_row_from_ending_until_so_many_have_come() -> None:
-    ban = EndBan([request(min_tokens=3), request(), request(min_tokens=1)], [0, 0, 0], {8, 5})
+    ban = EosBan([request(min_tokens=3), request(), request(min_tokens=1)], [0, 0, 0], {8, 5})
     assert banned(ban, 5) == [[[5, 8], [], [5, 8]], [[5, 8], [], []], [[5, 8], [], []], [[], [], []], [[], [], []]]
 
 
 def test_a_ban_that_is_built_in_the_middle_of_an_answer_goes_on() -> None:
     fields = request(min_tokens=3)
-    assert banned(EndBan([fields] * 3, [2, 3, 7], {5}), 2) == [[[5], [], []], [[], [], []]]
+    assert banned(EosBan([fields] * 3, [2, 3, 7], {5}), 2) == [[[5], [], []], [[], [], []]]
 
 
 def test_ignore_eos_never_lets_a_row_end() -> None:
-    ban = EndBan([request(ignore_eos=True), request(), request(ignore_eos=True, min_tokens=2)], [0] * 3, {5})
+    ban = EosBan([request(ignore_eos=True), request(), request(ignore_eos=True, min_tokens=2)], [0] * 3, {5})
     assert banned(ban, 6) == [[[5], [], [5]]] * 6
 
 
 def test_a_model_without_end_tokens_has_nothing_to_ban() -> None:
-    assert banned(EndBan([request(ignore_eos=True)] * 3, [0] * 3, set()), 1) == [[[], [], []]]
+    assert banned(EosBan([request(ignore_eos=True)] * 3, [0] * 3, set()), 1) == [[[], [], []]]
 
 
 def test_an_end_that_the_model_has_no_logit_for_needs_no_ban() -> None:
     everyone = [request(ignore_eos=True)] * 3
-    assert banned(EndBan(everyone, [0] * 3, {5, VOCABULARY, 10**9}), 1) == [[[5], [5], [5]]]
-    assert banned(EndBan(everyone, [0] * 3, {VOCABULARY}), 1) == [[[], [], []]]
+    assert banned(EosBan(everyone, [0] * 3, {5, VOCABULARY, 10**9}), 1) == [[[5], [5], [5]]]
+    assert banned(EosBan(everyone, [0] * 3, {VOCABULARY}), 1) == [[[], [], []]]
 
 
 def test_a_banned_token_is_still_the_best_where_a_grammar_forbids_all_others() -> None:
-    logits = EndBan([request(ignore_eos=True)], [0], {5})(logits_of(1, mx.float16))
+    logits = EosBan([request(ignore_eos=True)], [0], {5})(logits_of(1, mx.float16))
     masked = mx.where(mx.arange(VOCABULARY) == 5, logits, -mx.inf)
     assert mx.argmax(masked, axis=-1).item() == 5
 

@@ -13,8 +13,8 @@ from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, apply_xtc
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sampling.counter_rng import uniform
-from lmwire_worker.generation.sampling.sampler import BatchSampler, Weights
+from lmwire_worker.generation.sampling.counter_rng import uniform_at
+from lmwire_worker.generation.sampling.sampler import BatchSampler, TokenWeights
 from lmwire_worker.generation.sampling.xtc import Xtc
 from text_lanes import ask
 
@@ -38,7 +38,7 @@ def logits_of(rows: int, vocabulary: int, dtype: mx.Dtype = mx.float32, scale: f
 def weights_of(requests: list[Generate], logits: mx.array, xp: Any, special: Sequence[int] = ()) -> mx.array:
     count = len(requests)
     xtc = Xtc(requests, range(count), [0] * count, special, xp)
-    return mx.array(Weights(requests, xp, xtc)(xp.array(logits)))
+    return mx.array(TokenWeights(requests, xp, xtc)(xp.array(logits)))
 
 
 def any_request(chance: random.Random) -> Generate:
@@ -157,7 +157,7 @@ def test_draws_follow_the_distribution() -> None:
 
 def test_random_numbers_are_even_over_seeds_and_over_positions() -> None:
     many, one = np.arange(100_000, dtype=np.uint64), np.array(3, np.uint64)
-    for numbers in (uniform(many, one), uniform(one, many)):
+    for numbers in (uniform_at(many, one), uniform_at(one, many)):
         assert numbers.min() >= 0 and numbers.max() < 1
         histogram, _ = np.histogram(numbers, bins=20, range=(0, 1))
         assert abs(histogram - 5000).max() < 5 * math.sqrt(5000)

@@ -15,7 +15,7 @@ from ..generation.kv_cache_options import limit_context
 from ..generation.language_model import describe, load_tokenizer
 from ..media import Policy, Reader
 from ..models import memory_budget
-from ..models.weights import read_weights, sentence
+from ..models.weights import read_weights, summarize_exception
 from ..multimodal.vision_model import trial_image
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
@@ -63,7 +63,7 @@ def open_embeddings(
         memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
     replace_lane()
     read_weights(network.module, folder, report)
-    memory_budget.tell_mlx(limit)
+    memory_budget.limit_mlx_memory(limit)
     width = _try(network, trial, folder, report)
     return EmbeddingRunner(network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(policy))
 
@@ -105,7 +105,7 @@ def _try(network: EmbeddingNetwork, trial: Sequence[Input], folder: Path, report
         except NotImplementedError as error:
             raise RequestError("unsupported", f"{folder}: {error}") from None
         except Exception as error:
-            problem = f"{folder} loads, but fails on a first input: {sentence(error)}"
+            problem = f"{folder} loads, but fails on a first input: {summarize_exception(error)}"
             raise RequestError("bad_model", problem) from None
     report("warm_up", len(steps), len(steps), "steps")
     together, alone = np.array(vectors[: len(trial)]), np.array(vectors[len(trial) :])

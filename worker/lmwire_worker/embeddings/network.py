@@ -13,7 +13,7 @@ from mlx_vlm.models.pooling import pool_by_config
 
 from lmwire_protocol import RequestError
 
-from ..models.weights import sentence
+from ..models.weights import summarize_exception
 from .recipe import Recipe
 
 
@@ -43,7 +43,7 @@ class EmbeddingNetwork:
         try:
             network = self._load(folder)
         except Exception as error:  # models raise whatever a wrong config leads to
-            raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
+            raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
         self.module: nn.Module = network
         self._recipe = recipe
         self._dense: list[nn.Module] = list(getattr(network, "dense", ()))

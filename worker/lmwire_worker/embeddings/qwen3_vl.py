@@ -13,7 +13,7 @@ from mlx_vlm.utils import load_processor
 from lmwire_protocol import RequestError
 
 from ..media import Image
-from ..models.weights import sentence
+from ..models.weights import summarize_exception
 from ..multimodal.vision_model import lend_template
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
@@ -95,7 +95,7 @@ class SeenInputs(TextInputs):
         try:
             shown = self._encode(self._conversation({"type": "image"}))
         except Exception as error:  # a template raises whatever it likes
-            raise RequestError("bad_model", f"the model's chat template fails: {sentence(error)}") from None
+            raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
         places = [at for at, token in enumerate(shown) if token in self._marks]
         if len(places) != 1:
             raise RequestError("bad_model", f"the model's chat template has {len(places)} places for one image")
@@ -133,4 +133,6 @@ def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:
     try:
         return load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
     except Exception as error:  # transformers raises whatever its processors raise
-        raise RequestError("bad_model", f"the processor of {folder} does not load: {sentence(error)}") from None
+        raise RequestError(
+            "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
+        ) from None

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from ..models.model_files import bad, read_any_json, read_json
+from ..models.model_files import bad_model, read_any_json, read_json
 
 ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
 """Types of models that do nothing else, unless they have the head of a classifier."""
@@ -81,7 +81,7 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
         return []
     modules = read_any_json(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise bad(path, "is no list of modules")
+        raise bad_model(path, "is no list of modules")
     return modules
 
 

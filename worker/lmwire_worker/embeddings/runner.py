@@ -23,7 +23,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared, Preparer
 from ..media import Image, Reader, items_of
-from ..models.memory_budget import freed_by, in_words, ran_out, usage
+from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage
 from ..prompts.tokenization import BYTES_EACH
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
@@ -135,7 +135,7 @@ class EmbeddingRunner:
         return prepared.result() if isinstance(prepared, Prepared) else self._prompt_of(request)
 
     def memory(self) -> MemoryUsage:
-        return usage()
+        return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
         return None
@@ -144,7 +144,7 @@ class EmbeddingRunner:
         return 0
 
     def close(self) -> int:
-        return freed_by(self._let_go)
+        return measure_freed(self._let_go)
 
     def _let_go(self) -> None:
         self._reader.close()
@@ -188,7 +188,7 @@ class EmbeddingRunner:
             raise RequestError("context_overflow", problem, field=field)
         need = step_bytes(self.model, count) + IMAGE_TOKEN_BYTES * count * (read.pixels is not None)
         if need > self._budget:
-            problem = f"{field}: {count} tokens need {in_words(need)}, and there are {in_words(self._budget)}"
+            problem = f"{field}: {count} tokens need {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
         return read
 
@@ -207,7 +207,7 @@ class EmbeddingRunner:
     def _text_tokens(self, text: str, field: str) -> list[int]:
         need = BYTES_EACH * len(text.encode())
         if need > self._budget:
-            problem = f"{field}: to tokenize it takes {in_words(need)}, and there are {in_words(self._budget)}"
+            problem = f"{field}: to tokenize it takes {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
         try:
             return self._inputs.tokens(text)
@@ -248,7 +248,7 @@ class EmbeddingRunner:
         try:
             return self._embed(rows)
         except Exception as error:
-            code = "out_of_memory" if ran_out(error) else "engine_error"
+            code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
             failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
         self.remove(rows[0].held.key)
         return [Failed(rows[0].held.key, failure)]

@@ -8,7 +8,7 @@ from lmwire_protocol import RequestError
 from ..embeddings.recipe import is_embedding_model
 from ..models.config_check import check_config
 from ..models.folder_check import check_folder, check_weights
-from ..models.model_files import CONFIG, bad, check_entries, read_json
+from ..models.model_files import CONFIG, bad_model, check_entries, read_json
 from ..multimodal.detect import sees
 from ..transcription.detect import is_speech_model
 
@@ -26,7 +26,9 @@ def kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, A
     except RequestError:
         raise
     except (TypeError, ValueError, AttributeError, KeyError, OSError) as error:  # fields of types that none expects
-        raise bad(folder, f"has files that do not make sense: {type(error).__name__}: {str(error)[:300]}") from None
+        raise bad_model(
+            folder, f"has files that do not make sense: {type(error).__name__}: {str(error)[:300]}"
+        ) from None
 
 
 def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
@@ -34,7 +36,7 @@ def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, 
     if is_speech_model(config):
         check_entries(folder)  # its other files have other names than those of the rest
         if not any(folder.glob("*.safetensors")):
-            raise bad(folder, "has no weights: no file *.safetensors")
+            raise bad_model(folder, "has no weights: no file *.safetensors")
         check_config(folder / CONFIG, config, check_weights(folder))
         return "speech", config
     config = check_folder(folder, trust_remote_code=trust_remote_code)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
-from ..generation import TextModels
-from ..generation.disk_cache_options import DiskSettings
+from ..generation import TextModelLoader
+from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import Policy
 from ..process.exits import before_leaving
 from .interface import LoadCancelled, ModelRunner, Report
@@ -34,7 +34,7 @@ class MlxModelLoader:
     def __init__(
         self,
         memory_limit: int | None = None,
-        disk: DiskSettings | None = None,
+        disk: DiskCacheOptions | None = None,
         media: Policy | None = None,
         *,
         owns_process: bool = False,
@@ -42,7 +42,7 @@ class MlxModelLoader:
         self._owns_process = owns_process
         self._memory_limit = memory_limit
         self._media = media or Policy()
-        self._text = TextModels(memory_limit, disk, self._media)
+        self._text = TextModelLoader(memory_limit, disk, self._media)
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
             name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
@@ -85,7 +85,7 @@ class MlxModelLoader:
 
     def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> ModelRunner:
         """Finds out what kind of model it is, and opens it as that."""
-        from ..models.remote_code import guarded
+        from ..models.remote_code import guard_remote_code
         from ..models.resolve import find_folder
         from ..models.weights import checked_quantization
         from .model_kind import kind_of
@@ -94,7 +94,7 @@ class MlxModelLoader:
         folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
         trusted = request.trust_remote_code
-        with guarded(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
+        with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
             return self._open_kind(kind, request, folder, config, report, give_up)
 
     def _open_kind(
@@ -155,9 +155,9 @@ def _library_of(feature: str) -> str | None:
 
 def _release() -> None:
     if "mlx.core" in sys.modules:
-        from ..models.memory_budget import give_back
+        from ..models.memory_budget import release_cached_memory
 
-        give_back()
+        release_cached_memory()
 
 
 def _installation() -> str:

@@ -3,6 +3,6 @@
 Importing this costs nothing: a worker answers its host's hello first, and imports the library behind it.
 """
 
-from .loader import TextModels
+from .loader import TextModelLoader
 
-__all__ = ["TextModels"]
+__all__ = ["TextModelLoader"]

@@ -9,7 +9,7 @@ DEFAULT_DISK_BYTES: Final = 16 * 2**30
 
 
 @dataclass(frozen=True)
-class DiskSettings:
+class DiskCacheOptions:
     """Of all models together.
 
     Args:

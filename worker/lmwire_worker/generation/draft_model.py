@@ -13,19 +13,19 @@ from lmwire_protocol import Load, RequestError
 from ..engine.interface import ModelInfo, Report
 from ..models.folder_check import check_folder
 from ..models.resolve import find_folder
-from .batching import Pair, other_kinds
-from .language_model import check_architecture, describe, load_tokenizer, open_base
+from .batching import TargetDraftPair, name_special_caches
+from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftModel:
     """A model that is to propose another one's tokens. Its weights are yet to be read."""
 
     network: Any
     tokenizer: TokenizerWrapper
     model: ModelInfo
 
-    def beside(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> Pair:
+    def pair_with(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> TargetDraftPair:
         """Both models as one.
 
         Raises:
@@ -35,10 +35,10 @@ class Draft:
         _check_cache("draft model", self.network)
         if self.tokenizer.get_vocab() != tokenizer.get_vocab():
             raise _refusal(f"{self.model.path} cannot draft for this model: their tokenizers have different tokens")
-        return Pair(network, self.network, min(vocab_size, self.model.vocab_size))
+        return TargetDraftPair(network, self.network, min(vocab_size, self.model.vocab_size))
 
 
-def open_draft(request: Load, report: Report) -> Draft | None:
+def open_draft_model(request: Load, report: Report) -> DraftModel | None:
     """The draft model that a load asks for; None where it asks for none.
 
     Raises:
@@ -57,17 +57,17 @@ def open_draft(request: Load, report: Report) -> Draft | None:
         raise
 
 
-def _open(folder: Path, *, trust_remote_code: bool) -> Draft:
+def _open(folder: Path, *, trust_remote_code: bool) -> DraftModel:
     config = check_folder(folder, trust_remote_code=trust_remote_code)
     check_architecture(config)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=trust_remote_code)
-    base = open_base(folder, trust_remote_code=trust_remote_code)
-    network = base.network()
-    return Draft(network, tokenizer, describe(folder, base.config, network, tokenizer))
+    base = open_shared_weights(folder, trust_remote_code=trust_remote_code)
+    network = base.new_network()
+    return DraftModel(network, tokenizer, describe(folder, base.config, network, tokenizer))
 
 
 def _check_cache(name: str, network: nn.Module) -> None:
-    if kinds := other_kinds(make_prompt_cache(network)):
+    if kinds := name_special_caches(make_prompt_cache(network)):
         problem = f"the {name} keeps a {kinds}, and refused tokens can only be taken out of a plain KV cache"
         raise _refusal(problem)
 

@@ -10,8 +10,8 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..engine.interface import ModelInfo
-from ..models.weights import sentence
-from .batching import other_kinds
+from ..models.weights import summarize_exception
+from .batching import name_special_caches
 
 GROUP_SIZES: Final = (64, 32)
 """Numbers that share one scale, the best choice first; a head's width must be a multiple."""
@@ -38,7 +38,7 @@ def quantize_cache(network: Any, bits: int) -> None:
         RequestError: unsupported.
     """
     plain = make_prompt_cache(network)
-    if kinds := other_kinds(plain):
+    if kinds := name_special_caches(plain):
         raise _refusal(f"it keeps a {kinds}, and only a plain KV cache is ever kept in fewer bits")
     _run(network, plain)
     group_size = _group_size(plain)
@@ -46,7 +46,7 @@ def quantize_cache(network: Any, bits: int) -> None:
     try:
         _run(network, network.make_cache())
     except Exception as error:  # an architecture that computes on keys and values by itself
-        raise _refusal(f"its attention fails on quantised keys and values: {sentence(error)}") from None
+        raise _refusal(f"its attention fails on quantised keys and values: {summarize_exception(error)}") from None
 
 
 def _group_size(cache: list[Any]) -> int:

@@ -11,9 +11,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import RequestError
 
 from ..engine.interface import ModelInfo
-from ..models.remote_code import refusal
-from ..models.shared_weights import Base, list_files
-from ..models.weights import quantization, sentence, weights_bytes
+from ..models.remote_code import untrusted_code_error
+from ..models.shared_weights import SharedWeights, list_files
+from ..models.weights import quantization, summarize_exception, weights_bytes
 
 CONTEXT_FIELDS: Final = (
     "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length", "n_ctx",
@@ -42,11 +42,13 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
         return utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=ends)
     except Exception as error:  # transformers raises whatever its tokenizers raise
         if "trust_remote_code" in str(error):
-            raise refusal(f"the tokenizer of {folder} brings its own code") from None
-        raise RequestError("bad_model", f"the tokenizer of {folder} does not load: {sentence(error)}") from None
+            raise untrusted_code_error(f"the tokenizer of {folder} brings its own code") from None
+        raise RequestError(
+            "bad_model", f"the tokenizer of {folder} does not load: {summarize_exception(error)}"
+        ) from None
 
 
-def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
+def open_shared_weights(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
     """A model whose weights have sizes, and are not read yet.
 
     Raises:
@@ -56,8 +58,8 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
     try:
         network, config = utils.load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
     except Exception as error:  # mlx-lm's models raise whatever a wrong config leads to
-        raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
-    return Base(folder, files, network, config)
+        raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
+    return SharedWeights(folder, files, network, config)
 
 
 def describe(

@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..engine.interface import AdmittedRequest
-from .cache_manager import Kept
-from .prefix_cache import Read
-from .sequence import Stream
+from .cache_manager import CacheManager
+from .prefix_cache import DiskRead
+from .sequence import Sequence
 
-LONGEST_WAIT_S: Final = 0.05
+MAX_DISK_WAIT_S: Final = 0.05
 """How late a cancel may be while nothing but the disk is at work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PendingRequest:
     """A request that has not begun."""
 
     admitted: AdmittedRequest
-    streams: list[Stream]
+    streams: list[Sequence]
     """Its choices."""
-    read: Future[Read | None] | None
+    read: Future[DiskRead | None] | None
     """What the disk has of its prompt; None for nothing."""
 
 
-class Arrivals:
+class PendingRequests:
     """Those that wait, by their keys.
 
     Args:
@@ -36,32 +36,32 @@ class Arrivals:
         running: The streams whose prompts or answers are in work.
     """
 
-    def __init__(self, kept: Kept, running: Mapping[int, Stream]) -> None:
+    def __init__(self, kept: CacheManager, running: Mapping[int, Sequence]) -> None:
         self._kept = kept
         self._running = running
-        self._waiting: dict[int, Arrival] = {}
+        self._waiting: dict[int, PendingRequest] = {}
 
-    def hold(self, key: int, arrival: Arrival) -> bool:
+    def hold(self, key: int, arrival: PendingRequest) -> bool:
         """Keeps a request if it has to wait; returns whether it has."""
         if waits := self._waits(arrival):
             self._waiting[key] = arrival
         return waits
 
-    def ready(self) -> Iterator[tuple[int, Arrival]]:
+    def take_ready(self) -> Iterator[tuple[int, PendingRequest]]:
         """Lets go of those that need not wait any longer."""
         for key, arrival in [*self._waiting.items()]:
             if not self._waits(arrival):
                 yield key, self._waiting.pop(key)
 
-    def wait(self) -> None:
+    def wait_for_disk(self) -> None:
         """Waits a moment for the disk, as there is nothing else to do."""
-        wait([arrival.read for arrival in self._waiting.values() if arrival.read], LONGEST_WAIT_S, FIRST_COMPLETED)
+        wait([arrival.read for arrival in self._waiting.values() if arrival.read], MAX_DISK_WAIT_S, FIRST_COMPLETED)
 
-    def forget(self, key: int) -> None:
+    def discard(self, key: int) -> None:
         """Lets go of a request, if it waits."""
         self._waiting.pop(key, None)
 
-    def _waits(self, arrival: Arrival) -> bool:
+    def _waits(self, arrival: PendingRequest) -> bool:
         reading = arrival.read is not None and not arrival.read.done()
         first = arrival.streams[0]
-        return reading or any(self._kept.will_share(stream, first) for stream in self._running.values())
+        return reading or any(self._kept.should_wait_for(stream, first) for stream in self._running.values())

@@ -3,7 +3,7 @@
 import copy
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
@@ -25,24 +25,33 @@ from ..engine.interface import (
     TokenDelta,
 )
 from ..engine.preparation import Prepared
-from ..models.memory_budget import freed_by, ran_out, usage
-from .admission import Admission, Room
-from .batching import Buckets, Drafted, Pair, Progress, RowCache, batches, prefill, takes_padding
-from .cache_manager import Kept
-from .pending import Arrival, Arrivals
-from .prefill.policy import Pace
-from .prefix_cache import Disk
-from .preparation_threads import Preparations
-from .request_preparation import Intake
-from .sequence import Stream
+from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage
+from .admission import Admission, MemoryBudget
+from .batching import (
+    LengthBucketedBatch,
+    PromptProgress,
+    RowCache,
+    SpeculativeBatch,
+    TargetDraftPair,
+    prefill,
+    supports_batching,
+    supports_padding,
+)
+from .cache_manager import CacheManager
+from .pending import PendingRequest, PendingRequests
+from .prefill.policy import PrefillPolicy
+from .prefix_cache import DiskTier
+from .preparation_threads import PreparationThreads
+from .request_preparation import RequestPreparer
+from .sequence import Sequence
 
 if TYPE_CHECKING:
     from ..multimodal.media_input import Picture
     from ..multimodal.prefill import ImagePrefill
     from ..multimodal.processor import Sight
 
-ROWS: Final = 32
-PROMPTS_TOGETHER: Final = 16
+MAX_BATCH_SIZE: Final = 32
+MAX_PREFILL_BATCH: Final = 16
 
 
 class GenerationRunner:
@@ -62,42 +71,46 @@ class GenerationRunner:
         network: nn.Module,
         tokenizer: TokenizerWrapper,
         model: ModelInfo,
-        room: Room,
-        disk: Disk | None = None,
+        room: MemoryBudget,
+        disk: DiskTier | None = None,
         sight: "Sight | None" = None,
     ) -> None:
         self.model = model
-        self.max_batch_size = ROWS if batches(network) and not isinstance(network, Pair) else 1
+        self.max_batch_size = (
+            MAX_BATCH_SIZE if supports_batching(network) and not isinstance(network, TargetDraftPair) else 1
+        )
         self._prompts_together = 1
         self._network = network
-        self._intake = Intake(tokenizer, model, room.budget, sight)
-        self._preparations = Preparations(self._intake, sight)
-        self._kept = Kept(network, room, self._intake.ends, disk, sight.shelf if sight else None)
-        self._admission = Admission(room, self._kept, self._lengths)
-        self._padding = room.padding
-        self._pace = Pace()
-        self._requests: dict[int, list[Stream]] = {}
+        self._preparer = RequestPreparer(tokenizer, model, room.total_bytes, sight)
+        self._preparations = PreparationThreads(self._preparer, sight)
+        self._cache_manager = CacheManager(
+            network, room, self._preparer.eos_token_ids, disk, sight.shelf if sight else None
+        )
+        self._admission = Admission(room, self._cache_manager, self._lengths)
+        self._padding = room.max_padding_tokens
+        self._policy = PrefillPolicy()
+        self._requests: dict[int, list[Sequence]] = {}
         """The streams of each key that have not ended."""
-        self._by_uid: dict[int, Stream] = {}
-        self._arrivals = Arrivals(self._kept, self._by_uid)
-        self._broken: deque[Stream] = deque()
+        self._by_uid: dict[int, Sequence] = {}
+        self._pending = PendingRequests(self._cache_manager, self._by_uid)
+        self._broken: deque[Sequence] = deque()
         """After an exception in a step: the streams that wait to be started again."""
-        self._restarted: set[Stream] = set()
+        self._restarted: set[Sequence] = set()
         """Those that were, since the last step that went well."""
-        self._generator: Buckets | Drafted | None = None
+        self._generator: LengthBucketedBatch | SpeculativeBatch | None = None
         self._prefills_next = True
         """Whether the next step is one of prompts, if there are any."""
         self._decoded_s = 0.0
         """What the last step of answers took."""
-        self._sight = sight
-        self._unseen: deque[tuple[Stream, ImagePrefill]] = deque()
+        self._media = sight
+        self._unseen: deque[tuple[Sequence, ImagePrefill]] = deque()
         """The streams whose prompt has images that are yet to be processed, with that work."""
         if sight:
             sight.shelf.in_use = self._shown
 
     @property
     def batch_wait_s(self) -> float:
-        return self._pace.first_waits_s if len(self._requests) < self._prompts_together else 0.0
+        return self._policy.batch_wait_s if len(self._requests) < self._prompts_together else 0.0
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -115,14 +128,14 @@ class GenerationRunner:
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
         assert isinstance(request, Generate | Chat)
-        ready = prepared.result() if isinstance(prepared, Prepared) else self._intake.prepare(request)
-        streams = self._intake.streams(key, request, seed, ready, raw=plain_text)
+        ready = prepared.result() if isinstance(prepared, Prepared) else self._preparer.prepare(request)
+        streams = self._preparer.build_sequences(key, request, seed, ready, plain_text=plain_text)
         first = streams[0]
-        self._kept.check(first)
+        self._cache_manager.check_pin(first)
         media_bytes = sum(picture.nbytes for picture in _shown(first))
         self._admission.check(len(first.prompt), request.max_tokens, request.n, media_bytes)
-        arrival = Arrival(AdmittedRequest(len(first.prompt)), streams, self._kept.read(first))
-        if not self._arrivals.hold(key, arrival):
+        arrival = PendingRequest(AdmittedRequest(len(first.prompt)), streams, self._cache_manager.start_reading(first))
+        if not self._pending.hold(key, arrival):
             self._begin(arrival)
         self._requests[key] = streams
         return arrival.admitted
@@ -132,59 +145,67 @@ class GenerationRunner:
             return self._restart(self._broken.popleft())
         outcomes = self._begin_arrivals()
         if not self._by_uid and not self._unseen:
-            self._arrivals.wait()
+            self._pending.wait_for_disk()
         elif self._prefills_next and (self._unseen or self._batch().has_prompts):
             outcomes += self._prefill()
         else:
             outcomes += self._decode()
         return outcomes
 
-    def remove(self, key: int) -> Sequence[RunnerEvent]:
+    def remove(self, key: int) -> list[RunnerEvent]:
         streams = self._requests[key]
         self._drop(key)
-        return [outcome for stream in streams for outcome in stream.end(None)]
+        return [outcome for stream in streams for outcome in stream.finish(None)]
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
-        prompt = prepared.result() if isinstance(prepared, Prepared) else self._intake.read(request)
+        prompt = prepared.result() if isinstance(prepared, Prepared) else self._preparer.read_prompt(request)
         return prompt.tokens, prompt.text
 
     def memory(self) -> MemoryUsage:
-        return usage()
+        return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
-        kept: Kept | None = getattr(self, "_kept", None)  # the lane may be closed meanwhile
+        kept: CacheManager | None = getattr(self, "_cache_manager", None)  # the lane may be closed meanwhile
         return kept.stats() if kept is not None else None
 
     def clear_cache(self) -> int:
-        freed = self._kept.clear()
+        freed = self._cache_manager.clear()
         mx.clear_cache()
         return freed
 
     def close(self) -> int:
-        return freed_by(self._let_go)
+        return measure_freed(self._let_go)
 
     def _let_go(self) -> None:
         self._reset()
         self._preparations.close()
-        self._kept.close()
-        if self._sight is not None:
-            self._sight.close()
-        del self._network, self._intake, self._preparations, self._kept, self._admission, self._arrivals, self._sight
+        self._cache_manager.close()
+        if self._media is not None:
+            self._media.close()
+        del (
+            self._network,
+            self._preparer,
+            self._preparations,
+            self._cache_manager,
+            self._admission,
+            self._pending,
+            self._media,
+        )
 
     def warm_up(self) -> None:
         """Does what the first request of a kind would otherwise wait for. No request is held."""
-        self._intake.warm_up()
+        self._preparer.warm_up()
 
-    def try_padding(self) -> None:
+    def enable_padding(self) -> None:
         """Lets prompts of different lengths be processed together, if the model gets that right. No request is held."""
-        self._prompts_together = PROMPTS_TOGETHER if takes_padding(self._network) else 1
+        self._prompts_together = MAX_PREFILL_BATCH if supports_padding(self._network) else 1
         self._reset()
 
     # Requests that begin.
 
     def _begin_arrivals(self) -> list[RunnerEvent]:
         outcomes: list[RunnerEvent] = []
-        for key, arrival in self._arrivals.ready():
+        for key, arrival in self._pending.take_ready():
             try:
                 self._begin(arrival)
             except Exception as error:
@@ -192,26 +213,26 @@ class GenerationRunner:
                 outcomes.append(_failure(key, error))
         return outcomes
 
-    def _begin(self, arrival: Arrival) -> None:
+    def _begin(self, arrival: PendingRequest) -> None:
         streams, first = arrival.streams, arrival.streams[0]
-        start = self._kept.start(streams, arrival.read.result() if arrival.read else None)
-        arrival.admitted.cached_tokens = first.begun
-        if self._sight and first.images and first.begun < first.images.end:
-            beginning = first.prompt[: first.images.end if self._kept.whole else -1]
-            self._unseen.append((first, self._sight.prefill(first.images, beginning, start, first.begun)))
+        start = self._cache_manager.start(streams, arrival.read.result() if arrival.read else None)
+        arrival.admitted.cached_tokens = first.prefix_tokens
+        if self._media and first.media and first.prefix_tokens < first.media.end:
+            beginning = first.prompt[: first.media.end if self._cache_manager.needs_snapshots else -1]
+            self._unseen.append((first, self._media.prefill(first.media, beginning, start, first.prefix_tokens)))
             return
-        if self._sight and first.images and start:
-            self._sight.settle(first.images, first.prompt, start)
+        if self._media and first.media and start:
+            self._media.settle(first.media, first.prompt, start)
         self._enter_batch(streams, start)
 
-    def _enter_batch(self, streams: Sequence[Stream], start: list[Any] | None) -> None:
+    def _enter_batch(self, streams: list[Sequence], start: list[Any] | None) -> None:
         """Puts a request into the batch, with what is known of its prompt."""
         first = streams[0]
-        shared = len(first.prompt) - first.begun > 1  # the other choices wait for the first one's cache
+        shared = len(first.prompt) - first.prefix_tokens > 1  # the other choices wait for the first one's cache
         for stream in streams[:1] if shared else streams:
             cache = copy.deepcopy(start)
-            borders = self._kept.borders(stream)
-            self._enter(stream, self._batch().add(stream, stream.prompt, cache, first.begun, borders))
+            borders = self._cache_manager.checkpoints(stream)
+            self._enter(stream, self._batch().add(stream, stream.prompt, cache, first.prefix_tokens, borders))
 
     def _unsee(self, key: int) -> None:
         self._unseen = deque((stream, work) for stream, work in self._unseen if stream.key != key)
@@ -223,12 +244,12 @@ class GenerationRunner:
         generator = self._batch()
         running = generator.running
         waiting = self._unbegun(running)
-        prompts = generator.take_up(self._pace.together(running, waiting))
+        prompts = generator.admit_prompts(self._policy.max_batch_tokens(running, waiting))
         outcomes = self._see(prompts, running, waiting) if self._unseen else []
         if not prompts:
             return outcomes
         at = self._prefilled()
-        size = self._pace.slice(running, prompts, at, waiting, generator.longest_left)
+        size = self._policy.chunk_size(running, prompts, at, waiting, generator.longest_remaining)
         started = time.perf_counter()
         try:
             progress = generator.prefill(size)
@@ -238,11 +259,11 @@ class GenerationRunner:
         longest = 0
         for prompt in progress:
             stream = self._by_uid[prompt.uid]
-            before = stream.prefilled
+            before = stream.computed_tokens
             outcomes += self._advance_prompt(stream, prompt)
-            longest = max(longest, stream.prefilled - before)
+            longest = max(longest, stream.computed_tokens - before)
         if sliced := sum(not prompt.end_of_prompt for prompt in progress):
-            self._pace.learn(seconds + (self._decoded_s if running else 0.0), running, sliced, longest, at)
+            self._policy.record_step(seconds + (self._decoded_s if running else 0.0), running, sliced, longest, at)
         return outcomes + self._end_overrun()
 
     def _decode(self) -> list[RunnerEvent]:
@@ -250,7 +271,7 @@ class GenerationRunner:
         outcomes: list[RunnerEvent] = []
         started = time.perf_counter()
         try:
-            for prompt in generator.begin():
+            for prompt in generator.start_decoding():
                 if stream := self._by_uid.get(prompt.uid):  # else its request has just ended with another choice
                     outcomes += self._advance_prompt(stream, prompt)
             if rows := generator.first_tokens():
@@ -263,44 +284,44 @@ class GenerationRunner:
         self._restarted.clear()
         self._decoded_s = time.perf_counter() - started
         if self._prefills_next:  # after a slice it is short: what was started before was done meanwhile
-            self._pace.learn(self._decoded_s, running, 0, 0, 0)
+            self._policy.record_step(self._decoded_s, running, 0, 0, 0)
         self._prefills_next = True
         return outcomes + self._collect(rows) + self._end_overrun()
 
     def _see(self, prompts: int, running: int, waiting: int) -> list[RunnerEvent]:
         """A piece of the work that is to be done for images, those of the oldest request first, beside that."""
         stream, work = self._unseen[0]
-        size = self._pace.slice(running, 1 + prompts, work.done, waiting)
+        size = self._policy.chunk_size(running, 1 + prompts, work.done, waiting)
         started = time.perf_counter()
         try:
             tokens = work.advance(size)
         except Exception as error:  # its cache is its own
             self._drop(stream.key)
             return [_failure(stream.key, error)]
-        self._pace.learn(time.perf_counter() - started, 0, 1, tokens, work.done - tokens)
-        stream.prefilled = work.done
+        self._policy.record_step(time.perf_counter() - started, 0, 1, tokens, work.done - tokens)
+        stream.computed_tokens = work.done
         if work.done == work.end:
             self._unseen.popleft()
-            stream.begun = work.done
+            stream.prefix_tokens = work.done
             stream.keep(stream.prompt[: work.done], RowCache(work.cache, 0, work.done))
             self._enter_batch(self._requests[stream.key], work.cache)
         return [PrefillProgress(stream.key, work.done, len(stream.prompt))]
 
     def _prefilled(self) -> int:
         """How far the longest prompt has come that is not done."""
-        prompts = (stream for stream in self._by_uid.values() if stream.prefilled < len(stream.prompt))
-        return max((stream.prefilled for stream in prompts), default=0)
+        prompts = (stream for stream in self._by_uid.values() if stream.computed_tokens < len(stream.prompt))
+        return max((stream.computed_tokens for stream in prompts), default=0)
 
     def _unbegun(self, running: int) -> int:
         """Prompts that are not done, of the rows that do not run."""
         return len(self._by_uid) - running + len(self._unseen)
 
-    def _collect(self, rows: Sequence[Stream]) -> list[RunnerEvent]:
+    def _collect(self, rows: list[Sequence]) -> list[RunnerEvent]:
         outcomes: list[RunnerEvent] = []
         for row in rows:
             if row.key not in self._requests:
                 continue  # another choice of the request has just failed
-            new = row.take()
+            new = row.take_events()
             outcomes += new
             if row.ended:
                 self._forget(row)
@@ -308,33 +329,33 @@ class GenerationRunner:
                     self._drop(row.key)
         return outcomes
 
-    def _advance_prompt(self, stream: Stream, prompt: Progress) -> list[RunnerEvent]:
+    def _advance_prompt(self, stream: Sequence, prompt: PromptProgress) -> list[RunnerEvent]:
         """A prompt came further: up to its last token, from where the choices go their own ways, or to its end."""
-        done, total = (count + stream.begun for count in prompt.progress)
-        stream.prefilled = done
+        done, total = (count + stream.prefix_tokens for count in prompt.progress)
+        stream.computed_tokens = done
         outcomes: list[RunnerEvent] = [PrefillProgress(stream.key, done, total)] if total == len(stream.prompt) else []
-        if prompt.end_of_prompt and stream.only_prefills:
+        if prompt.end_of_prompt and stream.is_prefill_only:
             choices = self._requests[stream.key]
             self._drop(stream.key)
             outcomes += [TokenDelta(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]
-        elif done == total - 1 and not stream.only_prefills and (waiting := self._waiting(stream.key)):
+        elif done == total - 1 and not stream.is_prefill_only and (waiting := self._waiting(stream.key)):
             assert stream.uid is not None
             self._join(waiting, self._batch().cache_of(stream.uid))
         return outcomes
 
-    def _waiting(self, key: int) -> list[Stream]:
+    def _waiting(self, key: int) -> list[Sequence]:
         """The choices that wait for the first one's prompt."""
         return [stream for stream in self._requests[key] if stream.uid is None and stream not in self._broken]
 
-    def _join(self, streams: Sequence[Stream], cache: list[Any]) -> None:
+    def _join(self, streams: list[Sequence], cache: list[Any]) -> None:
         for stream in streams:
-            self._enter(stream, self._batch().join(stream, stream.told, copy.deepcopy(cache)))
+            self._enter(stream, self._batch().add_prefilled(stream, stream.tokens, copy.deepcopy(cache)))
 
-    def _enter(self, stream: Stream, uid: int) -> None:
+    def _enter(self, stream: Sequence, uid: int) -> None:
         stream.uid = uid
         self._by_uid[uid] = stream
 
-    def _forget(self, stream: Stream) -> None:
+    def _forget(self, stream: Sequence) -> None:
         """A stream that has left the batch by itself."""
         assert stream.uid is not None
         del self._by_uid[stream.uid]
@@ -344,7 +365,7 @@ class GenerationRunner:
 
     def _drop(self, key: int) -> None:
         """Takes what is left of a request out of the batch."""
-        self._arrivals.forget(key)
+        self._pending.discard(key)
         self._unsee(key)
         for stream in self._requests.pop(key, ()):
             if stream in self._broken:
@@ -366,12 +387,12 @@ class GenerationRunner:
     def _end_overrun(self) -> list[RunnerEvent]:
         """Ends requests until there is memory for the next token of the others."""
         outcomes: list[RunnerEvent] = []
-        while self._requests and self._admission.overrun():
+        while self._requests and self._admission.is_over_budget():
             streams = self._requests[self._longest()]
             for stream in streams:
-                self._kept.forget(stream)  # to keep it would take memory
+                self._cache_manager.forget(stream)  # to keep it would take memory
             self._drop(streams[0].key)
-            outcomes += [outcome for stream in streams for outcome in stream.end("capacity")]
+            outcomes += [outcome for stream in streams for outcome in stream.finish("capacity")]
         return outcomes
 
     def _longest(self) -> int:
@@ -380,13 +401,13 @@ class GenerationRunner:
 
     # The batch.
 
-    def _batch(self) -> Buckets | Drafted:
+    def _batch(self) -> LengthBucketedBatch | SpeculativeBatch:
         if self._generator is None:
-            network, ends, structural = self._network, self._intake.ends, self._intake.structural
-            if isinstance(network, Pair):
-                self._generator = Drafted(network, ends, structural)
+            network, ends, structural = self._network, self._preparer.eos_token_ids, self._preparer.xtc_special_tokens
+            if isinstance(network, TargetDraftPair):
+                self._generator = SpeculativeBatch(network, ends, structural)
             else:
-                self._generator = Buckets(
+                self._generator = LengthBucketedBatch(
                     network,
                     self.max_batch_size,
                     self._prompts_together,
@@ -411,31 +432,31 @@ class GenerationRunner:
         the rows fail together that were well alone, they all fail, or the longest where it is memory that they lack.
         """
         for stream in self._by_uid.values():
-            self._kept.forget(stream)
+            self._cache_manager.forget(stream)
         outcomes = self._collect(list(self._by_uid.values()))  # of rows whose turn was before the failure
         streams = list(self._by_uid.values())
         self._reset()
         if not self._restarted.issuperset(streams):
             self._restarted.update(streams)
             self._broken.extend(streams)
-            if ran_out(error):
-                self._kept.evict(self._kept.bytes)
+            if is_out_of_memory(error):
+                self._cache_manager.evict(self._cache_manager.bytes)
         elif streams:
             longest = max(streams, key=lambda stream: stream.length)
-            failed = dict.fromkeys(stream.key for stream in ([longest] if ran_out(error) else streams))
+            failed = dict.fromkeys(stream.key for stream in ([longest] if is_out_of_memory(error) else streams))
             for key in failed:
                 del self._requests[key]
                 outcomes.append(_failure(key, error))
             self._broken.extend(stream for stream in streams if stream.key not in failed)
         return outcomes
 
-    def _restart(self, stream: Stream) -> list[RunnerEvent]:
+    def _restart(self, stream: Sequence) -> list[RunnerEvent]:
         stream.restart()
         try:
             cache, held = None, 0
-            if self._sight and stream.images:
-                cache, held = self._sight.refill(stream.images, stream.prompt[:-1]), len(stream.prompt) - 1
-            cache = prefill(self._network, stream.told, cache, held)
+            if self._media and stream.media:
+                cache, held = self._media.refill(stream.media, stream.prompt[:-1]), len(stream.prompt) - 1
+            cache = prefill(self._network, stream.tokens, cache, held)
         except Exception as error:
             self._drop(stream.key)
             return [_failure(stream.key, error)]
@@ -443,10 +464,10 @@ class GenerationRunner:
         return []
 
 
-def _shown(stream: Stream) -> "set[Picture]":
-    return {place.picture for place in stream.images.places} if stream.images else set()
+def _shown(stream: Sequence) -> "set[Picture]":
+    return {place.picture for place in stream.media.places} if stream.media else set()
 
 
 def _failure(key: int, error: Exception) -> Failed:
-    code = "out_of_memory" if ran_out(error) else "engine_error"
+    code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
     return Failed(key, RequestError(code, f"the model failed: {type(error).__name__}: {error}"))

@@ -18,8 +18,8 @@ from .batching import RowCache
 from .logprob_attribution import Attribution
 from .output_parsing import Answer, Text
 from .output_parsing.detokenizer import Detokenizer
-from .prefix_cache import Start
-from .sampling.logprobs import Handle
+from .prefix_cache import CacheHit
+from .sampling.logprobs import LogprobHandle
 from .string_matcher import Scanner, Strings
 from .structured_output import Constraint
 from .tool_parsers import CallText
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..multimodal.placeholders import ImageLayout
 
 
-class Stream:
+class Sequence:
     """A row of the batch.
 
     Args:
@@ -61,7 +61,7 @@ class Stream:
         answer: Answer | None,
         stops: Strings | None,
         constraint: Constraint | None,
-        describe: Callable[[Handle], Logprob],
+        describe: Callable[[LogprobHandle], Logprob],
         images: "ImageLayout | None" = None,
     ) -> None:
         self.key = key
@@ -69,16 +69,16 @@ class Stream:
         self.request = request
         self.seed = seed
         self.prompt = prompt
-        self.images = images
+        self.media = images
         self.generated: list[int] = []
         self.uid: int | None = None
         """Its name in the batch; None while it waits for the prompt that it shares with another choice."""
-        self.begun = 0
+        self.prefix_tokens = 0
         """Tokens of the prompt that were known when it entered the batch."""
-        self.prefilled = 0
-        self.keeper: Callable[[Stream, list[int], RowCache], None] | None = None
+        self.computed_tokens = 0
+        self.keeper: Callable[[Sequence, list[int], RowCache], None] | None = None
         """Who is offered what was computed; None for nobody."""
-        self.check: Start | None = None
+        self.check: CacheHit | None = None
         """What was cached of the prompt, to be held against what is computed of it."""
         self._outcomes: list[RunnerEvent] = []
         self.ended = False
@@ -99,17 +99,17 @@ class Stream:
         self._one_call = not getattr(request, "parallel_tool_calls", True)
 
     @property
-    def left(self) -> int:
+    def remaining_tokens(self) -> int:
         """Tokens that may still come, at most, besides an end-of-turn token."""
         return self._left
 
     @property
-    def only_prefills(self) -> bool:
+    def is_prefill_only(self) -> bool:
         """Whether it ends when its prompt is processed."""
         return self._left == 0
 
     @property
-    def told(self) -> list[int]:
+    def tokens(self) -> list[int]:
         """Prompt and answer so far."""
         return self.prompt + self.generated
 
@@ -118,18 +118,18 @@ class Stream:
         """Tokens of prompt and answer so far."""
         return len(self.prompt) + len(self.generated)
 
-    def named(self, tokens: list[int]) -> list[int]:
+    def cache_key(self, tokens: list[int]) -> list[int]:
         """Its first tokens, as what is kept of them is found by: another image makes them others."""
-        return self.images.named(tokens) if self.images else tokens
+        return self.media.named(tokens) if self.media else tokens
 
     def restart(self) -> None:
         """Gets ready to enter a batch again, with the tokens so far."""
         self.uid = None
-        self.begun = 0
+        self.prefix_tokens = 0
         if self._whole_constraint is not None:
             self.constraint = self._whole_constraint.fork(self.generated)
 
-    def push(self, token: int, logprob: Handle | None, *, drafted: bool = False) -> bool:
+    def append_token(self, token: int, logprob: LogprobHandle | None, *, drafted: bool = False) -> bool:
         """Takes the next token. False: the choice has ended."""
         try:
             outcomes = self._piece(token, logprob, drafted)
@@ -147,19 +147,19 @@ class Stream:
         if self.keeper is not None:
             self.keeper(self, tokens, cache)
 
-    def take(self) -> list[RunnerEvent]:
+    def take_events(self) -> list[RunnerEvent]:
         """What it got since the last call."""
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
-    def end(self, finish_reason: FinishReason | None) -> list[RunnerEvent]:
+    def finish(self, finish_reason: FinishReason | None) -> list[RunnerEvent]:
         """The last outcomes, with the text that was held back."""
         last = TokenDelta(self.key, choice=self.choice)
         return self._close(finish_reason, last)
 
     # What a token gives.
 
-    def _piece(self, token: int, logprob: Handle | None, drafted: bool) -> list[RunnerEvent]:
+    def _piece(self, token: int, logprob: LogprobHandle | None, drafted: bool) -> list[RunnerEvent]:
         piece = TokenDelta(self.key, generated=1, choice=self.choice, drafted=int(drafted))
         if self._answer is not None:
             piece.channel = self._answer.channel
@@ -168,7 +168,7 @@ class Stream:
             return self._close("stop", piece)
         return self._show(token, logprob, piece)
 
-    def _show(self, token: int, logprob: Handle | None, piece: TokenDelta) -> list[RunnerEvent]:
+    def _show(self, token: int, logprob: LogprobHandle | None, piece: TokenDelta) -> list[RunnerEvent]:
         text = self._detokenizer.add(token)
         self._left -= 1
         self.generated.append(token)

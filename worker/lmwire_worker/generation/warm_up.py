@@ -8,9 +8,9 @@ from lmwire_protocol import Generate, RequestError
 from ..engine.interface import Failed, InsufficientMemory, Report, TokenDelta
 from .runner import GenerationRunner
 
-LENGTHS: Final = (3, 11, 6)
+PROMPT_LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts: uneven, so that processing them together needs padding."""
-ANSWER: Final = 4
+ANSWER_TOKENS: Final = 4
 
 
 def warm_up(lane: GenerationRunner, report: Report) -> None:
@@ -20,22 +20,22 @@ def warm_up(lane: GenerationRunner, report: Report) -> None:
         RequestError: bad_model, when the model fails on them.
         LoadCancelled: from `report`, between two steps.
     """
-    lengths = [min(length, lane.model.context_len) for length in LENGTHS]
+    lengths = [min(length, lane.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % lane.model.vocab_size for index in range(length)] for length in lengths]
-    requests = [Generate(prompt=prompt, max_tokens=ANSWER, cache="off") for prompt in prompts]
+    requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
     sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
-    trial = _Trial(lane, report, total=2 * len(requests) * ANSWER + 2)
+    trial = _TrialRun(lane, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
     lane.warm_up()
     for request in requests:
         trial.run([request])
     if lane.max_batch_size > 1:
-        lane.try_padding()
+        lane.enable_padding()
         trial.run(requests)
     trial.run([sampled])
     report("warm_up", trial.total, trial.total, "steps")
 
 
-class _Trial:
+class _TrialRun:
     def __init__(self, lane: GenerationRunner, report: Report, total: int) -> None:
         self._lane = lane
         self._report = report

@@ -13,7 +13,7 @@ from lmwire_protocol import RequestError
 
 from .folder_check import check_safetensors
 from .model_files import check_entries, read_json
-from .weights import sentence
+from .weights import summarize_exception
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapters.safetensors"
@@ -42,7 +42,7 @@ def find_adapter(path: str) -> Path:
     return folder.resolve()
 
 
-def attach(network: nn.Module, folder: Path) -> None:
+def attach_adapter(network: nn.Module, folder: Path) -> None:
     """Puts an adapter into a network, which is of no use when that fails. The adapter's weights are yet to be read.
 
     Raises:
@@ -52,7 +52,9 @@ def attach(network: nn.Module, folder: Path) -> None:
     try:
         load_adapters(network, str(folder))
     except Exception as error:  # mlx-lm raises whatever a wrong config leads to
-        raise _refusal("bad_model", f"the adapter in {folder} does not fit the model: {sentence(error)}") from None
+        raise _refusal(
+            "bad_model", f"the adapter in {folder} does not fit the model: {summarize_exception(error)}"
+        ) from None
     _check_complete(folder, _names(network) - before)
     network.eval()  # in training some of it drops out
 

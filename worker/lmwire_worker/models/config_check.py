@@ -5,20 +5,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .model_files import bad
+from .model_files import bad_model
 
 Tensors = dict[str, tuple[int, ...]]
 """Shapes by tensor name."""
 
-NESTING: Final = 32
+MAX_NESTING: Final = 32
 """Maximum depth of a config.json; libraries walk it by recursion."""
-LAYERS: Final = 1_000
+MAX_LAYERS: Final = 1_000
 """Maximum number of layers. The deepest models have less than 200, and each layer takes a millisecond to build."""
-WIDEST: Final = 2**20
+ALWAYS_ACCEPTED_SIZE: Final = 2**20
 """A size that is accepted whatever the tensors show: some sizes have no tensor of their own."""
-PACKED: Final = 32
+MAX_PACKED_VALUES: Final = 32
 """Maximum number of values in one element of a quantised tensor."""
-NUMBERS: Final = (
+WHOLE_NUMBER_FIELDS: Final = (
     "num_hidden_layers", "n_layers", "n_layer", "num_layers", "hidden_size", "vocab_size", "intermediate_size",
     "num_attention_heads", "num_key_value_heads", "head_dim", "num_experts", "num_local_experts", "n_routed_experts",
 )  # fmt: skip
@@ -45,25 +45,29 @@ def check_config(path: Path, config: Mapping[str, Any], tensors: Tensors) -> Non
         RequestError: bad_model.
     """
     widest = max((size for shape in tensors.values() for size in shape), default=0)
-    sizes = max(WIDEST, widest * PACKED)
+    sizes = max(ALWAYS_ACCEPTED_SIZE, widest * MAX_PACKED_VALUES)
     parts = max(len(tensors), widest)
     for name, value in _fields(path, config):
         key = name.rpartition(".")[2]
         numbers = value if isinstance(value, list) else [value]
-        if key in NUMBERS and any(number is not None and (type(number) is not int or number < 0) for number in numbers):
-            raise bad(path, f"has {name} {_short(value)}, which must be a whole number of 0 or more")
+        if key in WHOLE_NUMBER_FIELDS and any(
+            number is not None and (type(number) is not int or number < 0) for number in numbers
+        ):
+            raise bad_model(path, f"has {name} {_short(value)}, which must be a whole number of 0 or more")
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             if number == 0 and _DIVISORS.search(key):
-                raise bad(path, f"has {name} {_short(number)}, which must be above 0")
-            if _LAYERS.search(key) and number > min(LAYERS, len(tensors)):
-                problem = f"the model has {len(tensors)} tensors, and {LAYERS:,} layers are the most that are loaded"
-                raise bad(path, f"claims {_short(number)} layers ({name}); {problem}")
+                raise bad_model(path, f"has {name} {_short(number)}, which must be above 0")
+            if _LAYERS.search(key) and number > min(MAX_LAYERS, len(tensors)):
+                problem = (
+                    f"the model has {len(tensors)} tensors, and {MAX_LAYERS:,} layers are the most that are loaded"
+                )
+                raise bad_model(path, f"claims {_short(number)} layers ({name}); {problem}")
             if _PARTS.search(key) and number > parts:
-                raise bad(path, f"claims {name} {_short(number)}, which no tensor of the model bears out")
+                raise bad_model(path, f"claims {name} {_short(number)}, which no tensor of the model bears out")
             if _SIZES.search(key) and number > sizes:
-                raise bad(path, f"claims {name} {_short(number)}; the widest tensor of the model has {widest}")
+                raise bad_model(path, f"claims {name} {_short(number)}; the widest tensor of the model has {widest}")
 
 
 def _fields(path: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -71,8 +75,8 @@ def _fields(path: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     waiting: list[tuple[str, Any, int]] = [("", config, 0)]
     while waiting:
         name, value, depth = waiting.pop()
-        if depth > NESTING:
-            raise bad(path, f"is nested deeper than {NESTING} levels")
+        if depth > MAX_NESTING:
+            raise bad_model(path, f"is nested deeper than {MAX_NESTING} levels")
         if isinstance(value, dict):
             waiting += [(f"{name}.{key}" if name else key, part, depth + 1) for key, part in value.items()]
             continue

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from .config_check import Tensors, check_config
-from .model_files import CONFIG, HEADER_BYTES, bad, check_entries, open_file, read_json
-from .remote_code import refusal
+from .model_files import CONFIG, MAX_HEADER_BYTES, bad_model, check_entries, open_file, read_json
+from .remote_code import untrusted_code_error
 
 DTYPE_BITS: Final = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
     "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64,
 }  # fmt: skip
-LARGEST_DIMENSION: Final = 2**31 - 1
+MAX_DIMENSION: Final = 2**31 - 1
 """MLX counts in 32 bits."""
 TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "*.tiktoken", "tokenizer_config.json")
 
@@ -27,7 +27,7 @@ def check_folder(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
     """
     config = check_files(folder)
     if config.get("model_file") is not None and not trust_remote_code:
-        raise refusal(f"{folder} brings its own code ({config['model_file']})")
+        raise untrusted_code_error(f"{folder} brings its own code ({config['model_file']})")
     return config
 
 
@@ -35,16 +35,16 @@ def check_files(folder: Path) -> dict[str, Any]:
     """Checks that a model's files are there and whole, and returns its config.json."""
     config = read_json(folder / CONFIG)
     if not isinstance(config.get("model_type"), str):
-        raise bad(folder / CONFIG, "names no model_type")
+        raise bad_model(folder / CONFIG, "names no model_type")
     check_entries(folder)
     _check_index(folder)
     if not any(folder.glob("model*.safetensors")):
         others = sorted(path.name for path in folder.iterdir() if path.suffix in (".safetensors", ".bin", ".gguf"))
         hint = f" (only {', '.join(others[:3])}; convert the model with mlx_lm.convert)" if others else ""
-        raise bad(folder, f"has no weights: no file model*.safetensors{hint}")
+        raise bad_model(folder, f"has no weights: no file model*.safetensors{hint}")
     check_config(folder / CONFIG, config, check_weights(folder))
     if not any(any(folder.glob(pattern)) for pattern in TOKENIZER_FILES):
-        raise bad(folder, "has no tokenizer: no tokenizer.json, tokenizer.model or vocab.json")
+        raise bad_model(folder, "has no tokenizer: no tokenizer.json, tokenizer.model or vocab.json")
     return config
 
 
@@ -71,18 +71,18 @@ def check_safetensors(path: Path) -> Tensors:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
-            if size < 8 or length > min(size - 8, HEADER_BYTES):
-                raise bad(path, f"is truncated or no safetensors file: its {size} bytes do not hold its header")
+            if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
+                raise bad_model(path, f"is truncated or no safetensors file: its {size} bytes do not hold its header")
             header = json.loads(file.read(length))
         header.pop("__metadata__", None)
         ends = [_tensor_end(name, tensor) for name, tensor in header.items()]
     except OSError as error:
-        raise bad(path, f"cannot be read: {error.strerror}") from None
+        raise bad_model(path, f"cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
-        raise bad(path, f"has a damaged header: {str(error)[:300]}") from None
+        raise bad_model(path, f"has a damaged header: {str(error)[:300]}") from None
     expected = 8 + length + max(ends, default=0)
     if size != expected:
-        raise bad(path, f"has {size} bytes where its header says {expected}; fetch it again")
+        raise bad_model(path, f"has {size} bytes where its header says {expected}; fetch it again")
     return {name: tuple(tensor["shape"]) for name, tensor in header.items()}
 
 
@@ -93,20 +93,22 @@ def _check_index(folder: Path) -> None:
     index = read_json(path)
     shards = index.get("weight_map")
     if not isinstance(shards, dict):
-        raise bad(path, "has no weight_map")
+        raise bad_model(path, "has no weight_map")
     names = sorted({str(name) for name in shards.values()})
     if others := [name for name in names if os.path.basename(name) != name or not name.endswith(".safetensors")]:
-        raise bad(path, f"names weight files that are not in the folder, or no safetensors: {', '.join(others[:3])}")
+        raise bad_model(
+            path, f"names weight files that are not in the folder, or no safetensors: {', '.join(others[:3])}"
+        )
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
-        raise bad(folder, f"lacks {len(missing)} of its weight files: {', '.join(missing[:3])}")
+        raise bad_model(folder, f"lacks {len(missing)} of its weight files: {', '.join(missing[:3])}")
 
 
 def _tensor_end(name: str, tensor: dict[str, Any]) -> int:
     begin, end = map(_whole, tensor["data_offsets"])
     shape = [_whole(size) for size in tensor["shape"]]
     bits = DTYPE_BITS.get(tensor["dtype"])
-    if begin > end or max(shape, default=0) > LARGEST_DIMENSION:
+    if begin > end or max(shape, default=0) > MAX_DIMENSION:
         raise ValueError(f"{name} has the shape {shape} and the offsets {begin} to {end}")
     if bits and math.prod(shape) * bits != (end - begin) * 8:
         raise ValueError(f"{name} has {end - begin} bytes for shape {shape}")

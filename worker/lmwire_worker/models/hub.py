@@ -17,8 +17,11 @@ from ..engine.interface import Report
 from ..engine.model_kind import kind_of
 from .model_files import read_json
 
-CODE: Final = "*.py"
-FILES: Final = (*(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE), "weights*.safetensors")
+CODE_PATTERN: Final = "*.py"
+MODEL_PATTERNS: Final = (
+    *(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE_PATTERN),
+    "weights*.safetensors",
+)
 """The files of a model: those of mlx-lm without its code, and what many speech models call their weights."""
 POLL_S: Final = 0.05
 """How often a download looks at its progress, and at whether it was cancelled."""
@@ -37,7 +40,7 @@ def find_snapshot(hub_id: str, report: Report, *, trust_remote_code: bool) -> Pa
         RequestError: model_not_found; retryable when the network failed.
         LoadCancelled: from `report`. Files that have arrived stay, and are not fetched again.
     """
-    patterns = [*FILES, CODE] if trust_remote_code else list(FILES)
+    patterns = [*MODEL_PATTERNS, CODE_PATTERN] if trust_remote_code else list(MODEL_PATTERNS)
     try:
         folder = Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
         _, config = kind_of(folder, trust_remote_code=True)  # another program's interrupted download leaves a part
@@ -51,7 +54,7 @@ def _lacks_code(folder: Path, config: dict[str, Any]) -> bool:
     settings = folder / "tokenizer_config.json"
     configs = [config, read_json(settings) if settings.exists() else {}]
     names_code = any(config.get(name) for config in configs for name in ("model_file", "auto_map"))
-    return names_code and not any(folder.glob(CODE))
+    return names_code and not any(folder.glob(CODE_PATTERN))
 
 
 def _fetch(hub_id: str, patterns: list[str], report: Report) -> Path:
@@ -81,7 +84,7 @@ class _Download:
     def _run(self, hub_id: str, patterns: list[str]) -> None:
         try:
             self.total = _missing_bytes(hub_id, patterns)
-            bar = type("Bar", (_Bar,), {"download": self})
+            bar = type("Bar", (_ProgressBar,), {"download": self})
             self.result = Path(snapshot_download(hub_id, allow_patterns=patterns, tqdm_class=bar))
         except Exception as error:
             self.result = error
@@ -99,7 +102,7 @@ def _missing_bytes(hub_id: str, patterns: list[str]) -> int | None:
     return None if None in missing else sum(size or 0 for size in missing)
 
 
-class _Bar(tqdm):
+class _ProgressBar(tqdm):
     """A progress bar that shows nothing: the hub library's way of telling how far it is."""
 
     download: _Download

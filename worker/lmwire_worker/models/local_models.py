@@ -27,20 +27,20 @@ from ..multimodal.detect import is_served, unserved_problem
 from ..process.exits import leave
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
-from .model_files import files_in, read_file
+from .model_files import read_file, walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
 
-LISTING_S: Final = 30.0
+LISTING_TIMEOUT_S: Final = 30.0
 """Seconds after which a listing shows what it has found. A file system may keep it waiting for ever."""
-LOOK_S: Final = 0.2
+PARENT_POLL_S: Final = 0.2
 """How often a listing looks whether the one that started it is still there."""
-REF_BYTES: Final = 1_000
+MAX_REF_BYTES: Final = 1_000
 """Maximum size of the file that names a snapshot."""
 EXIT_ORPHAN: Final = 74
 
 
 @dataclass(frozen=True)
-class Found:
+class LocalModel:
     """A model on this machine. What its files do not tell is None."""
 
     id: str
@@ -57,7 +57,7 @@ class Found:
     """Why it cannot run; None when it can."""
 
 
-def find() -> Iterator[Found]:
+def find_models() -> Iterator[LocalModel]:
     """The models in the hub cache, by name, behind those that are built in."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
         yield _found(BUILTIN_PREFIX + folder.name, folder)
@@ -73,7 +73,7 @@ def find() -> Iterator[Found]:
             yield _found(id, snapshot)
 
 
-def find_in(folders: Sequence[str]) -> Iterator[Found]:
+def find_in_folders(folders: Sequence[str]) -> Iterator[LocalModel]:
     """The models in some folders, each called as its folder is."""
     for folder in folders:
         yield _found(folder, Path(folder).expanduser().resolve())
@@ -83,14 +83,14 @@ def _snapshot(repository: Path) -> Path | None:
     """Return a repository's snapshot: the one that `main` names, or else the latest; None if it has none."""
     main, snapshots = repository / "refs" / "main", repository / "snapshots"
     if main.exists():
-        named = snapshots / os.path.basename(read_file(main, REF_BYTES).decode(errors="replace").strip())
+        named = snapshots / os.path.basename(read_file(main, MAX_REF_BYTES).decode(errors="replace").strip())
         if named != snapshots / "" and named.is_dir():
             return named
     folders = [folder for folder in snapshots.iterdir() if folder.is_dir()] if snapshots.is_dir() else []
     return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
 
 
-def _found(id: str, folder: Path) -> Found:
+def _found(id: str, folder: Path) -> LocalModel:
     """Describe the model in a folder. Whatever the folder holds, the others are listed."""
     try:
         return _describe(id, folder, _size_of(folder))
@@ -100,22 +100,22 @@ def _found(id: str, folder: Path) -> Found:
 
 def _size_of(folder: Path) -> int:
     try:
-        return sum(status.st_size for _, status in files_in(folder))
+        return sum(status.st_size for _, status in walk_files(folder))
     except RequestError:  # which `_check` reports
         return 0
 
 
-def _broken(id: str, folder: Path, error: Exception) -> Found:
+def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
     """Return what is listed of a folder that cannot be described, and say so on stderr."""
     problem = f"it cannot be described: {' '.join(str(error).split())[:300]}"
     print(f"lmwire: {id} is left out: {problem}", file=sys.stderr)
-    return Found(id, str(folder), [], 0, None, None, None, problem)
+    return LocalModel(id, str(folder), [], 0, None, None, None, problem)
 
 
-def _describe(id: str, folder: Path, size: int) -> Found:
+def _describe(id: str, folder: Path, size: int) -> LocalModel:
     config, problem = _check(folder)
     language = _object(config, "text_config") or config  # where models that also see or hear keep that part
-    return Found(
+    return LocalModel(
         id=id,
         path=str(folder),
         aliases=[alias for alias, hub_id in ALIASES.items() if hub_id.lower() == id.lower()],
@@ -174,7 +174,7 @@ def _architectures(name: str) -> frozenset[str]:
     return frozenset(modules)
 
 
-def _table(models: Sequence[Found]) -> str:
+def _table(models: Sequence[LocalModel]) -> str:
     rows = [("MODEL", "TYPE", "WEIGHTS", "CONTEXT", "SIZE", "")]
     rows += [
         (
@@ -204,17 +204,17 @@ def main() -> None:
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started it, ends")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     options = parser.parse_args()
-    found: list[Found] = []
-    search = find_in(options.folders) if options.folders else find()
+    found: list[LocalModel] = []
+    search = find_in_folders(options.folders) if options.folders else find_models()
     if not _collect(search, found, options.parent):
-        print(f"lmwire: the listing is not complete after {LISTING_S:.0f} s", file=sys.stderr)
+        print(f"lmwire: the listing is not complete after {LISTING_TIMEOUT_S:.0f} s", file=sys.stderr)
     _show(list(found), options)
     sys.stdout.flush()
     sys.stderr.flush()
     leave(0)  # the search may be stuck in a file system
 
 
-def _collect(search: Iterator[Found], found: list[Found], parent: int | None) -> bool:
+def _collect(search: Iterator[LocalModel], found: list[LocalModel], parent: int | None) -> bool:
     """Gather what a search finds, and return whether it has ended; leave when the parent is gone.
 
     Args:
@@ -223,16 +223,16 @@ def _collect(search: Iterator[Found], found: list[Found], parent: int | None) ->
         parent: The process to end with; None for the one above, while it is the same.
     """
     thread = threading.Thread(target=lambda: found.extend(search), daemon=True)
-    above, end = os.getppid(), time.monotonic() + LISTING_S
+    above, end = os.getppid(), time.monotonic() + LISTING_TIMEOUT_S
     thread.start()
     while thread.is_alive() and time.monotonic() < end:
         if os.getppid() != above or (parent is not None and parent != above and not is_ancestor(parent)):
             leave(EXIT_ORPHAN)
-        thread.join(LOOK_S)
+        thread.join(PARENT_POLL_S)
     return not thread.is_alive()
 
 
-def _show(found: Sequence[Found], options: argparse.Namespace) -> None:
+def _show(found: Sequence[LocalModel], options: argparse.Namespace) -> None:
     shown = [model for model in found if options.all or model.problem is None]
     if options.json:
         print(json.dumps([asdict(model) for model in shown], indent=2))

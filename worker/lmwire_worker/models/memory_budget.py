@@ -18,22 +18,22 @@ from lmwire_protocol import RequestError
 
 from ..engine.interface import MemoryUsage, ModelInfo
 
-SHARE: Final = 0.9
+DEVICE_FRACTION: Final = 0.9
 """Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
 STEP_BYTES: Final = 256 * 2**20
 """What a step needs for a moment. While it has more than its limit, MLX works slowly."""
 CONTROL_GROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-MEMORY_FIGURES: Final = "/proc/meminfo"
+MEMINFO: Final = "/proc/meminfo"
 ALLOCATION_FAILURES: Final = ("malloc", "unable to allocate", "out of memory")
 """What MLX's allocators and CUDA say."""
 
 
 def default_budget() -> int:
     """Bytes for a model, its caches and its requests together where nobody says how many."""
-    return int(SHARE * device_bytes())
+    return int(DEVICE_FRACTION * device_bytes())
 
 
-def tell_mlx(budget: int) -> None:
+def limit_mlx_memory(budget: int) -> None:
     """Lets MLX keep no more than the budget: beyond it, freed buffers are given back and not kept for the next use."""
     mx.set_memory_limit(budget + STEP_BYTES)
     if mx.metal.is_available():
@@ -69,18 +69,18 @@ def check_fits(model: ModelInfo, others: int, limit: int, free: int | None) -> N
     """
     there_are = limit if free is None else min(limit, free)
     if model.weights_bytes + others > there_are:
-        answer = f" and {in_words(others)} for a short answer" if others else ""
-        need = f"{model.path} needs {in_words(model.weights_bytes)} for its weights{answer}"
-        problem = f"{need}, and {in_words(there_are)} of {in_words(limit)} are free; `force` loads it anyway"
+        answer = f" and {format_bytes(others)} for a short answer" if others else ""
+        need = f"{model.path} needs {format_bytes(model.weights_bytes)} for its weights{answer}"
+        problem = f"{need}, and {format_bytes(there_are)} of {format_bytes(limit)} are free; `force` loads it anyway"
         raise RequestError("out_of_memory", problem)
 
 
-def usage() -> MemoryUsage:
+def memory_usage() -> MemoryUsage:
     """What MLX has now. May be called from any thread."""
     return MemoryUsage(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
 
 
-def freed_by(let_go: Callable[[], None]) -> int:
+def measure_freed(let_go: Callable[[], None]) -> int:
     """Has memory given back, and returns how many bytes.
 
     Args:
@@ -88,11 +88,11 @@ def freed_by(let_go: Callable[[], None]) -> int:
     """
     before = mx.get_active_memory() + mx.get_cache_memory()
     let_go()
-    give_back()
+    release_cached_memory()
     return max(before - mx.get_active_memory() - mx.get_cache_memory(), 0)
 
 
-def give_back() -> None:
+def release_cached_memory() -> None:
     """Gives memory that nothing needs any more back to the system."""
     gc.collect()  # modules refer to one another in circles
     mx.clear_cache()
@@ -100,13 +100,13 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def ran_out(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether memory could not be allocated, where that is an exception and not the process's end."""
     words = str(error).lower()
     return isinstance(error, MemoryError) or any(word in words for word in ALLOCATION_FAILURES)
 
 
-def in_words(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes for people."""
     return f"{count / 2**30:.1f} GiB" if count >= 10 * 2**30 else f"{count / 2**20:.1f} MiB"
 
@@ -121,7 +121,7 @@ def _machine_bytes() -> int:
 
 def _available_bytes() -> int | None:
     try:
-        lines = Path(MEMORY_FIGURES).read_text().splitlines()
+        lines = Path(MEMINFO).read_text().splitlines()
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)

@@ -14,15 +14,15 @@ from typing import Any, BinaryIO, Final
 from lmwire_protocol import RequestError
 
 CONFIG: Final = "config.json"
-CONFIG_BYTES: Final = 10_000_000
+MAX_CONFIG_BYTES: Final = 10_000_000
 """Maximum size of a config.json; real ones have some kilobytes."""
-TEXT_BYTES: Final = 100_000_000
+MAX_TEXT_BYTES: Final = 100_000_000
 """Maximum size of any other file that is read as a whole; the largest tokenizer.json has some 35 MB."""
-HEADER_BYTES: Final = 100_000_000
+MAX_HEADER_BYTES: Final = 100_000_000
 """Maximum size of a safetensors header: the format's own bound."""
-TEXTS: Final = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".vocab", ".bpe", ".yaml", ".yml")
+TEXT_SUFFIXES: Final = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".vocab", ".bpe", ".yaml", ".yml")
 """Endings of the files that libraries read as a whole."""
-ENTRIES: Final = 10_000
+MAX_ENTRIES: Final = 10_000
 """Maximum number of files in a model's folder and the folders in it."""
 
 _KINDS: Final = (
@@ -46,10 +46,10 @@ def open_file(path: Path) -> BinaryIO:
         file = os.fdopen(descriptor, "rb")
     except FileNotFoundError:
         if path.is_symlink():
-            raise bad(path, "is a link that leads nowhere; fetch the model again") from None
-        raise bad(path.parent, f"has no {path.name}, so it is not a model folder; name one that has it") from None
+            raise bad_model(path, "is a link that leads nowhere; fetch the model again") from None
+        raise bad_model(path.parent, f"has no {path.name}, so it is not a model folder; name one that has it") from None
     except (OSError, ValueError) as error:
-        raise bad(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise bad_model(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         _check_regular(path, os.fstat(descriptor))  # another file may have taken its place
     except RequestError:
@@ -72,9 +72,9 @@ def read_file(path: Path, most: int) -> bytes:
         try:
             content = file.read(most + 1)
         except OSError as error:
-            raise bad(path, f"cannot be read: {error.strerror}") from None
+            raise bad_model(path, f"cannot be read: {error.strerror}") from None
     if len(content) > most:
-        raise bad(path, f"is larger than {most:,} bytes, the most that is read of it")
+        raise bad_model(path, f"is larger than {most:,} bytes, the most that is read of it")
     return content
 
 
@@ -84,11 +84,11 @@ def read_any_json(path: Path) -> Any:
     Raises:
         RequestError: bad_model.
     """
-    content = read_file(path, CONFIG_BYTES if path.name == CONFIG else TEXT_BYTES)
+    content = read_file(path, MAX_CONFIG_BYTES if path.name == CONFIG else MAX_TEXT_BYTES)
     try:
         return json.loads(content)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise bad(path, f"is not JSON: {error}") from None
+        raise bad_model(path, f"is not JSON: {error}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     content = read_any_json(path)
     if not isinstance(content, dict):
-        raise bad(path, "is not a JSON object")
+        raise bad_model(path, "is not a JSON object")
     return content
 
 
@@ -109,13 +109,13 @@ def check_entries(folder: Path) -> None:
     Raises:
         RequestError: bad_model.
     """
-    for path, status in files_in(folder):
+    for path, status in walk_files(folder):
         _check_regular(path, status)
-        if path.suffix in TEXTS and status.st_size > TEXT_BYTES:
-            raise bad(path, f"is larger than {TEXT_BYTES:,} bytes, the most that is read of it")
+        if path.suffix in TEXT_SUFFIXES and status.st_size > MAX_TEXT_BYTES:
+            raise bad_model(path, f"is larger than {MAX_TEXT_BYTES:,} bytes, the most that is read of it")
 
 
-def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def walk_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files of a folder and of the folders in it, hidden ones left out, with what they are.
 
     Raises:
@@ -127,8 +127,8 @@ def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
             directory = waiting.pop()
             for entry in os.scandir(directory):
                 count += 1
-                if count > ENTRIES:
-                    raise bad(folder, f"holds more than {ENTRIES:,} files, so it is not a model folder")
+                if count > MAX_ENTRIES:
+                    raise bad_model(folder, f"holds more than {MAX_ENTRIES:,} files, so it is not a model folder")
                 try:
                     status = entry.stat()
                 except OSError:  # a link that leads nowhere: opening it fails at once
@@ -138,10 +138,10 @@ def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 elif directory == folder and not entry.name.startswith("."):
                     waiting.append(Path(entry.path))
     except OSError as error:
-        raise bad(folder, f"cannot be read: {error.strerror}") from None
+        raise bad_model(folder, f"cannot be read: {error.strerror}") from None
 
 
-def bad(path: Path, problem: str) -> RequestError:
+def bad_model(path: Path, problem: str) -> RequestError:
     """Return a bad_model error about a file or a folder.
 
     Args:
@@ -154,4 +154,4 @@ def bad(path: Path, problem: str) -> RequestError:
 def _check_regular(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "something else")
-        raise bad(path, f"is {kind}, and only regular files are read")
+        raise bad_model(path, f"is {kind}, and only regular files are read")

@@ -117,7 +117,7 @@ _guard: Final = _Guard()
 
 
 @contextmanager
-def guarded(folder: Path, *, trusted: bool, lasting: bool = False) -> Iterator[None]:
+def guard_remote_code(folder: Path, *, trusted: bool, lasting: bool = False) -> Iterator[None]:
     """Load a model, whose own code may run only if it is trusted.
 
     Args:
@@ -145,13 +145,13 @@ def guarded(folder: Path, *, trusted: bool, lasting: bool = False) -> Iterator[N
         sys.modules.update(taken)
         expected = isinstance(error, LoadCancelled) or (isinstance(error, RequestError) and error.code != "bad_model")
         if _guard.refused and not expected:
-            raise refusal(f"{folder} brings its own code ({_guard.refused[0]})") from None
+            raise untrusted_code_error(f"{folder} brings its own code ({_guard.refused[0]})") from None
         raise
     finally:
         _guard.loading = before[1]
 
 
-def refusal(problem: str) -> RequestError:
+def untrusted_code_error(problem: str) -> RequestError:
     """Return the error for a model that cannot be loaded without its own code.
 
     Args:

@@ -9,7 +9,7 @@ from mlx import nn
 Files = list[tuple[str, int, int]]
 
 
-class Base:
+class SharedWeights:
     """Modules that hold weights and never run. Those that run are copies, which share the weights.
 
     So nothing has to be undone when an adapter goes: it was put into a copy, and some models keep what they compiled,
@@ -28,7 +28,7 @@ class Base:
         self._files = files
         self._network = network
 
-    def network(self) -> nn.Module:
+    def new_network(self) -> nn.Module:
         """A network to run or to change. Copies no weights."""
         network = _copy_modules(self._network, {})
         network.lmwire_base = self  # being neither module nor array, it is none of the network's parameters
@@ -38,7 +38,7 @@ class Base:
         """The modules that every network starts from; not to be changed."""
         return self._network
 
-    def is_of(self, folder: Path) -> bool:
+    def matches(self, folder: Path) -> bool:
         """Whether the folder still has what this was read from."""
         return self.folder == folder and self._files == list_files(folder)
 

@@ -14,7 +14,7 @@ from lmwire_protocol.events import Quantization
 
 from ..engine.interface import Report
 
-GROUP_BYTES: Final = 256 * 2**20
+READ_BYTES: Final = 256 * 2**20
 """Weights read between two reports, and so how soon a cancel lands."""
 
 
@@ -35,7 +35,9 @@ def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Modu
         try:
             mx.eval(group)
         except Exception as error:
-            raise RequestError("bad_model", f"the weights of {folder} cannot be read: {sentence(error)}") from None
+            raise RequestError(
+                "bad_model", f"the weights of {folder} cannot be read: {summarize_exception(error)}"
+            ) from None
         done += sum(weight.nbytes for weight in group)
         report("read", done, total, "bytes")
 
@@ -69,7 +71,7 @@ def quantization(config: dict[str, Any]) -> Quantization | None:
     return Quantization(bits, group_size) if isinstance(bits, int) and isinstance(group_size, int) else None
 
 
-def sentence(error: Exception) -> str:
+def summarize_exception(error: Exception) -> str:
     """An exception in short: the missing names of a whole model can fill pages."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{' …' if len(text) > 300 else ''}"
@@ -86,7 +88,7 @@ def _groups(weights: list[mx.array]) -> Iterator[list[mx.array]]:
     for weight in weights:
         group.append(weight)
         size += weight.nbytes
-        if size >= GROUP_BYTES:
+        if size >= READ_BYTES:
             yield group
             group, size = [], 0
     if group:

@@ -10,8 +10,8 @@ from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
 from ..media import Kind, Policy
-from ..models.shared_weights import Base
-from ..models.weights import sentence
+from ..models.shared_weights import SharedWeights
+from ..models.weights import summarize_exception
 from . import vision_model
 from .detect import SERVED
 from .media_input import Pictures
@@ -53,7 +53,7 @@ class Eyes:
                 problem = f"{field}: {folder} is a model that sees, and those are loaded without; leave it out"
                 raise RequestError("unsupported", problem, field=field)
 
-    def open_base(self, folder: Path, *, trust_remote_code: bool) -> Base:
+    def open_base(self, folder: Path, *, trust_remote_code: bool) -> SharedWeights:
         """See `loading.open_base`."""
         return vision_model.open_base(folder, trust_remote_code=trust_remote_code)
 
@@ -98,7 +98,7 @@ class Eyes:
         except OtherSight as error:
             return str(error)
         except Exception as error:  # models raise whatever a wrong configuration leads to
-            return f"it fails on a first {' and '.join(kinds)}: {sentence(error)}"
+            return f"it fails on a first {' and '.join(kinds)}: {summarize_exception(error)}"
         finally:
             pictures.shelf.clear()
         return ""

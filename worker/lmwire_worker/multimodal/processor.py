@@ -10,7 +10,7 @@ import mlx.core as mx
 
 from lmwire_protocol import Chat, RequestError, Tokenize
 
-from ..generation.batching.caches import LONGEST_SLICE
+from ..generation.batching.caches import MAX_CHUNK_TOKENS
 from ..media import Image, Item, Kind, Policy, Reader, Recalled, Sound, items_of
 from ..media.media_error import Problem
 from .media_input import Picture, Pictures
@@ -79,7 +79,7 @@ class Sight:
         """A cache with a prompt's beginning, computed from nothing at once."""
         work = self.prefill(layout, tokens, None, 0)
         while work.done < work.end:
-            work.advance(LONGEST_SLICE)
+            work.advance(MAX_CHUNK_TOKENS)
         return work.cache
 
     def settle(self, layout: ImageLayout, tokens: list[int], cache: list[Any]) -> None:

@@ -15,8 +15,8 @@ from mlx_vlm.utils import load_config, load_model, load_processor, process_input
 from lmwire_protocol import RequestError
 
 from ..media import Image, Kind, Sound
-from ..models.shared_weights import Base, list_files
-from ..models.weights import sentence
+from ..models.shared_weights import SharedWeights, list_files
+from ..models.weights import summarize_exception
 from .audio_input import RATE, samples_of
 from .media_input import Pictures, UnknownProcessor
 from .network import SeeingNetwork, UnknownCache
@@ -30,7 +30,7 @@ TRIAL_S: Final = 1.28
 """Seconds: whole windows, whatever a model's are. mlx-vlm takes what fills the last one up for sound."""
 
 
-def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
+def open_base(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
     """A model whose weights have sizes, and are not read yet.
 
     Raises:
@@ -44,8 +44,8 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> Base:
     except UnknownCache as error:
         raise refusal(folder, str(error)) from None
     except Exception as error:  # models raise whatever a wrong config leads to
-        raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
-    return Base(folder, files, network, _described(load_config(folder), model.config))
+        raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
+    return SharedWeights(folder, files, network, _described(load_config(folder), model.config))
 
 
 def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bool) -> tuple[Any, Pictures]:
@@ -57,7 +57,9 @@ def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bo
     try:
         processor: Any = load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
     except Exception as error:  # transformers raises whatever its processors raise
-        raise RequestError("bad_model", f"the processor of {folder} does not load: {sentence(error)}") from None
+        raise RequestError(
+            "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
+        ) from None
     pictures = Pictures(processor, partial(prepare, processor))
     if (mark := _mark("image", network, processor)) is None:
         raise refusal(folder, "it does not say which token stands for an image")

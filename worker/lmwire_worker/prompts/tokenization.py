@@ -15,7 +15,7 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from lmwire_protocol import RequestError
 
-from ..models.memory_budget import in_words
+from ..models.memory_budget import format_bytes
 from .truncation import tokenize_ends
 
 LARGE_CHARACTERS: Final = 2**15
@@ -96,8 +96,8 @@ class Encoder:
     def _check_memory(self, size: int) -> None:
         need, free = BYTES_EACH * size, self._budget - mx.get_active_memory()
         if need > free:
-            problem = f"to tokenize {size:,} bytes of text takes {in_words(need)}"
-            there_is = f"{in_words(max(int(free), 0))} of {in_words(int(self._budget))} are free"
+            problem = f"to tokenize {size:,} bytes of text takes {format_bytes(need)}"
+            there_is = f"{format_bytes(max(int(free), 0))} of {format_bytes(int(self._budget))} are free"
             raise RequestError("out_of_memory", f"{problem}, and {there_is}; send less text")
 
     @cached_property

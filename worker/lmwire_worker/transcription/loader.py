@@ -14,7 +14,7 @@ from lmwire_protocol import Load, Media, RequestError, Transcribe
 from ..engine.interface import ModelInfo, Report
 from ..media import Policy, Reader, Sound
 from ..models import memory_budget
-from ..models.weights import quantization, read_weights, sentence, weights_bytes
+from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
 from .detect import family_of
 from .recording import Recording
 from .runner import TranscriptionRunner
@@ -54,7 +54,7 @@ def open_speech(
         memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
     replace_lane()
     read_weights(listener.module, folder, report)
-    memory_budget.tell_mlx(limit)
+    memory_budget.limit_mlx_memory(limit)
     _try(listener, folder, report)
     return TranscriptionRunner(listener, model, Reader(policy))
 
@@ -76,7 +76,7 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
         weights = load_weights(folder)
         given = module.sanitize(weights) if hasattr(module, "sanitize") else weights
     except Exception as error:  # models raise whatever a wrong config leads to
-        raise RequestError("bad_model", f"{folder} does not load: {sentence(error)}") from None
+        raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     leaves: Any = tree_flatten(module.parameters())
     if missing := sorted({name for name, _ in leaves} - given.keys()):
         raise RequestError("bad_model", f"{folder} lacks {len(missing)} of its weights: {', '.join(missing[:3])}")
@@ -121,6 +121,6 @@ def _try(listener: Listener, folder: Path, report: Report) -> None:
     except RequestError:
         raise
     except Exception as error:
-        problem = f"{folder} loads, but fails on a first recording: {sentence(error)}"
+        problem = f"{folder} loads, but fails on a first recording: {summarize_exception(error)}"
         raise RequestError("bad_model", problem) from None
     report("warm_up", 1, 1, "steps")

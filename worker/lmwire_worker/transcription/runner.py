@@ -20,7 +20,7 @@ from ..engine.interface import (
     TranscriptSegment,
 )
 from ..media import Gathered, Reader, Sound, items_of
-from ..models.memory_budget import freed_by, ran_out, usage
+from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage
 from .recording import Recording
 from .transcriber import Listener, Window, fitting
 
@@ -81,7 +81,7 @@ class TranscriptionRunner:
         try:
             window = next(held.windows, None)
         except Exception as error:
-            code = "out_of_memory" if ran_out(error) else "engine_error"
+            code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
             failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
             self._requests.popleft()
             return [Failed(held.key, failure)]
@@ -103,7 +103,7 @@ class TranscriptionRunner:
         raise RequestError("unsupported", f"{self.model.path} takes no text")
 
     def memory(self) -> MemoryUsage:
-        return usage()
+        return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
         return None
@@ -112,7 +112,7 @@ class TranscriptionRunner:
         return 0
 
     def close(self) -> int:
-        return freed_by(self._let_go)
+        return measure_freed(self._let_go)
 
     def _let_go(self) -> None:
         self._reader.close()

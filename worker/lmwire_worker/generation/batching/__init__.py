@@ -6,30 +6,30 @@ that nobody asked for, which makes them faster than the generator that they buil
 evaluation are used as they are. When prompts and answers take their turns is the caller's affair.
 """
 
-from .caches import batches, other_kinds, prefill
-from .continuous_batch import Generator, Progress
-from .length_buckets import Buckets, homes, padding_worth
-from .padding import takes_padding
+from .caches import name_special_caches, prefill, supports_batching
+from .continuous_batch import ContinuousBatch, PromptProgress
+from .length_buckets import LengthBucketedBatch, assign_buckets, max_padding_tokens
+from .padding import supports_padding
 from .row_cache import RowCache
 from .rows import Row
-from .shape_rounding import prepares_each_shape, recurring
-from .speculative import Drafted
-from .target_draft_pair import Pair
+from .shape_rounding import compiles_each_shape, round_shape
+from .speculative import SpeculativeBatch
+from .target_draft_pair import TargetDraftPair
 
 __all__ = [
-    "Buckets",
-    "Drafted",
-    "Generator",
-    "Pair",
-    "Progress",
+    "ContinuousBatch",
+    "LengthBucketedBatch",
+    "PromptProgress",
     "Row",
     "RowCache",
-    "batches",
-    "homes",
-    "other_kinds",
-    "padding_worth",
+    "SpeculativeBatch",
+    "TargetDraftPair",
+    "assign_buckets",
+    "compiles_each_shape",
+    "max_padding_tokens",
+    "name_special_caches",
     "prefill",
-    "prepares_each_shape",
-    "recurring",
-    "takes_padding",
+    "round_shape",
+    "supports_batching",
+    "supports_padding",
 ]

@@ -10,17 +10,17 @@ from mlx import nn
 from mlx_lm.generate import BatchGenerator, PromptProcessingBatch
 from mlx_lm.models.cache import make_prompt_cache
 
-from .caches import LONGEST_SLICE, merge_rows, row_of
-from .rows import PromptRows, Row, RunningRows, Table, offer
-from .shape_rounding import prepares_each_shape, recurring
+from .caches import MAX_CHUNK_TOKENS, copy_row, merge_rows
+from .rows import DecodeBatch, PrefillBatch, Row, RowTable, offer_cache
+from .shape_rounding import compiles_each_shape, round_shape
 
-CLEARED: Final = 512
+CLEAR_INTERVAL: Final = 512
 """Every so many steps what MLX keeps of freed memory is given back, as mlx-lm does it."""
 
-Progress = PromptProcessingBatch.Response
+PromptProgress = PromptProcessingBatch.Response
 
 
-class Generator(BatchGenerator):
+class ContinuousBatch(BatchGenerator):
     """A batch of rows: `decode()` gives each running row a token, `prefill()` processes a slice of each prompt in work.
 
     Prompts are in work from `take_up()` on, and their rows run from `begin()` on.
@@ -44,17 +44,17 @@ class Generator(BatchGenerator):
         *,
         first_uid: int = 0,
     ) -> None:
-        table = Table(ends, structural)
+        table = RowTable(ends, structural)
         super().__init__(model, sampler=table)
         self._most_prompts = prompts
         self._positions = positions
-        self._few_shapes = prompts > 1 and prepares_each_shape()
+        self._few_shapes = prompts > 1 and compiles_each_shape()
         self._decoded = 0
         """Steps."""
         self._uid_count = first_uid
         self._rows = table.rows
         self._prompt_batch = self._no_prompts()
-        self._generation_batch: RunningRows = RunningRows.empty(model, table)
+        self._generation_batch: DecodeBatch = DecodeBatch.empty(model, table)
         self._begun = False
         """Whether rows have begun since the last step."""
 
@@ -80,7 +80,7 @@ class Generator(BatchGenerator):
         segments = [prompt[start:stop] for start, stop in itertools.pairwise([held, *stops])]
         return self._insert(row, segments, cache or make_prompt_cache(self.model), prompt[:held])
 
-    def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
         """Puts a row first in the queue whose cache holds all of its tokens but the last, and returns its uid.
 
         The cache is the row's own from now on.
@@ -93,7 +93,7 @@ class Generator(BatchGenerator):
         """A copy of what a row's cache holds; the row's prompt is done but for its last token."""
         batch = self._prompt_batch
         index = batch.uids.index(uid)
-        cache = [row_of(layer, index) for layer in batch.prompt_cache]
+        cache = [copy_row(layer, index) for layer in batch.prompt_cache]
         mx.eval([layer.state for layer in cache])  # it would hold the whole batch otherwise
         return cache
 
@@ -108,18 +108,18 @@ class Generator(BatchGenerator):
         """Forgets a row, wherever it stands."""
         for batch in (self._prompt_batch, self._generation_batch):
             if uid in batch.uids:
-                offer(self._rows[uid], batch, batch.uids.index(uid))
+                offer_cache(self._rows[uid], batch, batch.uids.index(uid))
         self.remove([uid])
         del self._rows[uid]
 
-    def begin(self, room: int) -> list[Progress]:
+    def start_decoding(self, room: int) -> list[PromptProgress]:
         """Makes running rows of the prompts that miss their last token only, and tells of them.
 
         Args:
             room: Of the prompts that are not in work, so many at most.
         """
-        done = [index for index, (segments, _, _) in enumerate(self._currently_processing) if _left(segments) == 1]
-        known = [sequence for sequence in self._unprocessed_sequences if _left(sequence[1]) == 1][:room]
+        done = [index for index, (segments, _, _) in enumerate(self._currently_processing) if _remaining(segments) == 1]
+        known = [sequence for sequence in self._unprocessed_sequences if _remaining(sequence[1]) == 1][:room]
         if not done and not known:
             return []
         with mx.stream(self._stream):
@@ -132,7 +132,9 @@ class Generator(BatchGenerator):
             self._generation_batch.extend(running)
         self._begun = True
         uids = running.uids
-        return [Progress(uid, (total, total), True, True) for uid, (_, _, total) in zip(uids, prompts, strict=True)]
+        return [
+            PromptProgress(uid, (total, total), True, True) for uid, (_, _, total) in zip(uids, prompts, strict=True)
+        ]
 
     def first_tokens(self) -> list[Any]:
         """Where rows have begun since the last step, every running row's next token: the rows.
@@ -140,21 +142,21 @@ class Generator(BatchGenerator):
         A step gives tokens once the one after it has been started. For a first token that is late: it takes time to
         start a step, on a CPU most of the step's.
         """
-        if not self._begun or self._generation_batch.told:
+        if not self._begun or self._generation_batch.delivered:
             return []
         with mx.stream(self._stream):
-            return self._generation_batch.tell()
+            return self._generation_batch.deliver()
 
     def decode(self) -> list[Any]:
         """A step: one token for every running row, unless it has just got that from `first_tokens`. The rows."""
         self._begun = False
         self._decoded += 1
-        if self._decoded % CLEARED == 0:
+        if self._decoded % CLEAR_INTERVAL == 0:
             mx.clear_cache()
         with mx.stream(self._stream):
             return self._generation_batch.next()
 
-    def take_up(self, enough: int, room: int) -> int:
+    def admit_prompts(self, enough: int, room: int) -> int:
         """Begins with prompts, and returns how many are in work.
 
         Args:
@@ -162,10 +164,10 @@ class Generator(BatchGenerator):
             room: So many prompts begin, at most.
         """
         in_work = len(self._currently_processing)
-        tokens = sum(_left(segments) for segments, _, _ in self._currently_processing)
+        tokens = sum(_remaining(segments) for segments, _, _ in self._currently_processing)
         begun: list[Any] = []
         for sequence in self._unprocessed_sequences:
-            if (left := _left(sequence[1])) == 1:
+            if (left := _remaining(sequence[1])) == 1:
                 continue
             full = len(begun) >= min(self._most_prompts - in_work, room)
             if full or (tokens and tokens + left > enough):
@@ -177,7 +179,7 @@ class Generator(BatchGenerator):
                 self._prompt_batch.extend(self._dequeue(begun))
         return in_work + len(begun)
 
-    def prefill(self, size: int) -> list[Progress]:
+    def prefill(self, size: int) -> list[PromptProgress]:
         """A slice of every prompt in work, none longer than `size` tokens; how far each came."""
         slices, progress = [], []
         for uid, prompt in zip(self._prompt_batch.uids, self._currently_processing, strict=True):
@@ -188,24 +190,24 @@ class Generator(BatchGenerator):
                 del segments[0]
             prompt[1] = done + len(tokens)
             slices.append(tokens)
-            progress.append(Progress(uid, (prompt[1], total), at_border, False))
+            progress.append(PromptProgress(uid, (prompt[1], total), at_border, False))
         with mx.stream(self._stream):
             self._process(slices)
         for index, prompt in enumerate(progress):
             if prompt.end_of_segment:
-                offer(self._rows[prompt.uid], self._prompt_batch, index)
+                offer_cache(self._rows[prompt.uid], self._prompt_batch, index)
         return progress
 
     def _process(self, slices: list[list[int]]) -> None:
         """Processes a slice of every prompt in work, in a shape that recurs where that saves time."""
         held = max(map(len, self._prompt_batch.tokens))
-        rows, length = recurring(len(slices), max(map(len, slices)), held)
+        rows, length = round_shape(len(slices), max(map(len, slices)), held)
         if self._few_shapes and held + length <= self._positions:
-            self._prompt_batch.prompt_padded(slices, rows, length)
+            self._prompt_batch.prompt_in_shape(slices, rows, length)
         else:
             self._prompt_batch.prompt(slices)
 
-    def _part(self, indices: list[int]) -> tuple[PromptRows, list[Any]]:
+    def _part(self, indices: list[int]) -> tuple[PrefillBatch, list[Any]]:
         """Parts with some of the prompts in work."""
         prompts = [self._currently_processing[index] for index in indices]
         self._currently_processing = [
@@ -220,14 +222,14 @@ class Generator(BatchGenerator):
         self._unprocessed_sequences = deque([*sequences, *others])
         return self._make_batch(len(sequences))
 
-    def _no_prompts(self) -> PromptRows:
-        return PromptRows.empty(self.model, self.sampler, prefill_step_size=LONGEST_SLICE)
+    def _no_prompts(self) -> PrefillBatch:
+        return PrefillBatch.empty(self.model, self.sampler, prefill_step_size=MAX_CHUNK_TOKENS)
 
-    def holds(self, uid: int) -> bool:
+    def contains(self, uid: int) -> bool:
         """Whether a row is here, wherever it stands."""
         return uid in self._rows
 
-    def take(self, other: "Generator", uids: Collection[int]) -> None:
+    def move_from(self, other: "ContinuousBatch", uids: Collection[int]) -> None:
         """Takes running rows over from another generator."""
         for uid in uids:
             self._rows[uid] = other._rows.pop(uid)
@@ -246,23 +248,23 @@ class Generator(BatchGenerator):
         return len(self._generation_batch)
 
     @property
-    def at_work(self) -> int:
+    def active(self) -> int:
         """Rows that run or whose prompt is in work."""
         return self.running + len(self._currently_processing)
 
     @property
-    def longest_left(self) -> int:
+    def longest_remaining(self) -> int:
         """Tokens that the longest of the prompts in work misses, but for its last one."""
-        return max((_left(segments) - 1 for segments, _, _ in self._currently_processing), default=0)
+        return max((_remaining(segments) - 1 for segments, _, _ in self._currently_processing), default=0)
 
     @property
     def has_prompts(self) -> bool:
         """Whether there are prompts that miss more than their last token."""
         waiting = (sequence[1] for sequence in self._unprocessed_sequences)
         work = (segments for segments, _, _ in self._currently_processing)
-        return any(_left(segments) > 1 for segments in itertools.chain(work, waiting))
+        return any(_remaining(segments) > 1 for segments in itertools.chain(work, waiting))
 
 
-def _left(segments: list[list[int]]) -> int:
+def _remaining(segments: list[list[int]]) -> int:
     """Tokens of a prompt that are not processed."""
     return sum(map(len, segments))

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from mlx import nn
 
-from .continuous_batch import Generator, Progress
+from .continuous_batch import ContinuousBatch, PromptProgress
 from .rows import Row
 
-SHORTEST: Final = 512
+FIRST_BUCKET_TOKENS: Final = 512
 """Tokens of the rows of the first bucket, at most. Each further bucket holds rows up to twice as long."""
-LEAST_PADDING: Final = 8192
+MIN_PADDING_TOKENS: Final = 8192
 """Tokens of padding that a batch of its own is not worth, however small the model: a step has a cost of its own."""
-UIDS: Final = 1 << 40
+UIDS_PER_BUCKET: Final = 1 << 40
 """Each bucket counts its rows from another multiple of this."""
 
 
-class Buckets:
+class LengthBucketedBatch:
     """Does what a `Generator` does, with one generator for each bucket.
 
     Prompts are processed in their bucket, and the buckets take turns at it, so that a short prompt does not wait for
@@ -47,9 +47,9 @@ class Buckets:
         self._limit = rows
         self._padding = padding
         self._settings = (model, prompts, ends, structural, positions)
-        self._generators: dict[int, Generator] = {}
-        self._generators_in_turn: deque[Generator] = deque()
-        self._turn: Generator | None = None
+        self._batches: dict[int, ContinuousBatch] = {}
+        self._batches_in_turn: deque[ContinuousBatch] = deque()
+        self._turn: ContinuousBatch | None = None
         self._grouped: list[list[int]] = []
 
     def add(
@@ -61,118 +61,118 @@ class Buckets:
         borders: Collection[int] = (),
     ) -> int:
         """See `Generator.add`."""
-        return self._generator(bucket(len(prompt))).add(row, prompt, cache, held, borders)
+        return self._batch(bucket_of(len(prompt))).add(row, prompt, cache, held, borders)
 
-    def join(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
         """See `Generator.join`."""
-        return self._generator(bucket(len(tokens))).join(row, tokens, cache)
+        return self._batch(bucket_of(len(tokens))).add_prefilled(row, tokens, cache)
 
     def cache_of(self, uid: int) -> list[Any]:
         """See `Generator.cache_of`."""
-        return self._holder(uid).cache_of(uid)
+        return self._batch_of(uid).cache_of(uid)
 
     def drop(self, uid: int) -> None:
         """See `Generator.drop`."""
-        self._holder(uid).drop(uid)
+        self._batch_of(uid).drop(uid)
 
-    def begin(self) -> list[Progress]:
+    def start_decoding(self) -> list[PromptProgress]:
         """See `Generator.begin`."""
-        begun: list[Progress] = []
-        for generator in self._generators.values():
-            begun += generator.begin(self._room)
+        begun: list[PromptProgress] = []
+        for generator in self._batches.values():
+            begun += generator.start_decoding(self._free_rows)
         return begun
 
     def first_tokens(self) -> list[Any]:
         """See `Generator.first_tokens`."""
-        return [row for generator in self._generators.values() for row in generator.first_tokens()]
+        return [row for generator in self._batches.values() for row in generator.first_tokens()]
 
     def decode(self) -> list[Any]:
         """See `Generator.decode`."""
         self._regroup()
-        return [row for generator in self._generators.values() for row in generator.decode()]
+        return [row for generator in self._batches.values() for row in generator.decode()]
 
-    def take_up(self, enough: int) -> int:
+    def admit_prompts(self, enough: int) -> int:
         """See `Generator.take_up`. It is for the prompts of the bucket whose turn it is."""
-        for generator in self._generators_in_turn:
+        for generator in self._batches_in_turn:
             if generator.has_prompts:
                 self._turn = generator
-                self._generators_in_turn.remove(generator)
-                self._generators_in_turn.append(generator)
-                return generator.take_up(enough, self._room)
+                self._batches_in_turn.remove(generator)
+                self._batches_in_turn.append(generator)
+                return generator.admit_prompts(enough, self._free_rows)
         return 0
 
-    def prefill(self, size: int) -> list[Progress]:
+    def prefill(self, size: int) -> list[PromptProgress]:
         """See `Generator.prefill`. It is for the prompts that were taken up last."""
         return self._turn.prefill(size) if self._turn else []
 
     @property
     def running(self) -> int:
         """Rows whose prompt is done."""
-        return sum(generator.running for generator in self._generators.values())
+        return sum(generator.running for generator in self._batches.values())
 
     @property
-    def longest_left(self) -> int:
+    def longest_remaining(self) -> int:
         """See `Generator.longest_left`. It is of the prompts that were taken up last."""
-        return self._turn.longest_left if self._turn else 0
+        return self._turn.longest_remaining if self._turn else 0
 
     @property
     def has_prompts(self) -> bool:
         """See `Generator.has_prompts`."""
-        return any(generator.has_prompts for generator in self._generators.values())
+        return any(generator.has_prompts for generator in self._batches.values())
 
     def close(self) -> None:
         """Gives back what the model library reserved."""
-        for generator in reversed(self._generators.values()):  # each puts back what it found
+        for generator in reversed(self._batches.values()):  # each puts back what it found
             generator.close()
 
-    def _generator(self, bucket: int) -> Generator:
-        if bucket not in self._generators:
-            self._generators[bucket] = generator = Generator(*self._settings, first_uid=bucket * UIDS)
-            self._generators_in_turn.append(generator)
-        return self._generators[bucket]
+    def _batch(self, bucket: int) -> ContinuousBatch:
+        if bucket not in self._batches:
+            self._batches[bucket] = generator = ContinuousBatch(*self._settings, first_uid=bucket * UIDS_PER_BUCKET)
+            self._batches_in_turn.append(generator)
+        return self._batches[bucket]
 
-    def _holder(self, uid: int) -> Generator:
-        return next(generator for generator in self._generators.values() if generator.holds(uid))
+    def _batch_of(self, uid: int) -> ContinuousBatch:
+        return next(generator for generator in self._batches.values() if generator.contains(uid))
 
     @property
-    def _room(self) -> int:
+    def _free_rows(self) -> int:
         """Rows that may still be at work."""
-        return self._limit - sum(generator.at_work for generator in self._generators.values())
+        return self._limit - sum(generator.active for generator in self._batches.values())
 
     # Which rows run together.
 
     def _regroup(self) -> None:
         """Moves rows, when some have come or gone: as long as all stay, all grow alike and padding stays the same."""
-        grouped = [[*generator.lengths] for generator in self._generators.values()]
+        grouped = [[*generator.lengths] for generator in self._batches.values()]
         if grouped == self._grouped:
             return
-        lengths = {uid: n for generator in self._generators.values() for uid, n in generator.lengths.items()}
-        if len({bucket(length) for length in lengths.values()}) > 1 or sum(map(bool, grouped)) > 1:
-            self._move(homes(lengths, self._padding))
-        self._grouped = [[*generator.lengths] for generator in self._generators.values()]
+        lengths = {uid: n for generator in self._batches.values() for uid, n in generator.lengths.items()}
+        if len({bucket_of(length) for length in lengths.values()}) > 1 or sum(map(bool, grouped)) > 1:
+            self._move(assign_buckets(lengths, self._padding))
+        self._grouped = [[*generator.lengths] for generator in self._batches.values()]
 
     def _move(self, homes: Mapping[int, int]) -> None:
         for home in set(homes.values()):
-            target = self._generator(home)
-            for source in [*self._generators.values()]:
+            target = self._batch(home)
+            for source in [*self._batches.values()]:
                 if source is not target and (uids := {uid for uid in source.lengths if homes[uid] == home}):
-                    target.take(source, uids)
+                    target.move_from(source, uids)
 
 
-def padding_worth(weights: float, token: float) -> float:
+def max_padding_tokens(weights: float, token: float) -> float:
     """Tokens of padding that a batch of its own is worth, of a model and a row's token with so many bytes.
 
     It reads all weights once more. Half of the padding that would take as long to read, since that takes memory too.
     """
-    return max(LEAST_PADDING, weights / (2 * token)) if token else math.inf
+    return max(MIN_PADDING_TOKENS, weights / (2 * token)) if token else math.inf
 
 
-def bucket(length: int) -> int:
+def bucket_of(length: int) -> int:
     """The bucket of a row of so many tokens."""
-    return max(0, (length - 1) // SHORTEST).bit_length()
+    return max(0, (length - 1) // FIRST_BUCKET_TOKENS).bit_length()
 
 
-def homes(lengths: Mapping[int, int], padding: float) -> dict[int, int]:
+def assign_buckets(lengths: Mapping[int, int], padding: float) -> dict[int, int]:
     """The bucket that each row runs in: its own, or that of a longer row that it is padded to.
 
     Args:
@@ -184,10 +184,10 @@ def homes(lengths: Mapping[int, int], padding: float) -> dict[int, int]:
     together: list[int] = []
     tokens = 0
     for uid, length in sorted(lengths.items(), key=lambda row: row[1]):
-        longer = together and bucket(length) > bucket(lengths[together[-1]])
+        longer = together and bucket_of(length) > bucket_of(lengths[together[-1]])
         if longer and len(together) * length - tokens > padding:
             together, tokens = [], 0
         together.append(uid)
         tokens += length
-        homes |= dict.fromkeys(together, bucket(length))
+        homes |= dict.fromkeys(together, bucket_of(length))
     return homes

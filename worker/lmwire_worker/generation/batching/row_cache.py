@@ -7,9 +7,9 @@ import mlx.core as mx
 from mlx.utils import tree_map
 from mlx_lm.models.cache import BatchKVCache, RotatingKVCache
 
-from ..prefix_cache.cache_schema import Layout, can_be_cut, parts
+from ..prefix_cache.cache_schema import CacheSchema, flatten_caches, is_sliceable
 from ..prefix_cache.radix_tree import Slices
-from .caches import row_of
+from .caches import copy_row
 
 
 class RowCache:
@@ -22,24 +22,26 @@ class RowCache:
     """
 
     def __init__(self, layers: Sequence[Any], index: int, length: int) -> None:
-        self._parts = list(parts(layers))
+        self._parts = list(flatten_caches(layers))
         self._index = index
         self.length = length
 
     @property
     def complete(self) -> bool:
         """Whether the layers hold the row's tokens: a model's own code may keep them elsewhere."""
-        return all(not part.empty() and (not _cut(part) or self._end(part) >= self.length) for part in self._parts)
+        return all(
+            not part.empty() and (not _is_sliceable(part) or self._end(part) >= self.length) for part in self._parts
+        )
 
     def slices(self, start: int, stop: int) -> Slices:
         """See `Source.slices`."""
-        return [self._arrays(part, start, stop) for part in self._parts if _cut(part)]
+        return [self._arrays(part, start, stop) for part in self._parts if _is_sliceable(part)]
 
     def snapshot(self) -> list[Any]:
         """See `Source.snapshot`."""
-        return [_own(row_of(part, self._index)) for part in self._parts if not _cut(part)]
+        return [_detached(copy_row(part, self._index)) for part in self._parts if not _is_sliceable(part)]
 
-    def copy(self, layout: Layout) -> list[Any]:
+    def copy(self, layout: CacheSchema) -> list[Any]:
         """The model's caches with this row alone."""
         return layout.build([self.slices(0, self.length)], self.snapshot(), self.length)
 
@@ -54,11 +56,11 @@ class RowCache:
         return part._idx if isinstance(part, BatchKVCache) else part.offset
 
 
-def _cut(part: Any) -> bool:
-    return isinstance(part, BatchKVCache) or can_be_cut(part)
+def _is_sliceable(part: Any) -> bool:
+    return isinstance(part, BatchKVCache) or is_sliceable(part)
 
 
-def _own(part: Any) -> Any:
+def _detached(part: Any) -> Any:
     """The cache with arrays that keep nothing else alive."""
     if isinstance(part, RotatingKVCache) and (passed := part._idx - part.max_size) > 0:
         # Of a prompt's slice it holds all until the next one comes, and then no more than this.

@@ -9,17 +9,17 @@ from mlx_lm.generate import GenerationBatch, PromptProcessingBatch
 
 from lmwire_protocol.commands import Generation
 
-from ..sampling.logprobs import Handle, Logprobs
-from ..sampling.penalties import EndBan, Penalties
+from ..sampling.logprobs import BatchLogprobs, LogprobHandle
+from ..sampling.penalties import EosBan, Penalties
 from ..sampling.sampler import BatchSampler
 from ..structured_output import Constraint, Masks
-from .caches import joinable, keep_rows, single, with_rows
+from .caches import append_empty_rows, to_batched, to_single, truncate_rows
 from .row_cache import RowCache
 
-SPARE_BYTES: Final = 64 << 20
+MAX_SPARE_BYTES: Final = 64 << 20
 """What MLX keeps of the memory that a slice was processed in: short prompts feel it on a CPU when that is asked of the
 system anew. The slices of large models take more, and give all of it back."""
-COMPUTED_ON_CPU: Final = 512
+MAX_CPU_TOKENS: Final = 512
 """Tokens of all prompts computed at once on a CPU: what more of them work on no longer fits its caches."""
 
 
@@ -32,11 +32,11 @@ class Row(Protocol):
     constraint: Constraint | None
 
     @property
-    def left(self) -> int:
+    def remaining_tokens(self) -> int:
         """Tokens that may still come, at most, besides an end-of-turn token."""
         ...
 
-    def push(self, token: int, logprob: Handle | None) -> bool:
+    def append_token(self, token: int, logprob: LogprobHandle | None) -> bool:
         """Takes the row's next token. False: that was its last, and the row leaves the batch."""
         ...
 
@@ -50,7 +50,7 @@ class _Rows(Protocol):
     tokens: list[list[int]]
 
 
-def offer(row: Row, batch: _Rows, index: int) -> None:
+def offer_cache(row: Row, batch: _Rows, index: int) -> None:
     """Lets a row take what it wants of its cache, if it is there."""
     tokens = batch.tokens[index]
     cache = RowCache(batch.prompt_cache, index, len(tokens))
@@ -58,7 +58,7 @@ def offer(row: Row, batch: _Rows, index: int) -> None:
         row.keep(tokens, cache)
 
 
-class NextTokens:
+class StepSampler:
     """Samples the next token of each row, for one composition of a batch; each call is a step.
 
     Args:
@@ -75,12 +75,12 @@ class NextTokens:
         positions = [len(history) for history in histories]
         sampled = [position + 1 - len(row.prompt) for row, position in zip(rows, positions, strict=True)]
         self._penalise = Penalties(requests, histories)
-        self._ban = EndBan(requests, sampled, ends)
+        self._ban = EosBan(requests, sampled, ends)
         self._masks = Masks([row.constraint for row in rows])
         self._sample = BatchSampler(requests, [row.seed for row in rows], positions, structural)
-        self._look = Logprobs(requests)
+        self._look = BatchLogprobs(requests)
 
-    def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[Handle | None]]:
+    def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[LogprobHandle | None]]:
         """Logits [B, V] that follow the tokens `newest` [B] → tokens [B], under evaluation, and each row's handle."""
         logits = self._ban(self._penalise(raw, newest))
         if not self._masks.idle:
@@ -94,13 +94,13 @@ class NextTokens:
         return tokens, handles
 
 
-class Table:
+class RowTable:
     """The rows by uid. It travels as the generator's sampler, which every batch object is handed."""
 
     def __init__(self, ends: set[int], structural: set[int]) -> None:
         self.rows: dict[int, Row] = {}
-        self.ends = ends
-        self.structural = structural
+        self.eos_token_ids = ends
+        self.xtc_special_tokens = structural
 
     def __call__(self, logprobs: mx.array) -> mx.array:
         raise RuntimeError(
@@ -118,31 +118,31 @@ class _Batch:
 
     def extend(self, batch: Any) -> None:
         for part in (self, batch) if self.uids else ():
-            part.prompt_cache = [joinable(cache) for cache in part.prompt_cache]
+            part.prompt_cache = [to_batched(cache) for cache in part.prompt_cache]
         super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]: mlx-lm's class is the next base
 
     def filter(self, keep: list[int]) -> None:
         super().filter(keep)  # pyright: ignore[reportAttributeAccessIssue]: likewise
         if len(keep) == 1:
-            self.prompt_cache = [single(cache) for cache in self.prompt_cache]
+            self.prompt_cache = [to_single(cache) for cache in self.prompt_cache]
 
 
-class RunningRows(_Batch, GenerationBatch):
+class DecodeBatch(_Batch, GenerationBatch):
     """The running rows. They get their tokens while the next step is evaluated, or before it."""
 
     _planned: list[int] | None = None
-    told: frozenset[int] = frozenset()
+    delivered: frozenset[int] = frozenset()
     """The rows, by uid, that have the token which the next step begins with."""
 
-    def extend(self, batch: "RunningRows") -> None:
+    def extend(self, batch: "DecodeBatch") -> None:
         super().extend(batch)
-        self.told |= batch.told
+        self.delivered |= batch.delivered
 
     def _plan(self) -> None:
         """Prepares the sampling of this composition of rows."""
         self._planned = list(self.uids)
-        table: Table = self.fallback_sampler
-        self._choose = NextTokens(self._rows, self.tokens, table.ends, table.structural)
+        table: RowTable = self.fallback_sampler
+        self._choose = StepSampler(self._rows, self.tokens, table.eos_token_ids, table.xtc_special_tokens)
 
     def _step(self) -> tuple[list[int], list[Any]]:
         """Starts the next token's evaluation and returns the token before it, of each row, and its handle."""
@@ -159,53 +159,57 @@ class RunningRows(_Batch, GenerationBatch):
 
     def next(self) -> list[Any]:
         """A step: a token for each row that has not got it. Returns the rows; those that ended have left the batch."""
-        told, self.told = self.told, frozenset()  # also where no row is left: one may come back later
+        told, self.delivered = self.delivered, frozenset()  # also where no row is left: one may come back later
         if not self.uids:
             return []
         rows = self._rows
-        if not told and all(row.left == 1 for row in rows):
-            return self.tell()  # nobody needs another token
+        if not told and all(row.remaining_tokens == 1 for row in rows):
+            return self.deliver()  # nobody needs another token
         before, handles = self._next_tokens, self._next_logprobs
         try:
             tokens, handles = self._step()
         except Exception:
             if self._planned == self.uids:
-                self._push(rows, before.tolist(), handles, told)  # they were there before: the failure may come of them
+                self._append_tokens(
+                    rows, before.tolist(), handles, told
+                )  # they were there before: the failure may come of them
             raise
-        self._give(rows, tokens, handles, told)
+        self._deliver(rows, tokens, handles, told)
         return rows
 
-    def tell(self) -> list[Any]:
+    def deliver(self) -> list[Any]:
         """Does what `next` does, but waits for the tokens, and starts no step."""
         if not self.uids:
             return []
         rows = self._rows
-        self._give(rows, self._next_tokens.tolist(), self._next_logprobs, self.told)
-        self.told = frozenset(self.uids)
+        self._deliver(rows, self._next_tokens.tolist(), self._next_logprobs, self.delivered)
+        self.delivered = frozenset(self.uids)
         return rows
 
-    def _give(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> None:
+    def _deliver(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> None:
         """Gives its token to each row that has not been told it. Those that end leave the batch."""
-        keep = self._push(rows, tokens, handles, told)
+        keep = self._append_tokens(rows, tokens, handles, told)
         if len(keep) < len(rows):
             for index in set(range(len(rows))).difference(keep):
-                offer(rows[index], self, index)
+                offer_cache(rows[index], self, index)
                 del self.fallback_sampler.rows[self.uids[index]]
             self.filter(keep)
 
-    def _push(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> list[int]:
+    def _append_tokens(self, rows: list[Row], tokens: Any, handles: list[Any], told: Collection[int]) -> list[int]:
         """Gives its token to each row that has not been told it; which rows go on."""
         together = zip(self.uids, rows, tokens, handles, strict=True)
         return [
-            index for index, (uid, row, token, handle) in enumerate(together) if uid in told or row.push(token, handle)
+            index
+            for index, (uid, row, token, handle) in enumerate(together)
+            if uid in told or row.append_token(token, handle)
         ]
 
     @property
     def _rows(self) -> list[Row]:
-        table: Table = self.fallback_sampler
+        table: RowTable = self.fallback_sampler
         return [table.rows[uid] for uid in self.uids]
 
-    def split(self, uids: Collection[int]) -> "RunningRows":
+    def split(self, uids: Collection[int]) -> "DecodeBatch":
         """Parts with some rows."""
         staying = [index for index, uid in enumerate(self.uids) if uid not in uids]
         leaving = [index for index, uid in enumerate(self.uids) if uid in uids]
@@ -220,10 +224,10 @@ class RunningRows(_Batch, GenerationBatch):
         return part
 
 
-class PromptRows(_Batch, PromptProcessingBatch):
+class PrefillBatch(_Batch, PromptProcessingBatch):
     """The prompts in work."""
 
-    def split(self, indices: list[int]) -> "PromptRows":
+    def split(self, indices: list[int]) -> "PrefillBatch":
         """Parts with some prompts. mlx-lm copies all caches for that, which needs no copy when all leave."""
         if len(indices) < len(self.uids):
             return super().split(indices)
@@ -250,15 +254,15 @@ class PromptRows(_Batch, PromptProcessingBatch):
             mx.eval([cache.state for cache in self.prompt_cache])
         for history, part in zip(self.tokens, tokens, strict=True):
             history.extend(part)
-        if mx.get_cache_memory() > SPARE_BYTES:
+        if mx.get_cache_memory() > MAX_SPARE_BYTES:
             mx.clear_cache()
 
     def _computed_at_once(self, prompts: int) -> int:
         """Tokens of each of so many prompts, at most."""
         on_cpu = mx.default_device() == mx.cpu
-        return max(1, COMPUTED_ON_CPU // prompts) if on_cpu else self.prefill_step_size
+        return max(1, MAX_CPU_TOKENS // prompts) if on_cpu else self.prefill_step_size
 
-    def prompt_padded(self, tokens: list[list[int]], rows: int, length: int) -> None:
+    def prompt_in_shape(self, tokens: list[list[int]], rows: int, length: int) -> None:
         """Does what `prompt` does, in a given shape. For plain KV caches.
 
         It leaves MLX the memory that it worked in, for the next slice, until all of that is given back.
@@ -272,7 +276,7 @@ class PromptRows(_Batch, PromptProcessingBatch):
         spare = rows - len(tokens)
         uneven = [max(lengths) - own for own in lengths] + [0] * spare
         if spare:
-            self.prompt_cache = [with_rows(joinable(cache), spare) for cache in self.prompt_cache]
+            self.prompt_cache = [append_empty_rows(to_batched(cache), spare) for cache in self.prompt_cache]
         if any(uneven):
             for cache in self.prompt_cache:
                 cache.prepare(right_padding=uneven)
@@ -283,14 +287,14 @@ class PromptRows(_Batch, PromptProcessingBatch):
             if any(uneven):
                 cache.finalize()
             if spare:
-                keep_rows(cache, len(tokens))
+                truncate_rows(cache, len(tokens))
         mx.eval([cache.state for cache in self.prompt_cache])
         for history, part in zip(self.tokens, tokens, strict=True):
             history.extend(part)
 
-    def generate(self, tokens: list[list[int]]) -> RunningRows:
+    def generate(self, tokens: list[list[int]]) -> DecodeBatch:
         """Makes running rows of prompts that miss their last token only."""
-        return RunningRows(
+        return DecodeBatch(
             self.model,
             self.uids,
             mx.array([last for (last,) in tokens]),

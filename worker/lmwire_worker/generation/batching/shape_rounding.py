@@ -4,20 +4,20 @@ from typing import Final
 
 import mlx.core as mx
 
-ROWS_IN_OCTAVE: Final = 2
-LENGTHS_IN_OCTAVE: Final = 4
-LEAST_STEP: Final = 16
+ROW_STEPS_PER_OCTAVE: Final = 2
+LENGTH_STEPS_PER_OCTAVE: Final = 4
+MIN_LENGTH_STEP: Final = 16
 """Tokens between two lengths, at least."""
-WORTH: Final = 4096
+MAX_ROUNDED_TOKENS: Final = 4096
 """Tokens of all rows together, at most: with more, those that are added take as long as to prepare for a new shape."""
 
 
-def prepares_each_shape() -> bool:
+def compiles_each_shape() -> bool:
     """Whether this process's device does that: on CUDA, cuDNN and cuBLAS make a plan for each, in tens of ms."""
     return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
-def recurring(rows: int, length: int, held: int = 0) -> tuple[int, int]:
+def round_shape(rows: int, length: int, held: int = 0) -> tuple[int, int]:
     """The shape, rows and tokens of each, that a slice of so many is to be padded to.
 
     Args:
@@ -25,13 +25,16 @@ def recurring(rows: int, length: int, held: int = 0) -> tuple[int, int]:
         length: Tokens of the longest row.
         held: Tokens that the rows' caches hold before it, at most. Rows that are added take as much memory meanwhile.
     """
-    more_rows, longer = _rung(rows, ROWS_IN_OCTAVE, 1), _rung(length, LENGTHS_IN_OCTAVE, LEAST_STEP)
-    if more_rows * (held + longer) <= WORTH:
+    more_rows, longer = (
+        _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
+        _round_up(length, LENGTH_STEPS_PER_OCTAVE, MIN_LENGTH_STEP),
+    )
+    if more_rows * (held + longer) <= MAX_ROUNDED_TOKENS:
         return more_rows, longer
-    return (rows, longer) if rows * longer <= WORTH else (rows, length)
+    return (rows, longer) if rows * longer <= MAX_ROUNDED_TOKENS else (rows, length)
 
 
-def _rung(count: int, in_octave: int, least: int) -> int:
+def _round_up(count: int, in_octave: int, least: int) -> int:
     """The count, or the next on a ladder with so many rungs in an octave, `least` apart at least."""
     step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
     return -(-count // step) * step

@@ -7,7 +7,7 @@ from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
 
-class Pair(nn.Module):
+class TargetDraftPair(nn.Module):
     """Reads like one model: its caches are those of both, and its logits are the model's.
 
     Args:

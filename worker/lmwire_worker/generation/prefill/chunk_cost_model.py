@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-REMEMBERED: Final = 0.9
+DECAY: Final = 0.9
 """How much a slice counts against the next one: about ten count, since a machine is not always equally fast."""
-SWEEPS: Final = 10
-OUTLIER: Final = 4.0
+UPDATE_SWEEPS: Final = 10
+MAX_OUTLIER_RATIO: Final = 4.0
 """What took longer than so many times what was expected counts as this much: the machine may have been busy."""
-LEAST_SHARE: Final = 0.001
+MIN_PART_FRACTION: Final = 0.001
 """Of each part in what a slice takes: none is ever ruled out."""
 
 
-class SliceCost:
+class ChunkCostModel:
     """Seconds for a slice: a fixed part, a part for each token, and one for each token that a token looks back at.
 
     The parts are those that fit the remembered slices best, in proportion to what was expected of each, and none is
@@ -21,7 +21,7 @@ class SliceCost:
     """
 
     def __init__(self) -> None:
-        self.known = False
+        self.is_known = False
         """Whether there was a slice."""
         self._parts = [0.0, 0.0, 0.0]
         self._start_again(0.0)
@@ -35,19 +35,19 @@ class SliceCost:
         """Seconds for a slice of so many tokens, of all prompts together, that look back at so many on average."""
         return _dot(self._parts, (1.0, tokens, tokens * context))
 
-    def learn(self, tokens: int, context: float, seconds: float) -> None:
+    def record(self, tokens: int, context: float, seconds: float) -> None:
         """Takes in what a slice took."""
         if seconds < self.fixed_s:  # a machine that was busy is free again
             self._start_again(seconds / self(tokens, context))
-        expected = self(tokens, context) if self.known else seconds
+        expected = self(tokens, context) if self.is_known else seconds
         units = [1 / expected, tokens / expected, tokens * context / expected]
-        if not self.known:
+        if not self.is_known:
             self._parts = [1 / (3 * unit) for unit in units]
-        self.known = True
-        self._remember(units, min(seconds / expected, OUTLIER))
-        for _ in range(SWEEPS):
+        self.is_known = True
+        self._remember(units, min(seconds / expected, MAX_OUTLIER_RATIO))
+        for _ in range(UPDATE_SWEEPS):
             self._sweep()
-        self._parts = [max(part, LEAST_SHARE / unit) for part, unit in zip(self._parts, units, strict=True)]
+        self._parts = [max(part, MIN_PART_FRACTION / unit) for part, unit in zip(self._parts, units, strict=True)]
 
     def _start_again(self, speed: float) -> None:
         """Forgets all slices and keeps what they told, at so much of the time."""
@@ -57,10 +57,10 @@ class SliceCost:
 
     def _remember(self, units: Sequence[float], ratio: float) -> None:
         self._products = [
-            [REMEMBERED * product + one * other for product, other in zip(row, units, strict=True)]
+            [DECAY * product + one * other for product, other in zip(row, units, strict=True)]
             for row, one in zip(self._products, units, strict=True)
         ]
-        self._targets = [REMEMBERED * target + unit * ratio for target, unit in zip(self._targets, units, strict=True)]
+        self._targets = [DECAY * target + unit * ratio for target, unit in zip(self._targets, units, strict=True)]
 
     def _sweep(self) -> None:
         """Brings the parts closer to those that fit best."""

@@ -21,58 +21,58 @@ from collections import deque
 from statistics import median
 from typing import Final
 
-from ..batching import prepares_each_shape, recurring
-from .batch_cost_model import GroupCost
-from .chunk_cost_model import SliceCost
+from ..batching import compiles_each_shape, round_shape
+from .batch_cost_model import BatchCostModel
+from .chunk_cost_model import ChunkCostModel
 
-LADDER: Final = (*(size << octave for octave in range(9) for size in (4, 6)), 2048)
+CHUNK_SIZES: Final = (*(size << octave for octave in range(9) for size in (4, 6)), 2048)
 """Slices in tokens. Few, since some devices compile kernels for each, but hardly a third of the time is left unused."""
-PROBED: Final = 8
+PROBE_INTERVAL: Final = 8
 """Every so many slices one is a rung shorter: only slices of different lengths tell what is the same for all."""
-FIRST: Final = 32
+FIRST_CHUNK: Final = 32
 """The first slice of all, when nothing is known."""
-FIRST_PREPARED: Final = 512
+FIRST_CHUNK_PER_SHAPE: Final = 512
 """The same on a device that prepares its kernels for each shape: a fast one, on which many lengths take long."""
-GAP: Final = 5.5
+MAX_TOKEN_GAP_STEPS: Final = 5.5
 """The token gap with a prompt in work, in steps without: so far below 6 that hardly one is longer."""
-UNNOTICED_S: Final = 0.02
+UNNOTICEABLE_GAP_S: Final = 0.02
 """A token gap that need not be shorter: 50 tokens a second are more than anyone reads."""
-SOON_S: Final = 0.08
+TARGET_CHUNK_S: Final = 0.08
 """A slice's time while no answer runs: a cancel waits for its end, and is to land within 100 ms. Prompts that together
 take no longer are processed together: most devices do that sooner than one after another, and none waits longer than
 that for the others."""
-FIXED_SHARE: Final = 0.1
+MAX_FIXED_FRACTION: Final = 0.1
 """A slice may cost so much of its time however short it is; where it costs more, slices are longer."""
-LONGEST_S: Final = 0.25
+MAX_CHUNK_S: Final = 0.25
 """How long they become for that, at most."""
-ENOUGH: Final = 512
+SATURATING_TOKENS: Final = 512
 """Tokens that keep most devices busy: prompts that have no more left are processed together in any case."""
-FIRST_WAITS_S: Final = 0.0005
+BATCH_WAIT_S: Final = 0.0005
 """The requests of a burst come closer to each other, also over HTTP; a prompt that began alone keeps them waiting for
 many times that."""
-FIRST_WAITS_PREPARED_S: Final = 0.001
+BATCH_WAIT_PER_SHAPE_S: Final = 0.001
 """The same where each shape is prepared: a group of prompts has more costs of its own there."""
-STEPS: Final = 15
+STEP_HISTORY: Final = 15
 """The median of so many is what a step without prompts takes: a machine that is busy for a moment delays some."""
 
 
-class Pace:
+class PrefillPolicy:
     """Learns the speed of decoding and of prompt processing, and chooses slices by it."""
 
     def __init__(self) -> None:
-        self._prepares = prepares_each_shape()
-        self.first_waits_s = FIRST_WAITS_PREPARED_S if self._prepares else FIRST_WAITS_S
+        self._compiles_each_shape = compiles_each_shape()
+        self.batch_wait_s = BATCH_WAIT_PER_SHAPE_S if self._compiles_each_shape else BATCH_WAIT_S
         """Seconds that prompts which found nothing at work wait for another one, to be processed together with it."""
-        self._prepared: set[tuple[int, int]] = set()
+        self._compiled_shapes: set[tuple[int, int]] = set()
         """The shapes of which there was a slice. The first of each, for which kernels were prepared, tells nothing."""
-        self._steps_s: deque[float] = deque(maxlen=STEPS)
-        self._cost = SliceCost()
-        self._groups = GroupCost()
-        self._slice = FIRST_PREPARED if self._prepares else FIRST
-        self._chosen = 0
+        self._steps_s: deque[float] = deque(maxlen=STEP_HISTORY)
+        self._chunk_cost = ChunkCostModel()
+        self._batch_cost = BatchCostModel()
+        self._last_chunk = FIRST_CHUNK_PER_SHAPE if self._compiles_each_shape else FIRST_CHUNK
+        self._chunk_count = 0
         """Slices so far."""
 
-    def slice(self, running: int, prompts: int, at: int, waiting: int = 0, left: int = 0) -> int:
+    def chunk_size(self, running: int, prompts: int, at: int, waiting: int = 0, left: int = 0) -> int:
         """The tokens of each prompt to process in the next step.
 
         Args:
@@ -82,24 +82,27 @@ class Pace:
             waiting: Prompts that are not done, those included that the step does not process.
             left: Tokens that the longest of them misses.
         """
-        if prompts == 0 or not self._cost.known:
-            return self._slice
-        seconds = self._slice_s(running, waiting)
-        fitting = sum(self._cost(prompts * size, at + size / 2) <= seconds for size in LADDER[1:])
-        self._chosen += 1
-        if self._chosen % PROBED == 0:
+        if prompts == 0 or not self._chunk_cost.is_known:
+            return self._last_chunk
+        seconds = self._max_chunk_s(running, waiting)
+        fitting = sum(self._chunk_cost(prompts * size, at + size / 2) <= seconds for size in CHUNK_SIZES[1:])
+        self._chunk_count += 1
+        if self._chunk_count % PROBE_INTERVAL == 0:
             fitting = fitting - 1 if fitting else 1
-        most = 2 * self._slice  # what holds for a short slice may not for a long one
-        self._slice = min(LADDER[fitting], most)
-        if self._slice < left <= most and self._cost(prompts * left, at + left / 2) <= seconds:
+        most = 2 * self._last_chunk  # what holds for a short slice may not for a long one
+        self._last_chunk = min(CHUNK_SIZES[fitting], most)
+        if self._last_chunk < left <= most and self._chunk_cost(prompts * left, at + left / 2) <= seconds:
             return left  # the rest would be a slice by itself
-        return self._slice
+        return self._last_chunk
 
-    def together(self, running: int, waiting: int) -> int:
+    def max_batch_tokens(self, running: int, waiting: int) -> int:
         """Tokens that the prompts in work may have left, all together, unless one alone has more. See `slice`."""
-        return max(ENOUGH, int(self._groups.tokens_in(min(self._slice_s(running, waiting), SOON_S))))
+        return max(
+            SATURATING_TOKENS,
+            int(self._batch_cost.tokens_within(min(self._max_chunk_s(running, waiting), TARGET_CHUNK_S))),
+        )
 
-    def learn(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
+    def record_step(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
         """Takes in a step's time.
 
         Args:
@@ -113,23 +116,25 @@ class Pace:
             if running:
                 self._steps_s.append(seconds)
             return
-        if self._prepares and (shape := recurring(prompts, tokens)) not in self._prepared:
-            self._prepared.add(shape)
+        if self._compiles_each_shape and (shape := round_shape(prompts, tokens)) not in self._compiled_shapes:
+            self._compiled_shapes.add(shape)
             return
         slice_s = max(seconds - self._step_s(running), seconds / 10)
-        self._groups.learn(prompts * tokens, slice_s)
-        if tokens >= self._slice:  # less is the rest of a prompt, and has costs of its own
-            self._cost.learn(prompts * tokens, at + tokens / 2, slice_s)
+        self._batch_cost.record(prompts * tokens, slice_s)
+        if tokens >= self._last_chunk:  # less is the rest of a prompt, and has costs of its own
+            self._chunk_cost.record(prompts * tokens, at + tokens / 2, slice_s)
 
     def _step_s(self, running: int) -> float:
         """A step without prompts; 0 while no answer waits for it, or none is known."""
         return median(self._steps_s) if running and self._steps_s else 0.0
 
-    def _slice_s(self, running: int, waiting: int) -> float:
+    def _max_chunk_s(self, running: int, waiting: int) -> float:
         """How long a slice may take."""
         step_s = self._step_s(running)
-        gap_s = max(GAP * step_s, UNNOTICED_S)
-        longest_s = min(max(SOON_S, self._cost.fixed_s / FIXED_SHARE), LONGEST_S)
+        gap_s = max(MAX_TOKEN_GAP_STEPS * step_s, UNNOTICEABLE_GAP_S)
+        longest_s = min(max(TARGET_CHUNK_S, self._chunk_cost.fixed_s / MAX_FIXED_FRACTION), MAX_CHUNK_S)
         fitting_s = max(gap_s, min(waiting * gap_s, longest_s)) - step_s if step_s else longest_s
-        half_s = step_s + 2 * self._cost.fixed_s  # the tokens then take as long as answers and fixed part together
+        half_s = (
+            step_s + 2 * self._chunk_cost.fixed_s
+        )  # the tokens then take as long as answers and fixed part together
         return max(fitting_s, half_s)

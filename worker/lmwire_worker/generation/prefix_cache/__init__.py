@@ -6,9 +6,19 @@ together again, `store` has the budget, and `self_check` holds what was kept aga
 what is in them.
 """
 
-from .cache_schema import Layout, Source, parts
-from .disk_tier import Disk, Read, open_disk
-from .store import PrefixCache, Start
-from .verification import same_logits
+from .cache_schema import CacheSchema, CacheSource, flatten_caches
+from .disk_tier import DiskRead, DiskTier, open_disk_tier
+from .store import CacheHit, PrefixCache
+from .verification import logits_match
 
-__all__ = ["Disk", "Layout", "PrefixCache", "Read", "Source", "Start", "open_disk", "parts", "same_logits"]
+__all__ = [
+    "CacheHit",
+    "CacheSchema",
+    "CacheSource",
+    "DiskRead",
+    "DiskTier",
+    "PrefixCache",
+    "flatten_caches",
+    "logits_match",
+    "open_disk_tier",
+]

@@ -17,9 +17,9 @@ import mlx.core as mx
 from .radix_tree import Slices
 
 FORMAT: Final = "lmwire prefix cache 1"
-NAME: Final = re.compile(r"[0-9a-f]{32}-([0-9a-f]{8})\.safetensors")
-TEMPORARY: Final = re.compile(r"writing-[0-9]+-[0-9a-f]{32}\.safetensors")
-LARGEST_HEADER: Final = 64 * 2**20
+FILE_NAME: Final = re.compile(r"[0-9a-f]{32}-([0-9a-f]{8})\.safetensors")
+TEMPORARY_NAME: Final = re.compile(r"writing-[0-9]+-[0-9a-f]{32}\.safetensors")
+MAX_HEADER_BYTES: Final = 64 * 2**20
 _CHUNK_BYTES: Final = 2**20
 
 
@@ -51,7 +51,7 @@ class Header:
 
 
 @dataclass
-class Packed:
+class PackedArrays:
     """Arrays by the names that they have in a file."""
 
     arrays: dict[str, mx.array] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def read_header(path: Path, fingerprint: str) -> Header:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
             raise ForeignFileError("it is no file of this user")
         length = int.from_bytes(file.read(8), "little")
-        if length > min(LARGEST_HEADER, status.st_size - 8):
+        if length > min(MAX_HEADER_BYTES, status.st_size - 8):
             raise ForeignFileError("it is damaged")
         text = file.read(length)
     try:
@@ -142,7 +142,7 @@ def read_header(path: Path, fingerprint: str) -> Header:
     return header
 
 
-def read(path: Path, fingerprint: str) -> tuple[Header, Packed]:
+def read(path: Path, fingerprint: str) -> tuple[Header, PackedArrays]:
     """All of a file, in memory.
 
     Raises:
@@ -150,12 +150,12 @@ def read(path: Path, fingerprint: str) -> tuple[Header, Packed]:
         ForeignFileError: it is not to be read.
     """
     header = read_header(path, fingerprint)
-    named = NAME.fullmatch(path.name)
+    named = FILE_NAME.fullmatch(path.name)
     if named is None or named[1] != _checksum(path):
         raise ForeignFileError("its checksum is wrong")
     arrays: Any = mx.load(str(path))
     mx.eval(arrays)
-    return header, Packed(arrays)
+    return header, PackedArrays(arrays)
 
 
 def _checksum(path: Path) -> str:

@@ -21,11 +21,11 @@ from mlx_lm.models.cache import (
 
 from .radix_tree import Slices
 
-_CUT: Final = (KVCache, QuantizedKVCache)
-_WHOLE: Final = (RotatingKVCache, ArraysCache, ChunkedKVCache)
+_SLICEABLE: Final = (KVCache, QuantizedKVCache)
+_SNAPSHOT_ONLY: Final = (RotatingKVCache, ArraysCache, ChunkedKVCache)
 
 
-class Source(Protocol):
+class CacheSource(Protocol):
     """A sequence's caches, where they are in use."""
 
     def slices(self, start: int, stop: int) -> Slices:
@@ -37,7 +37,7 @@ class Source(Protocol):
         ...
 
 
-class Layout:
+class CacheSchema:
     """The kinds of a model's caches, in their order.
 
     Args:
@@ -46,10 +46,10 @@ class Layout:
 
     def __init__(self, fresh: Sequence[Any]) -> None:
         self._fresh = list(fresh)
-        every = list(parts(fresh))
-        self.known = all(can_be_cut(part) or isinstance(part, _WHOLE) for part in every)
+        every = list(flatten_caches(fresh))
+        self.is_supported = all(is_sliceable(part) or isinstance(part, _SNAPSHOT_ONLY) for part in every)
         """Whether it is known how to copy each of them."""
-        self.whole = not all(map(can_be_cut, every))
+        self.needs_snapshots = not all(map(is_sliceable, every))
         """Whether some cannot be cut, so that a sequence can only go on from where a snapshot was taken."""
 
     def build(self, pieces: Sequence[Slices], snapshot: Sequence[Any], length: int) -> list[Any]:
@@ -62,23 +62,26 @@ class Layout:
         """
         cut = iter(zip(*pieces, strict=True))
         whole = iter(copy.deepcopy(list(snapshot)))  # arrays are shared until one of them changes
-        filled = (_filled(part, next(cut), length) if can_be_cut(part) else next(whole) for part in parts(self._fresh))
+        filled = (
+            _filled(part, next(cut), length) if is_sliceable(part) else next(whole)
+            for part in flatten_caches(self._fresh)
+        )
         return [_grouped(cache, filled) for cache in self._fresh]
 
     def restore(self, states: Sequence[Any]) -> list[Any]:
         """The snapshot that had these states, one for each layer that cannot be cut."""
-        fresh = [part for part in parts(self._fresh) if not can_be_cut(part)]
+        fresh = [part for part in flatten_caches(self._fresh) if not is_sliceable(part)]
         snapshot = [copy.copy(part) for part in fresh]
         for part, state in zip(snapshot, states, strict=True):
             part.state = state
         return snapshot
 
 
-def parts(caches: Sequence[Any]) -> Iterator[Any]:
+def flatten_caches(caches: Sequence[Any]) -> Iterator[Any]:
     """The caches with the lists among them taken apart, and without those that are worked out anew for each prompt."""
     for cache in caches:
         if isinstance(cache, CacheList):
-            yield from parts(cache.caches)
+            yield from flatten_caches(cache.caches)
         elif not _is_derived(cache):
             yield cache
 
@@ -87,17 +90,17 @@ def _is_derived(cache: Any) -> bool:
     return getattr(cache, "derived", False)
 
 
-def can_be_cut(cache: Any) -> bool:
+def is_sliceable(cache: Any) -> bool:
     """Whether what it keeps of some tokens can be taken out."""
-    return type(cache) in _CUT
+    return type(cache) in _SLICEABLE
 
 
 def arrays_of(caches: Sequence[Any]) -> list[mx.array]:
     """The arrays of caches that are no lists."""
-    return [value for cache in caches for _, value in leaves(cache.state) if isinstance(value, mx.array)]
+    return [value for cache in caches for _, value in flatten_state(cache.state) if isinstance(value, mx.array)]
 
 
-def leaves(state: Any) -> list[tuple[str, Any]]:
+def flatten_state(state: Any) -> list[tuple[str, Any]]:
     """A cache's state, flat."""
     return tree_flatten(state)  # pyright: ignore[reportReturnType]
 

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-from .cache_file import NAME, TEMPORARY, ForeignFileError
+from .cache_file import FILE_NAME, TEMPORARY_NAME, ForeignFileError
 
-ABANDONED_SECONDS: Final = 3600.0
+ABANDONED_AFTER_S: Final = 3600.0
 """After so long nobody is still writing a file."""
 
 
-def private(folder: Path) -> Path:
+def make_private(folder: Path) -> Path:
     """Makes a folder that only this user can look into.
 
     Raises:
@@ -48,8 +48,8 @@ def _files(directory: Path) -> list[tuple[float, int, Path]]:
     for path in directory.glob(f"{'[0-9a-f]' * 32}/*.safetensors"):
         with contextlib.suppress(OSError):
             status = path.lstat()
-            if TEMPORARY.fullmatch(path.name) and status.st_mtime < time.time() - ABANDONED_SECONDS:
+            if TEMPORARY_NAME.fullmatch(path.name) and status.st_mtime < time.time() - ABANDONED_AFTER_S:
                 path.unlink()
-            elif NAME.fullmatch(path.name):
+            elif FILE_NAME.fullmatch(path.name):
                 files.append((status.st_mtime, status.st_size, path))
     return files

@@ -14,33 +14,33 @@ from typing import Any, Final
 
 import mlx.core as mx
 
-from ..disk_cache_options import DiskSettings
+from ..disk_cache_options import DiskCacheOptions
 from . import cache_file, directory
-from .cache_file import NAME, ForeignFileError, Header, Packed
-from .radix_tree import Node, Slices, cut, joined
-from .segments import MINIMUM, Segment, Segments, Step, end_of
+from .cache_file import FILE_NAME, ForeignFileError, Header, PackedArrays
+from .radix_tree import RadixNode, Slices, concatenate, slice_tokens
+from .segments import MIN_SEGMENT_TOKENS, FileSegment, SegmentIndex, SegmentSpan, end_of
 
-WAITING: Final = 8
+MAX_PENDING_WRITES: Final = 8
 """Segments that wait to be written, at most: they hold memory beyond the cache's own budget."""
-UNLOAD_SECONDS: Final = 10.0
+UNLOAD_TIMEOUT_S: Final = 10.0
 """So long what waits may take to be written when a model goes,"""
-EXIT_SECONDS: Final = 2.0
+EXIT_TIMEOUT_S: Final = 2.0
 """and when the process does: clients wait 5 s for that."""
 
-Restore = Callable[[list[Any]], list[Any]]
+RestoreSnapshot = Callable[[list[Any]], list[Any]]
 """Makes caches of layers that cannot be cut from their states, of which there are none when all can be."""
 
 
-def open_disk(settings: DiskSettings, fingerprint: str) -> "Disk | None":
+def open_disk_tier(settings: DiskCacheOptions, fingerprint: str) -> "DiskTier | None":
     """What is kept of one model; None when the directory cannot be used, and the log says why."""
     try:
-        return Disk(settings, fingerprint)
+        return DiskTier(settings, fingerprint)
     except (OSError, ForeignFileError) as error:
         settings.log(f"nothing is kept on disk: {_reason(error)}")
         return None
 
 
-class Disk:
+class DiskTier:
     """The files of one model, with all that they depend on.
 
     Args:
@@ -52,11 +52,11 @@ class Disk:
         ForeignFileError: others can change what is in it.
     """
 
-    def __init__(self, settings: DiskSettings, fingerprint: str) -> None:
+    def __init__(self, settings: DiskCacheOptions, fingerprint: str) -> None:
         self._settings = settings
         self._fingerprint = fingerprint
-        self._folder = directory.private(settings.directory / fingerprint)
-        self._segments = Segments()
+        self._folder = directory.make_private(settings.directory / fingerprint)
+        self._segments = SegmentIndex()
         self._lock = threading.Lock()
         """For the segments, which all threads know."""
         self._index()
@@ -65,16 +65,16 @@ class Disk:
         self._writes: set[Future[None]] = set()
         """What is not written yet."""
 
-    def keep(self, tokens: list[int], node: Node) -> None:
+    def write(self, tokens: list[int], node: RadixNode) -> None:
         """Hands over what the tree knows of tokens, to be written as far as it is new. Waits for nothing."""
         with self._lock:
             known = end_of(self._segments.chain(tokens, written=False))
             covered = self._segments.covered(tokens)
-        if len(tokens) - known < MINIMUM or len(self._writes) >= WAITING:
+        if len(tokens) - known < MIN_SEGMENT_TOKENS or len(self._writes) >= MAX_PENDING_WRITES:
             return
-        packed = Packed()
+        packed = PackedArrays()
         if node.slices:
-            packed.add(node.known(covered, len(tokens)) if covered < len(tokens) else [])
+            packed.add(node.slices_between(covered, len(tokens)) if covered < len(tokens) else [])
         else:
             covered = 0  # nothing of the sequence is needed but its snapshot
         try:
@@ -84,7 +84,7 @@ class Disk:
         if sum(array.nbytes for array in packed.arrays.values()) > self._settings.budget_bytes:
             return
         mx.async_eval(packed.arrays)
-        segment = Segment(tokens, covered, whole=snapshot is not None)
+        segment = FileSegment(tokens, covered, has_snapshot=snapshot is not None)
         with self._lock:
             self._segments.add(segment)
         header = Header(self._fingerprint, tokens, covered, snapshot)
@@ -92,23 +92,25 @@ class Disk:
         self._writes.add(write)
         write.add_done_callback(self._writes.discard)
 
-    def read(self, tokens: list[int], beyond: int, restore: Restore) -> "Future[Read | None] | None":
+    def start_reading(
+        self, tokens: list[int], beyond: int, restore: RestoreSnapshot
+    ) -> "Future[DiskRead | None] | None":
         """Begins to read the longest known beginning of tokens, without what is known up to `beyond`.
 
         Returns:
             None when it is not much longer than that. The future holds None when its files turn out to be damaged;
             they are ignored from then on.
         """
-        if end_of(self._chain(tokens)) < beyond + MINIMUM:
+        if end_of(self._chain(tokens)) < beyond + MIN_SEGMENT_TOKENS:
             return None
         return self._reader.submit(self._read, tokens, beyond, restore)
 
-    def holds(self, read: "Read") -> bool:
+    def is_current(self, read: "DiskRead") -> bool:
         """Whether what was read has not been removed meanwhile."""
         with self._lock:
-            return all(step.segment in self._segments for step in read.steps)
+            return all(step.segment in self._segments for step in read.spans)
 
-    def forget(self, first: int) -> None:
+    def discard_prefix(self, first: int) -> None:
         """Removes all that begins with a token: a check found it to be wrong."""
         with self._lock:
             lost = [segment for segment in self._segments if segment.tokens[0] == first]
@@ -120,21 +122,21 @@ class Disk:
             lost = list(self._segments)
         self._remove(lost)
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         """Waits until all is written, for two seconds at most. May be called from any thread."""
-        wait([*self._writes], EXIT_SECONDS)
+        wait([*self._writes], EXIT_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the threads, when all is written or has taken ten seconds."""
-        wait([*self._writes], UNLOAD_SECONDS)
+        wait([*self._writes], UNLOAD_TIMEOUT_S)
         for thread in (self._writer, self._reader):
             thread.shutdown(wait=False, cancel_futures=True)
 
-    def _chain(self, tokens: list[int]) -> list[Step]:
+    def _chain(self, tokens: list[int]) -> list[SegmentSpan]:
         with self._lock:
             return self._segments.chain(tokens, written=True)
 
-    def _remove(self, segments: Sequence[Segment]) -> None:
+    def _remove(self, segments: Sequence[FileSegment]) -> None:
         with self._lock:
             for segment in segments:
                 self._segments.remove(segment)
@@ -142,26 +144,26 @@ class Disk:
                     with contextlib.suppress(OSError):
                         segment.path.unlink()
 
-    def _ignore(self, segment: Segment, reason: str) -> None:
+    def _ignore(self, segment: FileSegment, reason: str) -> None:
         with self._lock:
             self._segments.remove(segment)
         self._settings.log(f"the cache file {segment.path} is ignored: {reason}")
 
     def _index(self) -> None:
         for path in sorted(self._folder.iterdir()):
-            if not NAME.fullmatch(path.name):
+            if not FILE_NAME.fullmatch(path.name):
                 continue
             try:
                 header = cache_file.read_header(path, self._fingerprint)
             except (OSError, ForeignFileError) as error:
                 self._settings.log(f"the cache file {path} is ignored: {_reason(error)}")
             else:
-                self._segments.add(Segment(header.tokens, header.start, header.snapshot is not None, path))
+                self._segments.add(FileSegment(header.tokens, header.start, header.snapshot is not None, path))
 
     # The reader's thread.
 
-    def _read(self, tokens: list[int], beyond: int, restore: Restore) -> "Read | None":
-        while end_of(steps := self._chain(tokens)) >= beyond + MINIMUM:
+    def _read(self, tokens: list[int], beyond: int, restore: RestoreSnapshot) -> "DiskRead | None":
+        while end_of(steps := self._chain(tokens)) >= beyond + MIN_SEGMENT_TOKENS:
             try:
                 with mx.stream(mx.cpu):  # the answers that run have the device
                     return self._assemble(steps, beyond, restore)
@@ -172,7 +174,7 @@ class Disk:
                 break
         return None
 
-    def _assemble(self, steps: list[Step], beyond: int, restore: Restore) -> "Read":
+    def _assemble(self, steps: list[SegmentSpan], beyond: int, restore: RestoreSnapshot) -> "DiskRead":
         pieces: list[Slices] = []
         snapshot: list[Any] = []
         for step in steps:
@@ -186,12 +188,12 @@ class Disk:
                 raise _Unreadable(step.segment, _reason(error)) from None
             start = max(step.start, beyond)
             if start < step.stop:
-                pieces.append(cut(slices, start - header.start, step.stop - header.start))
-        slices = joined(pieces)
+                pieces.append(slice_tokens(slices, start - header.start, step.stop - header.start))
+        slices = concatenate(pieces)
         mx.eval(slices)  # what is not evaluated belongs to its thread
-        return Read(steps, beyond, slices, snapshot)
+        return DiskRead(steps, beyond, slices, snapshot)
 
-    def _open(self, segment: Segment) -> tuple[Header, Packed]:
+    def _open(self, segment: FileSegment) -> tuple[Header, PackedArrays]:
         assert segment.path is not None
         try:
             found = cache_file.read(segment.path, self._fingerprint)
@@ -204,7 +206,7 @@ class Disk:
 
     # The writer's thread.
 
-    def _write(self, segment: Segment, header: Header, arrays: dict[str, mx.array]) -> None:
+    def _write(self, segment: FileSegment, header: Header, arrays: dict[str, mx.array]) -> None:
         named = header.fingerprint.encode() + array("q", [segment.start, *segment.tokens]).tobytes()
         stem = hashlib.sha256(named).hexdigest()[:32]
         try:
@@ -225,7 +227,7 @@ class Disk:
                 self._segments.remove(gone)
 
 
-class Read:
+class DiskRead:
     """A `Source` of what was read.
 
     Args:
@@ -235,8 +237,8 @@ class Read:
         snapshot: The caches of the layers that cannot be cut.
     """
 
-    def __init__(self, steps: list[Step], start: int, slices: Slices, snapshot: list[Any]) -> None:
-        self.steps = steps
+    def __init__(self, steps: list[SegmentSpan], start: int, slices: Slices, snapshot: list[Any]) -> None:
+        self.spans = steps
         self.start = start
         self.length = end_of(steps)
         """The tokens of the sequence."""
@@ -245,7 +247,7 @@ class Read:
 
     def slices(self, start: int, stop: int) -> Slices:
         """See `Source.slices`."""
-        return cut(self._slices, start - self.start, stop - self.start)
+        return slice_tokens(self._slices, start - self.start, stop - self.start)
 
     def snapshot(self) -> list[Any]:
         """See `Source.snapshot`."""
@@ -253,7 +255,7 @@ class Read:
 
 
 class _Unreadable(Exception):
-    def __init__(self, segment: Segment, reason: str) -> None:
+    def __init__(self, segment: FileSegment, reason: str) -> None:
         super().__init__(reason)
         self.segment = segment
         self.reason = reason

@@ -12,7 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import Load, __version__
 
 from ...models.shared_weights import list_files
-from . import parts
+from . import flatten_caches
 
 LIBRARIES: Final = ("mlx", "mlx-lm", "mlx-vlm")
 DIGITS: Final = 32
@@ -29,7 +29,7 @@ def fingerprint(network: Any, request: Load, folders: Sequence[Path]) -> str:
     everything = (
         [(str(path), list_files(path)) for path in folders],
         request.kv_bits,
-        [type(part).__name__ for part in parts(make_prompt_cache(network))],
+        [type(part).__name__ for part in flatten_caches(make_prompt_cache(network))],
         [__version__, *((name, _version(name)) for name in LIBRARIES)],
         sorted((key, value) for key, value in mx.device_info().items() if key in ("architecture", "device_name")),
         str(mx.default_device()),

@@ -11,28 +11,28 @@ import mlx.core as mx
 
 from lmwire_protocol.events import CacheStats
 
-from .cache_schema import Layout, Source, arrays_of
-from .disk_tier import Disk, Read
-from .radix_tree import Node, bytes_of
+from .cache_schema import CacheSchema, CacheSource, arrays_of
+from .disk_tier import DiskRead, DiskTier
+from .radix_tree import RadixNode, slices_bytes
 
-CHECK_EVERY: Final = 100
+VERIFY_INTERVAL: Final = 100
 """One hit of so many is checked."""
-SCRAP: Final = 16
+MIN_HIT_TOKENS: Final = 16
 """Tokens: fewer, where they are no `SHARE` of a prompt, are processed again sooner than put in place."""
-SHARE: Final = 1 / 8
-CHECKED_TOKENS: Final = 2048
+MIN_HIT_FRACTION: Final = 1 / 8
+MAX_VERIFIED_TOKENS: Final = 2048
 """The longest hit that is checked: the request waits while it is computed anew."""
 
 
 @dataclass(frozen=True)
-class Start:
+class CacheHit:
     """What is known of a prompt."""
 
     length: int
     """Tokens, fewer than the prompt's."""
     cache: list[Any]
     """The model's caches, which hold them. The caller's own."""
-    check: bool = False
+    needs_verification: bool = False
     """It is to be held against what the model computes, and not to be used."""
 
 
@@ -47,52 +47,57 @@ class PrefixCache:
     """
 
     def __init__(
-        self, layout: Layout, budget_bytes: int, check_every: int = CHECK_EVERY, *, disk: Disk | None = None
+        self,
+        schema: CacheSchema,
+        budget_bytes: int,
+        verify_interval: int = VERIFY_INTERVAL,
+        *,
+        disk: DiskTier | None = None,
     ) -> None:
-        self._layout = layout
+        self._schema = schema
         self.budget = budget_bytes
-        self._check_every = check_every
+        self._verify_interval = verify_interval
         self._disk = disk
-        self._root = Node(None, [], [])
-        self._recent: OrderedDict[Node, float] = OrderedDict()
+        self._root = RadixNode(None, [], [])
+        self._recent: OrderedDict[RadixNode, float] = OrderedDict()
         """What may be dropped, and when it was last used, the least recently first: with snapshots the nodes that have
         one. Without, all nodes, and a node always comes before those above it, which are of no less use."""
         self.bytes = 0
         self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
-    def read(self, prompt: list[int]) -> "Future[Read | None] | None":
+    def start_reading(self, prompt: list[int]) -> "Future[DiskRead | None] | None":
         """Begins to read what is known of a prompt on disk alone; None when that is not worth it. Waits for nothing."""
-        return self._disk and self._disk.read(prompt[:-1], self._known(prompt[:-1])[1], self._layout.restore)
+        return self._disk and self._disk.start_reading(prompt[:-1], self._known(prompt[:-1])[1], self._schema.restore)
 
-    def fetch(self, prompt: list[int], read: Read | None = None) -> Start | None:
+    def fetch(self, prompt: list[int], read: DiskRead | None = None) -> CacheHit | None:
         """The longest known beginning of a prompt that leaves its last token to be processed; None when it is a scrap.
 
         Args:
             prompt: Its tokens.
             read: What `read` found of it. Of no use where that, or what it follows on, was dropped meanwhile.
         """
-        if self._disk and read and self._disk.holds(read) and self._root.match(prompt).length >= read.start:
+        if self._disk and read and self._disk.is_current(read) and self._root.match(prompt).length >= read.start:
             self.store(prompt[: read.length], read)
         node, length = self._known(prompt[:-1])
-        if length < min(SCRAP, SHARE * len(prompt)):  # nothing is less too
+        if length < min(MIN_HIT_TOKENS, MIN_HIT_FRACTION * len(prompt)):  # nothing is less too
             self._misses += 1
             return None
         self._touch(node)
         path = list(node.path())[::-1]
         pieces = [step.slices for step in path[:-1]]
-        left = length - node.end + len(node.edge)
+        left = length - node.length + len(node.edge)
         pieces.append([[array[..., :left, :] for array in arrays] for arrays in node.slices])
-        cache = self._layout.build(pieces, node.snapshot or (), length)
+        cache = self._schema.build(pieces, node.snapshot or (), length)
         self._found += 1
-        check = length <= CHECKED_TOKENS and self._found % self._check_every == 0
+        check = length <= MAX_VERIFIED_TOKENS and self._found % self._verify_interval == 0
         if check:
             self._misses += 1
         else:
             self._hits += 1
             self._saved += length
-        return Start(length, cache, check)
+        return CacheHit(length, cache, check)
 
-    def store(self, tokens: list[int], source: Source, *, pin: bool = False) -> None:
+    def store(self, tokens: list[int], source: CacheSource, *, pin: bool = False) -> None:
         """Keeps what a source knows of tokens, as far as it is new.
 
         Args:
@@ -103,17 +108,17 @@ class PrefixCache:
         match = self._root.match(tokens)
         node = match.node
         slices = source.slices(match.length, len(tokens))
-        if bytes_of(slices) > self.budget:
+        if slices_bytes(slices) > self.budget:
             return  # all others would be dropped for it first
-        if not match.whole and (match.length < len(tokens) or self._layout.whole or pin):
-            node = self._split(node, match.inside)
+        if not match.covers_edge and (match.length < len(tokens) or self._schema.needs_snapshots or pin):
+            node = self._split(node, match.edge_tokens)
         if match.length < len(tokens):
-            node = Node(node, tokens[match.length :], slices)
+            node = RadixNode(node, tokens[match.length :], slices)
             self._entries += 1
             self.bytes += node.bytes
         if node is self._root:
             return
-        if self._layout.whole and node.snapshot is None:
+        if self._schema.needs_snapshots and node.snapshot is None:
             node.snapshot = source.snapshot()
             node.snapshot_bytes = sum(array.nbytes for array in arrays_of(node.snapshot))
             self.bytes += node.snapshot_bytes
@@ -122,7 +127,7 @@ class PrefixCache:
         if node.pinned or node in self._recent:
             mx.async_eval(node.slices, arrays_of(node.snapshot or ()))
             if self._disk:
-                self._disk.keep(tokens, node)
+                self._disk.write(tokens, node)
             if pin:
                 self._pin(node)
 
@@ -130,19 +135,19 @@ class PrefixCache:
         """Keeps what is known of tokens until everything is cleared; `fetch` found them all."""
         match = self._root.match(tokens)
         if match.length == len(tokens):
-            self._pin(match.node if match.whole else self._split(match.node, match.inside))
+            self._pin(match.node if match.covers_edge else self._split(match.node, match.edge_tokens))
 
     @property
     def pinned_bytes(self) -> int:
         """What is kept until everything is cleared."""
-        return sum(bytes_of(node.slices) + node.pinned * node.snapshot_bytes for node in self._pinned())
+        return sum(slices_bytes(node.slices) + node.pinned * node.snapshot_bytes for node in self._pinned())
 
-    def to_pin(self, tokens: list[int], places: Collection[int]) -> tuple[int, int]:
+    def pin_cost(self, tokens: list[int], places: Collection[int]) -> tuple[int, int]:
         """Of a sequence, how many tokens are not pinned yet, and in how many of the places its snapshots are not."""
         pinned, match = self._pinned(), self._root.match(tokens)
         way = [node for node in match.node.path() if node in pinned]
-        known = min(way[0].end, match.length) if way else 0
-        return len(tokens) - known, len({*places} - {node.end for node in way if node.pinned})
+        known = min(way[0].length, match.length) if way else 0
+        return len(tokens) - known, len({*places} - {node.length for node in way if node.pinned})
 
     def quarantine(self, tokens: list[int]) -> None:
         """Drops all that is known of tokens, and whatever was computed from it: a check found it to be wrong."""
@@ -150,7 +155,7 @@ class PrefixCache:
         if (node := self._root.children.get(tokens[0])) is not None:
             self._forget(node)
         if self._disk:
-            self._disk.forget(tokens[0])
+            self._disk.discard_prefix(tokens[0])
 
     @property
     def stale_since(self) -> float | None:
@@ -190,35 +195,35 @@ class PrefixCache:
             mismatches=self._mismatches,
         )
 
-    def _known(self, tokens: list[int]) -> tuple[Node, int]:
+    def _known(self, tokens: list[int]) -> tuple[RadixNode, int]:
         """From where in the tree a sequence can go on, and how many of its tokens are known there."""
         match = self._root.match(tokens)
         node, length = match.node, match.length
-        if self._layout.whole:
-            node = _snapshot_above(node if match.whole or node.parent is None else node.parent)
-            length = node.end
+        if self._schema.needs_snapshots:
+            node = _snapshot_above(node if match.covers_edge or node.parent is None else node.parent)
+            length = node.length
         return node, length
 
-    def _touch(self, node: Node) -> None:
+    def _touch(self, node: RadixNode) -> None:
         """Makes it the most recently used."""
-        for step in (node,) if self._layout.whole else node.path():
+        for step in (node,) if self._schema.needs_snapshots else node.path():
             if not step.pinned:
                 self._recent[step] = time.monotonic()
                 self._recent.move_to_end(step)
 
-    def _pin(self, node: Node) -> None:
+    def _pin(self, node: RadixNode) -> None:
         node.pinned = True
         self._recent.pop(node, None)
 
-    def _pinned(self) -> set[Node]:
+    def _pinned(self) -> set[RadixNode]:
         """The nodes that are pinned, and those that lead to them."""
-        return {step for node in self._root.below() if node.pinned for step in node.path()}
+        return {step for node in self._root.subtree() if node.pinned for step in node.path()}
 
-    def _split(self, node: Node, at: int) -> Node:
+    def _split(self, node: RadixNode, at: int) -> RadixNode:
         top = node.split(at)
         mx.async_eval(top.slices, node.slices)
         self._entries += 1
-        if not self._layout.whole:
+        if not self._schema.needs_snapshots:
             self._touch(top)
         return top
 
@@ -227,11 +232,11 @@ class PrefixCache:
             self._evictions += 1
             self._drop(node)
 
-    def _droppable(self, node: Node) -> bool:
+    def _droppable(self, node: RadixNode) -> bool:
         """A node without snapshot is what those below it begin with."""
-        return self._layout.whole or not node.children
+        return self._schema.needs_snapshots or not node.children
 
-    def _drop(self, node: Node) -> None:
+    def _drop(self, node: RadixNode) -> None:
         """Drops an entry, and what nothing else needs then."""
         self.bytes -= node.snapshot_bytes
         node.snapshot, node.snapshot_bytes = None, 0
@@ -239,21 +244,21 @@ class PrefixCache:
         while node.parent is not None and not node.children and node.snapshot is None:
             above = node.parent
             self._forget(node)
-            if not self._layout.whole:
+            if not self._schema.needs_snapshots:
                 return
             node = above
 
-    def _forget(self, node: Node) -> None:
+    def _forget(self, node: RadixNode) -> None:
         """Drops a node with all that is below it."""
-        node.cut_off()
-        for lost in node.below():
+        node.detach()
+        for lost in node.subtree():
             self._entries -= 1
             self.bytes -= lost.bytes
             self._recent.pop(lost, None)
             lost.parent = None  # a circle would keep its memory until Python looks for circles
 
 
-def _snapshot_above(node: Node) -> Node:
+def _snapshot_above(node: RadixNode) -> RadixNode:
     """The nearest node with a snapshot, itself or above it; else the root."""
     while node.parent is not None and node.snapshot is None:
         node = node.parent

@@ -5,29 +5,29 @@ from typing import Final
 
 import numpy as np
 
-BLOCK: Final = 64
+BLOCK_POSITIONS: Final = 64
 """Positions whose random numbers are computed at once."""
 
 
-class Uniforms:
+class CounterRng:
     """Numbers in [0, 1) for every row at one position after another, a block of positions at a time."""
 
     def __init__(self, seeds: Sequence[int], positions: Sequence[int]) -> None:
         self._seeds = np.array(seeds, np.uint64)[:, None]
         self._positions = np.array(positions, np.uint64)[:, None]
-        self._used = BLOCK
+        self._used = BLOCK_POSITIONS
 
     def next(self) -> np.ndarray:
         """[B, 1], float32."""
-        if self._used == BLOCK:
-            self._block = uniform(self._seeds, self._positions + np.arange(BLOCK, dtype=np.uint64))
-            self._positions += np.uint64(BLOCK)
+        if self._used == BLOCK_POSITIONS:
+            self._block = uniform_at(self._seeds, self._positions + np.arange(BLOCK_POSITIONS, dtype=np.uint64))
+            self._positions += np.uint64(BLOCK_POSITIONS)
             self._used = 0
         self._used += 1
         return self._block[:, self._used - 1 : self._used]
 
 
-def uniform(seed: np.ndarray, position: np.ndarray) -> np.ndarray:
+def uniform_at(seed: np.ndarray, position: np.ndarray) -> np.ndarray:
     """Seeds and positions (uint64, broadcast) → numbers in [0, 1), float32: SplitMix64's mixing, applied to both."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):  # the arithmetic is modulo 2**64 by design

@@ -11,9 +11,9 @@ import numpy as np
 
 from lmwire_protocol.commands import Generation
 
-from .topk import Array, largest
+from .topk import Array, topk
 
-CANDIDATES: Final = 1024
+TOP_P_CANDIDATES: Final = 1024
 """In numpy, how many of the most probable tokens top_p looks at before it sorts a vocabulary that is larger."""
 UNLIMITED: Final = 2**30
 
@@ -53,17 +53,17 @@ class Filters:
         vocabulary = below_top.shape[-1]
         limits = np.minimum(self._limits, vocabulary)
         if not self._has_top_p:
-            return self._nth(largest(below_top, int(limits.max()), self._xp), self._xp.array(limits))
+            return self._nth(topk(below_top, int(limits.max()), self._xp), self._xp.array(limits))
         mass = self._xp.exp(below_top).sum(axis=-1, keepdims=True) * self._top_p
         if self._xp is mx:
-            values = largest(below_top, int(limits.max()), mx)
+            values = topk(below_top, int(limits.max()), mx)
             return self._nth(values, mx.minimum(mx.array(limits), self._reach(values, mass)))
-        count = min(vocabulary, max(CANDIDATES, int(limits[limits < vocabulary].max(initial=0))))
-        values = largest(below_top, count, np)
+        count = min(vocabulary, max(TOP_P_CANDIDATES, int(limits[limits < vocabulary].max(initial=0))))
+        values = topk(below_top, count, np)
         reach = np.minimum(limits, self._reach(values, mass))
         threshold = self._nth(values, np.minimum(reach, count))
         if count < vocabulary and (beyond := np.flatnonzero(reach > count)).size:
-            values = largest(below_top[beyond], vocabulary, np)
+            values = topk(below_top[beyond], vocabulary, np)
             threshold[beyond] = self._nth(values, self._reach(values, mass[beyond]))
         return threshold
 

@@ -17,16 +17,16 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS, TOP_LOGPROBS
 
-from .sampler import arithmetic
-from .topk import Array, largest_ids
+from .sampler import array_module
+from .topk import Array, topk_ids
 
 DECIMALS: Final = 6
 """What float32 logits are good for."""
-IN_CACHE: Final = 2**18
+BLOCK_LOGITS: Final = 2**18
 """In numpy, about how many logits are worked on at once."""
 
 
-class Logprobs:
+class BatchLogprobs:
     """Looks at each step's logits for one composition of a batch.
 
     Args:
@@ -35,7 +35,7 @@ class Logprobs:
     """
 
     def __init__(self, requests: Sequence[Generation], *, xp: Any = None) -> None:
-        self._xp: Any = xp or arithmetic()
+        self._xp: Any = xp or array_module()
         self._requests = requests
         rows = [row for row, request in enumerate(requests) if request.logprobs]
         self._rows = None if len(rows) == len(requests) else mx.array(rows, mx.int32)
@@ -44,9 +44,9 @@ class Logprobs:
         self.pending: list[mx.array] = []
         """What the newest handles wait for; to be evaluated together with the step."""
 
-    def __call__(self, logits: mx.array, tokens: mx.array) -> "list[Handle | None]":
+    def __call__(self, logits: mx.array, tokens: mx.array) -> "list[LogprobHandle | None]":
         """Logits [B, V] as the model gave them, and the tokens [B] sampled → each row's handle, if it asks."""
-        handles: list[Handle | None] = [None] * len(self._requests)
+        handles: list[LogprobHandle | None] = [None] * len(self._requests)
         if not self._asking:
             return handles
         if self._rows is not None:
@@ -54,11 +54,11 @@ class Logprobs:
         step = _Step(logits.astype(mx.float32), tokens, self._most, self._xp)
         self.pending = step.pending
         for index, row in enumerate(self._asking):
-            handles[row] = Handle(step, index, self._requests[row].top_logprobs)
+            handles[row] = LogprobHandle(step, index, self._requests[row].top_logprobs)
         return handles
 
 
-class Handle:
+class LogprobHandle:
     """One row's sampled token, whose log-probabilities are worked out when they are asked for."""
 
     __slots__ = ("_count", "_index", "_step")
@@ -76,7 +76,7 @@ class Handle:
         return tokens[index], own[index], top
 
 
-class Describe:
+class LogprobFormatter:
     """Log-probabilities as the host is told of them.
 
     Args:
@@ -86,7 +86,7 @@ class Describe:
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
         self._texts = _Texts(token_bytes)
 
-    def __call__(self, handle: Handle) -> Logprob:
+    def __call__(self, handle: LogprobHandle) -> Logprob:
         token, logprob, top = handle.resolve()
         texts = self._texts
         text, data = texts[token]
@@ -140,7 +140,7 @@ class _Step:
 
 def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Array]:
     """Logits [R, V], tokens [R] → the tokens' log-probabilities [R, 1], the most probable ids and theirs [R, K]."""
-    ids, values = largest_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
+    ids, values = topk_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
     total = mx.logsumexp(logits, axis=-1, keepdims=True) if xp is mx else _log_sum_exp(logits, values[:, :1])
     own = logits[xp.arange(len(logits)), tokens][:, None]
     return own - total, ids, values - total
@@ -149,7 +149,7 @@ def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Arra
 def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
     """[R, 1], a few rows at a time: what fits the processor's cache is done twice as fast."""
     rows, length = values.shape
-    few = max(1, IN_CACHE // length)
+    few = max(1, BLOCK_LOGITS // length)
     parts = [np.exp(values[at : at + few] - largest[at : at + few]).sum(axis=-1) for at in range(0, rows, few)]
     return largest + np.log(np.concatenate(parts))[:, None]
 

@@ -12,10 +12,10 @@ import mlx.core as mx
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 
-ROOM: Final = 256
+WINDOW_STEP: Final = 256
 """Tokens by which the memory of a row without a window grows at a time, so that shapes change seldom."""
 UNLIMITED: Final = 2**30
-BANNED: Final = -1e30
+BANNED_LOGIT: Final = -1e30
 """Finite, so that a token which a grammar leaves alone is still the best one."""
 
 
@@ -29,9 +29,9 @@ class Penalties:
 
     def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]]) -> None:
         biases = [(row, *bias) for row, request in enumerate(requests) for bias in request.logit_bias.items()]
-        self._bias = _Bias(biases) if biases else None
+        self._bias = _LogitBias(biases) if biases else None
         rows = [row for row, request in enumerate(requests) if _looks_back(request)]
-        self._recent = _Recent(requests, histories, rows) if rows else None
+        self._recent = _RecentTokenPenalties(requests, histories, rows) if rows else None
 
     def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
         """Logits [B, V] that follow the tokens `newest` [B] → changed logits; float32 where a row asks for a change."""
@@ -42,7 +42,7 @@ class Penalties:
         return logits
 
 
-class EndBan:
+class EosBan:
     """Keeps rows from ending their turn: always with ignore_eos, else until min_tokens have come.
 
     Args:
@@ -65,7 +65,7 @@ class EndBan:
         if not (self._left and ends):
             return logits
         logits = logits.astype(mx.float32)
-        logits[mx.array(list(self._left))[:, None], mx.array(ends)] = BANNED
+        logits[mx.array(list(self._left))[:, None], mx.array(ends)] = BANNED_LOGIT
         self._left = {row: left - 1 for row, left in self._left.items() if left > 1}
         return logits
 
@@ -83,7 +83,7 @@ def check_logit_bias(request: Generation, vocab_size: int) -> None:
             raise RequestError("invalid_request", problem, field=field)
 
 
-class _Bias:
+class _LogitBias:
     """Adds to the logits of given tokens."""
 
     def __init__(self, biases: Sequence[tuple[int, int, float]]) -> None:
@@ -95,7 +95,7 @@ class _Bias:
         return logits.at[self._rows, self._tokens].add(self._values)
 
 
-class _Recent:
+class _RecentTokenPenalties:
     """The penalties on what came within each row's window."""
 
     def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]], rows: list[int]) -> None:
@@ -107,8 +107,8 @@ class _Recent:
         self._counts = any(request.frequency_penalty for request in penalised)
         windows = [min(request.penalty_window, UNLIMITED) or UNLIMITED for request in penalised]
         self._windows = mx.array(windows, mx.int32)[:, None]
-        self._room = ROOM
-        width = max(min(len(histories[row]) + ROOM, window) for row, window in zip(rows, windows, strict=True))
+        self._room = WINDOW_STEP
+        width = max(min(len(histories[row]) + WINDOW_STEP, window) for row, window in zip(rows, windows, strict=True))
         self._grows = max(windows) > width
         # The newest token is the last; -1 stands for none.
         self._tokens = mx.array([([-1] * width + histories[row][-width:])[-width:] for row in rows], mx.int32)
@@ -130,8 +130,8 @@ class _Recent:
     def _remember(self, newest: mx.array) -> None:
         """Takes in the tokens [R, 1]."""
         if self._grows and self._room == 0:
-            self._tokens = mx.pad(self._tokens, [(0, 0), (ROOM, 0)], constant_values=-1)
-            self._room = ROOM
+            self._tokens = mx.pad(self._tokens, [(0, 0), (WINDOW_STEP, 0)], constant_values=-1)
+            self._room = WINDOW_STEP
         self._room -= 1
         self._tokens = mx.concatenate([self._tokens[:, 1:], newest.astype(mx.int32)], axis=1)
 

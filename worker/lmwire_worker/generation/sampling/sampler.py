@@ -18,7 +18,7 @@ import numpy as np
 
 from lmwire_protocol.commands import Generation
 
-from .counter_rng import Uniforms
+from .counter_rng import CounterRng
 from .filters import Filters, column
 from .topk import Array
 from .xtc import Xtc, before_xtc
@@ -44,15 +44,15 @@ class BatchSampler:
         *,
         xp: Any = None,
     ) -> None:
-        self._xp: Any = xp or arithmetic()
+        self._xp: Any = xp or array_module()
         drawn = [row for row, request in enumerate(requests) if request.temperature > 0]
         self._rows = self._xp.array(drawn, self._xp.int32)
         self._all_drawn = len(drawn) == len(requests)
         requests = [requests[row] for row in drawn]
         seeds, positions = [seeds[row] for row in drawn], [positions[row] for row in drawn]
-        self._uniforms = Uniforms(seeds, positions)
+        self._uniforms = CounterRng(seeds, positions)
         xtc = Xtc(requests, seeds, positions, special, self._xp)
-        self._weights = Weights(requests, self._xp, xtc) if drawn else None
+        self._weights = TokenWeights(requests, self._xp, xtc) if drawn else None
 
     def __call__(self, logits: mx.array) -> mx.array:
         """Logits [B, V] → tokens [B], uint32."""
@@ -65,7 +65,7 @@ class BatchSampler:
         with np.errstate(over="ignore"):  # a banned token's logit over a small temperature
             return mx.array(self._sample(np.asarray(logits), self._weights).astype(np.uint32))
 
-    def _sample(self, logits: Array, weights: "Weights") -> Array:
+    def _sample(self, logits: Array, weights: "TokenWeights") -> Array:
         uniforms = self._xp.array(self._uniforms.next())
         if self._all_drawn:
             return _draw(weights(logits), uniforms, self._xp)
@@ -74,7 +74,7 @@ class BatchSampler:
         return tokens
 
 
-class Weights:
+class TokenWeights:
     """Logits to the tokens' weights, under each row's temperature and filters."""
 
     def __init__(self, requests: Sequence[Generation], xp: Any, xtc: Xtc) -> None:
@@ -119,6 +119,6 @@ def _draw(weights: Array, uniforms: Array, xp: Any) -> Array:
     return (columns[:, 0] + width * line).astype(xp.uint32)
 
 
-def arithmetic() -> Any:
+def array_module() -> Any:
     """What computes best where the logits are."""
     return np if mx.default_device() == mx.cpu else mx

@@ -9,14 +9,14 @@ Array = Any
 """An array of `xp`, which is `mlx.core` or `numpy`."""
 
 
-def largest(values: Array, count: int, xp: Any) -> Array:
+def topk(values: Array, count: int, xp: Any) -> Array:
     """Each row's `count` largest values, falling: [R, V] → [R, count]."""
     if count < values.shape[1]:
         values = values[_index(values, xp), _candidates(values, count, xp)]
     return xp.sort(values, axis=-1)[:, ::-1][:, :count]
 
 
-def largest_ids(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
+def topk_ids(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
     """Where they are, and what they are [R, count], falling; equal ones by their ids."""
     rows = _index(values, xp)
     ids = _candidates(values, count, xp)

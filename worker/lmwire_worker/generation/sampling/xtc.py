@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from lmwire_protocol.commands import Generation
 
-from .counter_rng import Uniforms
+from .counter_rng import CounterRng
 from .filters import Filters, column
 from .topk import Array
 
-STREAM: Final = 2**53
+SEED_OFFSET: Final = 2**53
 """Added to seeds, it gives numbers that no request's draws use: a request's own seed is below."""
 
 
@@ -44,7 +44,7 @@ class Xtc:
         self._xp = xp
         self._all = len(rows) == len(requests)
         self._rows = xp.array(rows, xp.int32)
-        self._uniforms = Uniforms([seeds[row] + STREAM for row in rows], [positions[row] for row in rows])
+        self._uniforms = CounterRng([seeds[row] + SEED_OFFSET for row in rows], [positions[row] for row in rows])
         self._probability = np.array([request.xtc_probability for request in chosen])[:, None]
         self._threshold = column([_log(request.xtc_threshold) for request in chosen], xp)
         self._special = sorted(special)
