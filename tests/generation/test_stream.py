@@ -11,6 +11,7 @@ from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from lmwire_worker.generation.output_parsing import Answer, Syntax
+from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
 from lmwire_worker.generation.sequence import Sequence
 from lmwire_worker.generation.string_matcher import Strings
@@ -69,20 +70,18 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
         answer = Answer(SYNTAX, SYNTAX.start_state(opening), TOOLS, reads_calls=True)
     else:
         request, answer = Generate(prompt="x", **fields), None
-    return Sequence(
+    output = OutputProcessor(
         1,
         0,
         request,
-        0,
-        prompt=[1],
         max_tokens=max_tokens,
-        ends={END},
+        eos_token_ids={END},
         detokenizer=Letters(),
         answer=answer,
         stops=Strings(request.stop) if request.stop else None,
-        constraint=None,
-        describe=describe,
+        format_logprob=describe,
     )
+    return Sequence(1, request, 0, [1], output)
 
 
 def run(row: Sequence, text: str, *, ends: bool = True) -> list[RunnerEvent]:

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -132,7 +133,7 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: GenerationRunner)
     lane.remove(0)
     assert len(tokens) == admitted.prompt_tokens
     assert lane._media is not None
-    assert tokens.count(lane._media._pictures.senses["image"].mark) >= 8
+    assert tokens.count(cast(Any, lane._media)._pictures.senses["image"].mark) >= 8
     assert "What is on " in text
 
 
@@ -148,7 +149,7 @@ def test_a_request_may_end_while_its_images_are_processed(
     driver.add(2, kept[1])
     for step in range(60):
         if step == 5:
-            assert lane._unseen
+            assert lane._media_queue
         if step == 20 and 1 in driver.running:
             assert driver.remove(1).generated == 0
         driver.step()
@@ -156,7 +157,7 @@ def test_a_request_may_end_while_its_images_are_processed(
             break
     driver.finish()
     assert told(driver.answers[0], driver.answers[2]) == told(*alone)
-    assert not lane._unseen
+    assert not lane._media_queue
 
 
 @pytest.mark.parametrize("step", ["prefill", "decode"])
@@ -170,7 +171,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
         driver.add(key, request)
     driver.steps(12)
     driver.add(5, shown("A late question, without an image.", cache="off"))
-    generator, fails = lane._batch(), iter([True])
+    generator, fails = lane._active.batch, iter([True])
     does = getattr(generator, step)
 
     def fail_once(*args: object) -> object:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import mlx.core as mx
 import numpy as np
@@ -118,7 +118,7 @@ def look_at(lane: GenerationRunner, *images: ImagePart) -> list[Picture]:
 
 def kept(lane: GenerationRunner) -> list[bytes]:
     assert lane._media is not None
-    return [*lane._media.shelf._kept]
+    return [*cast(Any, lane._media.shelf)._kept]
 
 
 def stats(lane: GenerationRunner) -> CacheStats:
@@ -251,7 +251,7 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
 
 def test_what_features_take_is_known_from_the_load(lane: GenerationRunner) -> None:
     assert lane._media is not None
-    pictures = lane._media._pictures
+    pictures = cast(Any, lane._media)._pictures
     chat = shown(big(1), "and", image(2), "?")
     predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(lane, big(1), image(2))]
     (answer,) = ask(lane, chat)

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -134,7 +135,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = lane.tokenize(tokenize, gather(lane, tokenize))
     assert lane._media is not None
-    last = len(tokens) - 1 - tokens[::-1].index(lane._media._pictures.senses["sound"].mark)
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._pictures.senses["sound"].mark)
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
     (warm,) = ask(lane, question)
     assert len(encoded) == 1

@@ -43,7 +43,7 @@ def long(**fields: Any) -> Generate:
 
 def batches(lane: GenerationRunner) -> list[int]:
     """How many rows each batch has."""
-    generator = lane._batch()
+    generator = lane._active.batch
     assert isinstance(generator, LengthBucketedBatch)
     return sorted(part.running for part in generator._batches.values() if part.running)
 
@@ -185,7 +185,7 @@ def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
     driver = Driver(lane_of("llama"))
     run_beside_a_long_one(driver)
     driver.step()
-    generator = driver.lane._batch()
+    generator = driver.lane._active.batch
     assert isinstance(generator, LengthBucketedBatch)
     taken = {
         part.running: sum(layer.nbytes for layer in part._generation_batch.prompt_cache)
@@ -290,7 +290,7 @@ def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
     network = lane_of("qwen3")._network
     assert network is not None
     batch = LengthBucketedBatch(
-        network, 2, 1, ends=set(), structural=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS
+        network, 2, 1, eos_token_ids=set(), xtc_special_tokens=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS
     )
     rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
     for row in rows:

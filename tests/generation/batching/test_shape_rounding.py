@@ -37,9 +37,9 @@ def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Generatio
 def preparing(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     monkeypatch.setattr(continuous_batch, "compiles_each_shape", lambda: True)
     lane.clear_cache()
-    lane._reset()
+    lane._active.reset()
     yield lane
-    lane._reset()
+    lane._active.reset()
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_as_many_rows_as_a_shape_has_are_processed(lane: GenerationRunner, shape
 def test_each_answer_is_what_it_is_otherwise(count: int, lane: GenerationRunner) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
     padded = ask(lane, *requests, seeds=range(count))
-    lane._reset()
+    lane._active.reset()
     with pytest.MonkeyPatch.context() as plain:
         plain.setattr(continuous_batch, "compiles_each_shape", lambda: False)
         assert [answer.token_ids for answer in ask(lane, *requests, seeds=range(count))] == [
@@ -147,7 +147,7 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: GenerationRunn
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
     driver.step()
-    batch = lane._batch()
+    batch = lane._active.batch
     assert isinstance(batch, LengthBucketedBatch)
     (part,) = batch._batches.values()
     assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}

@@ -1,6 +1,6 @@
 """An embedding model's folder into a lane."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +11,10 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
+from ..engine.load_context import LoadContext
 from ..generation.kv_cache_options import limit_context
 from ..generation.language_model import describe, load_tokenizer
-from ..media import Policy, Reader
+from ..media import Reader
 from ..models import memory_budget
 from ..models.weights import read_weights, summarize_exception
 from ..multimodal.vision_model import trial_image
@@ -29,26 +30,9 @@ SAME: Final = 0.99
 """How near the direction of a vector is to that of the same input's alone, at least, whatever is rounded."""
 
 
-def open_embeddings(
-    request: Load,
-    folder: Path,
-    config: dict[str, Any],
-    report: Report,
-    replace_lane: Callable[[], None],
-    memory_limit: int | None,
-    policy: Policy,
-) -> EmbeddingRunner:
-    """Loads a model that `is_embedding_model` is true of; see `lmwire_worker.engine.interface.ModelLoader.open`.
-
-    Args:
-        request: What it is loaded with.
-        folder: Where it is; its files have been checked.
-        config: Its config.json.
-        report: Hears of progress.
-        replace_lane: Called when the present lane has to go.
-        memory_limit: Bytes for everything; None for what the device has.
-        policy: Which images may be read.
-    """
+def open_embeddings(context: LoadContext) -> EmbeddingRunner:
+    """Load a model for which `is_embedding_model` is true; see `lmwire_worker.engine.interface.ModelLoader.open`."""
+    request, folder, config, report = context.request, context.folder, context.config, context.report
     _refuse_settings(request)
     recipe = Recipe.of(folder)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
@@ -58,14 +42,16 @@ def open_embeddings(
     able = ["embed", "tokenize", *(["images"] if isinstance(inputs, SeenInputs) else [])]
     model = replace(model, context_len=longest, capabilities=able)
     model = limit_context(model, request.context_len)
-    limit = memory_limit or memory_budget.default_budget()
+    limit = context.memory_limit or memory_budget.default_budget()
     if not request.force:
         memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
-    replace_lane()
+    context.release_current_model()
     read_weights(network.module, folder, report)
     memory_budget.limit_mlx_memory(limit)
     width = _try(network, trial, folder, report)
-    return EmbeddingRunner(network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(policy))
+    return EmbeddingRunner(
+        network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(context.media_policy)
+    )
 
 
 def _open(

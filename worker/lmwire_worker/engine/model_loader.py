@@ -5,16 +5,19 @@ import importlib.util
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
-from ..generation import TextModelLoader
 from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import Policy
 from ..process.exits import before_leaving
 from .interface import LoadCancelled, ModelRunner, Report
+from .load_context import LoadContext
+
+if TYPE_CHECKING:
+    from ..generation.loader import TextModelLoader
+    from ..generation.media_expander import MediaLoader
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
@@ -42,7 +45,9 @@ class MlxModelLoader:
         self._owns_process = owns_process
         self._memory_limit = memory_limit
         self._media = media or Policy()
-        self._text = TextModelLoader(memory_limit, disk, self._media)
+        self._disk = disk
+        self._text: TextModelLoader | None = None
+        """Made by the first load of a model that generates text."""
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
             name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
@@ -81,10 +86,11 @@ class MlxModelLoader:
         raise failure
 
     def flush(self) -> None:
-        self._text.finish()
+        if self._text is not None:
+            self._text.flush()
 
-    def _open(self, request: Load, report: Report, give_up: Callable[[], None]) -> ModelRunner:
-        """Finds out what kind of model it is, and opens it as that."""
+    def _open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
+        """Find out the kind of the model, and open it as that."""
         from ..models.remote_code import guard_remote_code
         from ..models.resolve import find_folder
         from ..models.weights import checked_quantization
@@ -93,34 +99,31 @@ class MlxModelLoader:
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
+        context = LoadContext(request, folder, config, report, release_current_model, self._memory_limit, self._media)
         trusted = request.trust_remote_code
         with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
-            return self._open_kind(kind, request, folder, config, report, give_up)
+            return self._open_kind(kind, context)
 
-    def _open_kind(
-        self,
-        kind: str,
-        request: Load,
-        folder: Path,
-        config: dict[str, Any],
-        report: Report,
-        give_up: Callable[[], None],
-    ) -> ModelRunner:
+    def _open_kind(self, kind: str, context: LoadContext) -> ModelRunner:
         if kind == "speech":
-            self._need("mlx_audio", f"{folder} is a model that writes down speech")
+            self._need("mlx_audio", f"{context.folder} is a model that writes down speech")
             from ..transcription.loader import open_speech
 
-            return open_speech(request, folder, config, report, give_up, self._memory_limit, self._media)
+            return open_speech(context)
         if kind == "embeddings":
-            self._need("mlx_vlm", f"{folder} is a model that makes vectors")
+            self._need("mlx_vlm", f"{context.folder} is a model that makes vectors")
             from ..embeddings.loader import open_embeddings
 
-            return open_embeddings(request, folder, config, report, give_up, self._memory_limit, self._media)
-        eyes = self._eyes(request, folder, config) if kind == "vision" else None
-        return self._text.open(request, folder, config, eyes, report, give_up)
+            return open_embeddings(context)
+        media_loader = self._media_loader(context) if kind == "vision" else None
+        if self._text is None:
+            from ..generation.loader import TextModelLoader
 
-    def _eyes(self, request: Load, folder: Path, config: dict[str, Any]) -> Any:
-        """What opens a model that sees; None where it can only be loaded as one that does not.
+            self._text = TextModelLoader(self._disk)
+        return self._text.open(context, media_loader)
+
+    def _media_loader(self, context: LoadContext) -> "MediaLoader | None":
+        """Return the loader of a model's media part; None if the model can only be loaded without it.
 
         Raises:
             RequestError: unsupported.
@@ -128,10 +131,11 @@ class MlxModelLoader:
         from ..generation.language_model import check_architecture
         from ..multimodal.detect import is_served, unserved
 
+        folder, config = context.folder, context.config
         if "mlx_vlm" in self.names and is_served(config):
             from ..multimodal.loader import Eyes, knows
 
-            return Eyes(request, folder) if knows(config) else None
+            return Eyes(context.request, folder) if knows(config) else None
         try:
             check_architecture(config)
         except RequestError:

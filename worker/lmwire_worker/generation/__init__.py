@@ -1,8 +1,4 @@
 """Text generation with mlx-lm.
 
-Importing this costs nothing: a worker answers its host's hello first, and imports the library behind it.
+The package itself imports nothing: a worker sends its `hello` before it imports a model library.
 """
-
-from .loader import TextModelLoader
-
-__all__ = ["TextModelLoader"]

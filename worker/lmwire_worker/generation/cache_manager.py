@@ -1,7 +1,8 @@
-"""What a lane keeps of its requests for those that come after, as each of them asks."""
+"""Decides what of a request's prompt and answer is cached, and what a later request reuses."""
 
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
@@ -12,133 +13,151 @@ from lmwire_protocol.events import CacheStats
 
 from ..models.memory_budget import format_bytes
 from .admission import MemoryBudget
-from .batching import RowCache
+from .batching import Checkpoint
+from .media_expander import FeatureCache
 from .prefix_cache import CacheHit, CacheSchema, DiskRead, DiskTier, PrefixCache, logits_match
 from .sequence import Sequence
 
-if TYPE_CHECKING:
-    from ..multimodal.feature_cache import Shelf
-
 MAX_LAST_CHECKPOINTS: Final = 3
-"""Snapshots at the ends of a prompt's last messages, besides one at the end of its first. Each costs memory."""
+"""Maximum number of checkpoints at the ends of a prompt's last messages, besides the one after its first message. Each
+costs memory."""
 
 MIN_SHARED_TOKENS: Final = 64
-"""Tokens of a prompt: less is as soon processed again."""
+"""Prompt tokens for which a request waits for another one's prefill. Fewer tokens are computed again as quickly."""
 
 MEDIA_FRACTION: Final = 0.25
-"""Of what is kept, for what was made of images and sounds, at most."""
+"""Maximum share of the cache's budget for the features of images and sounds."""
 
 
 class CacheManager:
-    """The prefix cache of one model, and what was made of images and sounds for it.
+    """The prefix cache of one model, and the cache of its media features.
 
     Args:
         network: The model.
-        room: The memory that there is.
-        ends: The model's end-of-turn tokens.
-        disk: What is kept beyond the process; None for nothing.
-        shelf: What was made of images and sounds; None for a model that takes none.
+        budget: The memory of the model and its requests.
+        eos_token_ids: The model's end-of-turn tokens.
+        disk: The caches on disk; None if nothing is written to disk.
+        features: The cached media input; None for a model without media.
+        media_in_use: Returns the media input of the active requests.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        room: MemoryBudget,
-        ends: set[int],
+        budget: MemoryBudget,
+        eos_token_ids: set[int],
         disk: DiskTier | None = None,
-        shelf: "Shelf | None" = None,
+        features: FeatureCache | None = None,
+        media_in_use: Callable[[], Collection[Any]] = lambda: (),
     ) -> None:
         self._network = network
-        self._ends = ends
+        self._eos_token_ids = eos_token_ids
         self._schema = CacheSchema(make_prompt_cache(network))
-        self._room = room
-        self._shelf = shelf
-        budget = room.max_cache_bytes
-        if shelf:
-            shelf.budget = min(shelf.budget, int(MEDIA_FRACTION * budget))
-            budget -= shelf.budget
-        self._cache = PrefixCache(self._schema, budget, disk=disk)
+        self._budget = budget
+        self._features = features
+        max_bytes = budget.max_cache_bytes
+        if features:
+            features.share_memory(int(MEDIA_FRACTION * max_bytes), media_in_use)
+            max_bytes -= features.budget
+        self._cache = PrefixCache(self._schema, max_bytes, disk=disk)
 
-    def check_pin(self, stream: Sequence) -> None:
-        """Raises unsupported or out_of_memory when a request's prompt cannot be kept as it asks."""
-        if stream.request.cache != "pin":
+    # Before the prefill of a request.
+
+    def check_pin(self, sequence: Sequence) -> None:
+        """Check that a request's prompt can be pinned, if the request asks for that.
+
+        Raises:
+            RequestError: unsupported, out_of_memory.
+        """
+        if sequence.request.cache != "pin":
             return
         if not self._schema.is_supported:
             problem = "nothing can be kept of this model's prompts: it has caches of its own kind"
             raise RequestError("unsupported", problem, field="cache")
-        before_last = len(stream.prompt) - 1
-        held = stream.cache_key(stream.prompt)[: before_last + stream.is_prefill_only]
-        places = {*self._message_ends(held), before_last, len(held)}
-        need = self._room.row_cost.cached_bytes(*self._cache.pin_cost(held, places))
+        before_last = len(sequence.prompt) - 1
+        tokens = sequence.cache_key(sequence.prompt)[: before_last + sequence.is_prefill_only]
+        checkpoints = {*self._message_ends(tokens), before_last, len(tokens)}
+        need = self._budget.row_cost.cached_bytes(*self._cache.pin_cost(tokens, checkpoints))
         pinned, budget = self._cache.pinned_bytes, self._cache.budget
         if need + pinned > budget:
             there_is = f"of the {format_bytes(budget)} for what is cached, {format_bytes(pinned)} are pinned already"
-            problem = f"cache: to pin {len(stream.prompt)} tokens takes {format_bytes(need)}, and {there_is}"
+            problem = f"cache: to pin {len(sequence.prompt)} tokens takes {format_bytes(need)}, and {there_is}"
             raise RequestError("out_of_memory", problem, field="cache")
 
-    def start_reading(self, stream: Sequence) -> Future[DiskRead | None] | None:
-        """Begins to read what only the disk knows of a request's prompt; None when there is nothing."""
-        return self._cache.start_reading(stream.cache_key(stream.prompt)) if self._may_use(stream) else None
+    def start_reading(self, sequence: Sequence) -> Future[DiskRead | None] | None:
+        """Start to read the part of a prompt that only the disk holds; return None if there is none."""
+        return self._cache.start_reading(sequence.cache_key(sequence.prompt)) if self._may_cache(sequence) else None
 
-    def start(self, streams: list[Sequence], read: DiskRead | None) -> list[Any] | None:
-        """The model's caches with what is known of a request's prompt; `begun` of its first stream is how much.
+    def find(self, sequence: Sequence, read: DiskRead | None) -> CacheHit | None:
+        """Return the longest cached prefix of a prompt, and pin it if the request asks for that.
 
         Args:
-            streams: The request's choices.
-            read: What `read` found.
+            sequence: The first choice of the request.
+            read: The result of `start_reading`.
         """
-        first = streams[0]
-        if not self._may_use(first):
+        if not self._may_cache(sequence):
             return None
-        for stream in streams:
-            stream.keeper = self._keep
-        prompt = first.cache_key(first.prompt)
-        start = self._cache.fetch(prompt, read)
-        if start is None:
-            return None
-        if start.needs_verification:
-            first.check = start
-            return None
-        if first.request.cache == "pin":
-            self._cache.pin(prompt[: start.length])
-        first.prefix_tokens = first.computed_tokens = start.length
-        return start.cache
+        prompt = sequence.cache_key(sequence.prompt)
+        hit = self._cache.fetch(prompt, read)
+        if hit is not None and not hit.needs_verification and sequence.request.cache == "pin":
+            self._cache.pin(prompt[: hit.length])
+        return hit
 
     def should_wait_for(self, running: Sequence, other: Sequence) -> bool:
-        """Whether a stream's prompt is in work, is to be kept and is so much of another's that this had better wait."""
+        """Return whether a request should wait, because a running prefill computes most of its prompt.
+
+        Args:
+            running: A sequence in the batch.
+            other: The sequence that could wait.
+        """
         before_last = len(running.prompt) - 1
         return (
-            running.keeper is not None
+            self._may_cache(running)
             and not running.generated
             and running.computed_tokens < before_last >= MIN_SHARED_TOKENS
-            and self._may_use(other)
+            and self._may_cache(other)
             and running.cache_key(running.prompt)[:before_last] == other.cache_key(other.prompt)[:before_last]
         )
 
-    def checkpoints(self, stream: Sequence) -> list[int]:
-        """Where in its prompt a stream is to offer what was computed, besides its end. Each costs a slice."""
-        if stream.check is not None:
-            return [stream.check.length]
-        return self._message_ends(stream.prompt[:-1]) if stream.keeper and self.needs_snapshots else []
+    def checkpoints(self, sequence: Sequence) -> list[int]:
+        """Return the token counts at which a prefill pauses to store a checkpoint. Each costs a chunk."""
+        if sequence.unverified_hit is not None:
+            return [sequence.unverified_hit.length]
+        return self._message_ends(sequence.prompt[:-1]) if self._may_cache(sequence) else []
 
     @property
     def needs_snapshots(self) -> bool:
-        """Whether a prompt that begins like another can only go on from a border."""
+        """Whether a prompt can only continue from a checkpoint, and not from any token of another prompt."""
         return self._schema.needs_snapshots
 
-    def forget(self, stream: Sequence) -> None:
-        """Trusts nothing more that is computed for a stream."""
-        stream.keeper = stream.check = None
+    # During and after it.
+
+    def store(self, sequence: Sequence, checkpoint: Checkpoint | None) -> None:
+        """Store what was computed of a sequence, if the request allows that.
+
+        Args:
+            sequence: The sequence.
+            checkpoint: The cache of its tokens so far; None if the cache is incomplete.
+        """
+        if checkpoint is None or not self._may_cache(sequence):
+            return
+        length = len(checkpoint.tokens)
+        if hit := sequence.take_unverified_hit(length):
+            self._verify(hit, sequence, checkpoint)
+        pin = sequence.request.cache == "pin" and length <= len(sequence.prompt)
+        self._cache.store(sequence.cache_key(list(checkpoint.tokens)), checkpoint.cache, pin=pin)
+
+    # Memory.
 
     @property
     def bytes(self) -> int:
-        """What it takes, with the pictures that requests hold."""
+        """Size of all cached entries and of the media input in use."""
         return sum(part.bytes for part in self._parts)
 
     def evict(self, bytes: int) -> int:
-        """Drops at least so many bytes, as far as they are not pinned or in use, and returns how many.
+        """Evict at least `bytes`, if possible, and return the number of bytes freed.
 
-        Of prompts and pictures, whatever was not used for the longest time goes first.
+        The least recently used entry goes first. Pinned entries and media input in use stay.
         """
         freed = 0
         while freed < bytes and (stale := [part for part in self._parts if part.stale_since is not None]):
@@ -146,50 +165,43 @@ class CacheManager:
         return freed
 
     def clear(self) -> int:
-        """Drops everything, and returns its bytes."""
+        """Delete all entries, and return the number of bytes freed."""
         return sum(part.clear() for part in self._parts)
 
     def close(self) -> None:
-        """Ends what is written to disk. Nothing is kept any more."""
+        """Finish the writes to disk. Nothing may be stored afterwards."""
         self._cache.close()
 
     def stats(self) -> CacheStats | None:
-        """None when nothing ever is kept. May be called from any thread."""
+        """Return the cache's statistics; None if this model's caches cannot be stored. Safe in any thread."""
         stats = self._cache.stats()
-        if self._shelf is None:
+        if self._features is None:
             return stats if self._schema.is_supported else None
-        pictures, taken = self._shelf.count()
+        entries, size = self._features.count()
         return replace(
             stats,
-            bytes=stats.bytes + taken,
-            budget_bytes=stats.budget_bytes + self._shelf.budget,
-            entries=stats.entries + pictures,
-            evictions=stats.evictions + self._shelf.evictions,
+            bytes=stats.bytes + size,
+            budget_bytes=stats.budget_bytes + self._features.budget,
+            entries=stats.entries + entries,
+            evictions=stats.evictions + self._features.evictions,
         )
 
     @property
-    def _parts(self) -> "list[PrefixCache | Shelf]":
-        return [self._cache, self._shelf] if self._shelf else [self._cache]
+    def _parts(self) -> list[PrefixCache | FeatureCache]:
+        return [self._cache, self._features] if self._features else [self._cache]
 
-    def _may_use(self, stream: Sequence) -> bool:
-        return stream.request.cache != "off" and self._schema.is_supported
+    def _may_cache(self, sequence: Sequence) -> bool:
+        return sequence.is_trusted and sequence.request.cache != "off" and self._schema.is_supported
 
     def _message_ends(self, prompt: list[int]) -> list[int]:
-        """Where in a prompt it is worth to keep the layers that cannot be cut, if there are any."""
+        """Return the ends of messages at which snapshots are stored; none for a model that needs no snapshots."""
         if not self._schema.needs_snapshots:
             return []
-        ends = [index + 1 for index, token in enumerate(prompt) if token in self._ends]
+        ends = [index + 1 for index, token in enumerate(prompt) if token in self._eos_token_ids]
         return [*ends[:1], *ends[1:][-MAX_LAST_CHECKPOINTS:]]
 
-    def _keep(self, stream: Sequence, tokens: list[int], cache: RowCache) -> None:
-        if stream.check is not None and len(tokens) == stream.check.length:
-            self._compare(stream.check, stream, cache)
-            stream.check = None
-        pin = stream.request.cache == "pin" and len(tokens) <= len(stream.prompt)
-        self._cache.store(stream.cache_key(list(tokens)), cache, pin=pin)
-
-    def _compare(self, known: CacheHit, stream: Sequence, cache: RowCache) -> None:
-        """Holds what was known of a prompt against what was just computed of it."""
-        computed = cache.copy(self._schema)
-        if not logits_match(self._network, stream.prompt[known.length], known.cache, computed):
-            self._cache.quarantine(stream.cache_key(stream.prompt)[: known.length])
+    def _verify(self, hit: CacheHit, sequence: Sequence, checkpoint: Checkpoint) -> None:
+        """Compare a cache hit with the same tokens' new cache, and drop the entry if they differ."""
+        computed = checkpoint.cache.copy(self._schema)
+        if not logits_match(self._network, sequence.prompt[hit.length], hit.cache, computed):
+            self._cache.quarantine(sequence.cache_key(sequence.prompt)[: hit.length])

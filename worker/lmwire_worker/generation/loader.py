@@ -1,124 +1,131 @@
-"""Opens text lanes. Imports no model library before the first."""
+"""Loads language models, with or without media, one after the other."""
 
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
-from ..engine.interface import ModelRunner, Report
-from ..media import Policy
+from ..engine.interface import ModelInfo
+from ..engine.load_context import LoadContext
+from ..models import memory_budget
+from ..models.adapters import attach_adapter, find_adapter
+from ..models.shared_weights import SharedWeights
+from ..models.weights import read_weights, summarize_exception
+from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
-
-if TYPE_CHECKING:
-    from ..multimodal.loader import Eyes
+from .draft_model import DraftModel, open_draft_model
+from .kv_cache_options import limit_context, quantize_cache
+from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
+from .media_expander import MediaLoader
+from .prefix_cache import DiskTier, open_disk_tier
+from .prefix_cache.fingerprint import fingerprint
+from .runner import GenerationRunner
+from .warm_up import warm_up
 
 
 class TextModelLoader:
-    """Models that answer in text, whether they see or not, one after the other.
+    """Loads models that generate text.
 
     Args:
-        memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
-        disk: What is kept on disk of prompts and answers; None for nothing.
-        media: What may be read of images and sounds.
+        disk: The prefix cache on disk; None if nothing is written to disk.
     """
 
-    def __init__(self, memory_limit: int | None, disk: DiskCacheOptions | None, media: Policy) -> None:
-        self._memory_limit = memory_limit
-        self._disk = disk
-        self._media = media
-        self._base: Callable[[], Any] = lambda: None
-        """The `Base` that was read last, or None: it goes with the last lane on it."""
-        self.finish: Callable[[], None] = lambda: None
-        """Lets what the last lane keeps on disk be written, as `Engine.finish` does."""
+    def __init__(self, disk: DiskCacheOptions | None) -> None:
+        self._disk_options = disk
+        self._disk: DiskTier | None = None
+        """The disk tier of the last model, which may still write."""
+        self._last_weights: Callable[[], SharedWeights | None] = lambda: None
+        """A weak reference to the weights of the last model. They live as long as its runner."""
 
-    def open(
-        self,
-        request: Load,
-        folder: Path,
-        config: dict[str, Any],
-        eyes: "Eyes | None",
-        report: Report,
-        give_up: Callable[[], None],
-    ) -> ModelRunner:
-        """Opens the model in a folder that was checked; see `Engine.open`.
+    def open(self, context: LoadContext, media_loader: MediaLoader | None) -> GenerationRunner:
+        """Load the model of a folder; see `ModelLoader.open`.
 
         Args:
-            request: How.
-            folder: The model's.
-            config: Its config.json.
-            eyes: What opens the part of it that sees; None where there is none.
-            report: Told of the steps.
-            give_up: Closes the present lane.
+            context: The load.
+            media_loader: Loads the media part; None for a model without.
         """
-        from ..models import memory_budget
-        from ..models.adapters import attach_adapter, find_adapter
-        from ..models.weights import read_weights
-        from .admission import MemoryBudget, check_load
-        from .draft_model import open_draft_model
-        from .kv_cache_options import limit_context, quantize_cache
-        from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
-        from .prefix_cache import open_disk_tier
-        from .prefix_cache.fingerprint import fingerprint
-        from .runner import GenerationRunner
-        from .warm_up import warm_up
-
-        if not eyes:
-            check_architecture(config)
+        request, folder, report = context.request, context.folder, context.report
+        if not media_loader:
+            check_architecture(context.config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
-        tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
+        tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
         draft = open_draft_model(request, report)
-        held = self._held(folder)
-        open_model = eyes.open_base if eyes else open_shared_weights
-        base = held or open_model(folder, trust_remote_code=request.trust_remote_code)
-        network: Any = base.new_network()
-        if eyes:
-            eyes.open_processor(network, tokenizer)
-        if adapter:
-            attach_adapter(network.model if eyes else network, adapter)
-        if request.kv_bits:
-            quantize_cache(network, request.kv_bits)
-        model = limit_context(describe(folder, base.config, network, tokenizer, adapter), request.context_len)
+        loaded = self._loaded_weights(folder)
+        open_weights = media_loader.open_base if media_loader else open_shared_weights
+        weights = loaded or open_weights(folder, trust_remote_code=request.trust_remote_code)
+        network = _build_network(weights, request, adapter, tokenizer, media_loader)
+        model = limit_context(describe(folder, weights.config, network, tokenizer, adapter), request.context_len)
         if draft:
-            network = draft.pair_with(network, tokenizer, model.vocab_size)
-            model = replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
-        limit = self._memory_limit or memory_budget.default_budget()
-        cost = _row_cost(network, folder)
+            network, model = _add_draft(network, model, tokenizer, draft)
+        limit = context.memory_limit or memory_budget.default_budget()
+        cost = _measure_row_cost(network, folder)
         if not request.force:
             check_load(model, cost, limit, memory_budget.free_bytes())
-        give_up()
-        read_weights(network, folder, report, held.modules() if held else None)
-        self._base = weakref.ref(base)
+        context.release_current_model()
+        read_weights(network, folder, report, loaded.modules() if loaded else None)
+        self._last_weights = weakref.ref(weights)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
-        disk = open_disk_tier(self._disk, fingerprint(network, request, folders)) if self._disk else None
-        if disk:
-            self.finish = disk.flush
-        room = MemoryBudget.measure(model, cost, limit)
-        memory_budget.limit_mlx_memory(room.total_bytes)
-        sight = eyes.open(network, self._media, report) if eyes else None
-        if sight:
-            model = replace(model, capabilities=[*model.capabilities, *sight.capabilities])
-        lane = GenerationRunner(network, tokenizer, model, room, disk, sight)
-        if eyes and not eyes.batches:
-            lane.max_batch_size = 1
-        warm_up(lane, report)
-        return lane
+        disk = self._open_disk(network, request, folders)
+        budget = MemoryBudget.measure(model, cost, limit)
+        memory_budget.limit_mlx_memory(budget.total_bytes)
+        media = media_loader.open(network, context.media_policy, report) if media_loader else None
+        if media:
+            model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
+        batches = media_loader is None or media_loader.batches
+        runner = GenerationRunner(network, tokenizer, model, budget, disk, media, batches=batches, weights=weights)
+        warm_up(runner, report)
+        return runner
 
-    def _held(self, folder: Path) -> Any:
-        """The folder's `Base` if it is in memory."""
-        base = self._base()
-        return base if base and base.matches(folder) else None
+    def flush(self) -> None:
+        """Wait until the caches are on disk; see `ModelLoader.flush`. Safe in any thread."""
+        if self._disk:
+            self._disk.flush()
+
+    def _loaded_weights(self, folder: Path) -> SharedWeights | None:
+        """Return the weights of a folder if they are in memory."""
+        weights = self._last_weights()
+        return weights if weights and weights.matches(folder) else None
+
+    def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> DiskTier | None:
+        if self._disk_options is None:
+            return None
+        disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
+        self._disk = disk or self._disk
+        return disk
 
 
-def _row_cost(network: Any, folder: Path) -> Any:
-    from ..models.weights import summarize_exception
-    from .admission import RowCost
+def _build_network(
+    weights: SharedWeights,
+    request: Load,
+    adapter: Path | None,
+    tokenizer: TokenizerWrapper,
+    media_loader: MediaLoader | None,
+) -> Any:
+    """Return the network that runs, with its adapter. Its weights are not read yet."""
+    network: Any = weights.new_network()
+    if media_loader:
+        media_loader.open_processor(network, tokenizer)
+    if adapter:
+        attach_adapter(network.model if media_loader else network, adapter)
+    if request.kv_bits:
+        quantize_cache(network, request.kv_bits)
+    return network
 
+
+def _add_draft(network: Any, model: ModelInfo, tokenizer: TokenizerWrapper, draft: DraftModel) -> tuple[Any, ModelInfo]:
+    """Return the network with its draft model, and their common description."""
+    pair = draft.pair_with(network, tokenizer, model.vocab_size)
+    return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
+
+
+def _measure_row_cost(network: Any, folder: Path) -> RowCost:
     try:
         return RowCost.measure(network)
     except Exception as error:  # the architecture's own code runs here for the first time
-        raise RequestError(
-            "bad_model", f"{folder} loads, but fails on a first prompt: {summarize_exception(error)}"
-        ) from None
+        problem = f"{folder} loads, but fails on a first prompt: {summarize_exception(error)}"
+        raise RequestError("bad_model", problem) from None

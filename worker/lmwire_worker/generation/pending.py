@@ -1,7 +1,4 @@
-"""Requests that a lane has taken in and not begun, because more of their prompts will be known soon.
-
-From the disk, or from a prompt that is in work and is the same so far as it goes.
-"""
+"""Requests that are admitted and wait for a part of their prompt: from the disk, or from another request's prefill."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -14,54 +11,56 @@ from .prefix_cache import DiskRead
 from .sequence import Sequence
 
 MAX_DISK_WAIT_S: Final = 0.05
-"""How late a cancel may be while nothing but the disk is at work."""
+"""Maximum delay of a cancel while only the disk is busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request that has not begun."""
+    """A request whose prefill has not started."""
 
     admitted: AdmittedRequest
-    streams: list[Sequence]
+    sequences: list[Sequence]
     """Its choices."""
     read: Future[DiskRead | None] | None
-    """What the disk has of its prompt; None for nothing."""
+    """The part of its prompt that is being read from disk; None if the disk has none."""
 
 
 class PendingRequests:
-    """Those that wait, by their keys.
+    """The waiting requests.
 
     Args:
-        kept: What is known of prompts.
-        running: The streams whose prompts or answers are in work.
+        cache_manager: Knows which prompts are cached.
+        running: The sequences in the batch, by uid.
     """
 
-    def __init__(self, kept: CacheManager, running: Mapping[int, Sequence]) -> None:
-        self._kept = kept
+    def __init__(self, cache_manager: CacheManager, running: Mapping[int, Sequence]) -> None:
+        self._cache_manager = cache_manager
         self._running = running
         self._waiting: dict[int, PendingRequest] = {}
 
-    def hold(self, key: int, arrival: PendingRequest) -> bool:
-        """Keeps a request if it has to wait; returns whether it has."""
-        if waits := self._waits(arrival):
-            self._waiting[key] = arrival
+    def hold(self, key: int, request: PendingRequest) -> bool:
+        """Keep a request if it has to wait, and return whether it has."""
+        if waits := self._waits(request):
+            self._waiting[key] = request
         return waits
 
     def take_ready(self) -> Iterator[tuple[int, PendingRequest]]:
-        """Lets go of those that need not wait any longer."""
-        for key, arrival in [*self._waiting.items()]:
-            if not self._waits(arrival):
+        """Yield the requests that need not wait any longer, with their keys."""
+        for key, request in [*self._waiting.items()]:
+            if not self._waits(request):
                 yield key, self._waiting.pop(key)
 
     def wait_for_disk(self) -> None:
-        """Waits a moment for the disk, as there is nothing else to do."""
-        wait([arrival.read for arrival in self._waiting.values() if arrival.read], MAX_DISK_WAIT_S, FIRST_COMPLETED)
+        """Wait for a read, `MAX_DISK_WAIT_S` at most."""
+        wait([request.read for request in self._waiting.values() if request.read], MAX_DISK_WAIT_S, FIRST_COMPLETED)
 
     def discard(self, key: int) -> None:
-        """Lets go of a request, if it waits."""
+        """Remove a request, if it waits."""
         self._waiting.pop(key, None)
 
-    def _waits(self, arrival: PendingRequest) -> bool:
-        reading = arrival.read is not None and not arrival.read.done()
-        first = arrival.streams[0]
-        return reading or any(self._kept.should_wait_for(stream, first) for stream in self._running.values())
+    def _waits(self, request: PendingRequest) -> bool:
+        is_reading = request.read is not None and not request.read.done()
+        first = request.sequences[0]
+        return is_reading or any(
+            self._cache_manager.should_wait_for(running, first) for running in self._running.values()
+        )

@@ -1,60 +1,66 @@
-"""Which threads prepare a text lane's requests."""
+"""Threads that prepare requests beside the runner."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from lmwire_protocol import Chat, Generate, Tokenize
 
 from ..engine.preparation import Prepared, Preparer
 from ..media import items_of
 from ..prompts.builder import Prompt
+from .media_expander import MediaExpander
 from .request_preparation import PreparedRequest, RequestPreparer
 from .structured_output import is_constrained
 
-if TYPE_CHECKING:
-    from ..multimodal.processor import Sight
-
 WorkKind = Literal["plain", "hard", "large"]
 THREAD_COUNTS: Final[dict[str, int]] = {"plain": 1, "hard": 2, "large": 1}
-"""Plain requests are prepared in their order. Two with a grammar or a template of their own are prepared at once, and
-one at a time with so much text that it takes time and memory."""
+"""Threads for each kind of work. Plain requests are prepared in order. Hard ones have a grammar or a chat template of
+their own. Large ones have so much text that they take time and memory."""
 LARGE_BYTES: Final = 2**18
+"""Text from which a request is large, in bytes."""
 
 
 class PreparationThreads:
-    """Prepares requests beside a lane.
+    """Prepares requests in threads.
 
     Args:
-        intake: Reads requests.
-        sight: Of a model that sees.
+        preparer: Prepares one request.
+        media: Reads media; None for a model without.
     """
 
-    def __init__(self, intake: RequestPreparer, sight: "Sight | None") -> None:
-        self._intake = intake
-        self._sight = sight
-        self._preparer = Preparer(THREAD_COUNTS, scarce=("hard",))
-        self._first = self._preparer.start("plain", lambda media: intake.probe_template(), ready=lambda: None)
-        """Runs while the model is warmed up."""
+    def __init__(self, preparer: RequestPreparer, media: MediaExpander | None) -> None:
+        self._preparer = preparer
+        self._media = media
+        self._threads = Preparer(THREAD_COUNTS, scarce=("hard",))
+        self._probe = self._threads.start("plain", lambda media: preparer.probe_template(), ready=lambda: None)
+        """Runs while the model warms up."""
 
     def start(
         self, request: Generate | Chat | Tokenize, ready: Callable[[], None], size: int
     ) -> Prepared[PreparedRequest] | Prepared[Prompt]:
-        """Start to prepare a request; see `ModelRunner.prepare`."""
-        work: Callable[..., Any] = self._intake.read_prompt if isinstance(request, Tokenize) else self._intake.prepare
-        return self._preparer.start(_kind(request, size), partial(work, request), ready, partial(self._look, request))
+        """Start to prepare a request; see `ModelRunner.prepare`.
+
+        Args:
+            request: The request.
+            ready: Called from a thread when the request is prepared.
+            size: Size of the request's line, in bytes.
+        """
+        is_tokenize = isinstance(request, Tokenize)
+        work: Callable[..., Any] = self._preparer.read_prompt if is_tokenize else self._preparer.prepare
+        return self._threads.start(_kind(request, size), partial(work, request), ready, partial(self._gather, request))
 
     def close(self) -> None:
-        """End the threads. No request is held."""
-        self._preparer.close()
+        """Stop the threads. No request may be active."""
+        self._threads.close()
 
-    def _look(self, request: Generate | Chat | Tokenize, done: Callable[[], None]) -> Any:
-        return self._sight.gather(request, done) if self._sight else None
+    def _gather(self, request: Generate | Chat | Tokenize, ready: Callable[[], None]) -> Any:
+        return self._media.gather(request, ready) if self._media else None
 
 
 def _kind(request: Generate | Chat | Tokenize, size: int) -> WorkKind:
-    """Return which threads prepare a request: one that may take long is not to hold up those that do not."""
+    """Return the kind of work that a request is, so that slow requests do not delay quick ones."""
     if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in items_of(request)) > LARGE_BYTES:
         return "large"
-    given = not isinstance(request, Generate) and request.chat_template is not None
-    return "hard" if given or is_constrained(request) else "plain"
+    has_template = not isinstance(request, Generate) and request.chat_template is not None
+    return "hard" if has_template or is_constrained(request) else "plain"

@@ -30,9 +30,7 @@ class SharedWeights:
 
     def new_network(self) -> nn.Module:
         """A network to run or to change. Copies no weights."""
-        network = _copy_modules(self._network, {})
-        network.lmwire_base = self  # being neither module nor array, it is none of the network's parameters
-        return network
+        return _copy_modules(self._network, {})
 
     def modules(self) -> nn.Module:
         """The modules that every network starts from; not to be changed."""

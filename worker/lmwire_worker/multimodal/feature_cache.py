@@ -26,6 +26,16 @@ class Shelf:
         """By the digests of their images, the least recently used first."""
         self._lock = threading.Lock()
 
+    def share_memory(self, max_bytes: int, in_use: Callable[[], Collection["Picture"]]) -> None:
+        """Stay below a size, and never evict what requests use.
+
+        Args:
+            max_bytes: Maximum size in bytes; a smaller budget stays.
+            in_use: Returns the media input that requests use.
+        """
+        self.budget = min(self.budget, max_bytes)
+        self.in_use = in_use
+
     def find(self, digest: bytes) -> "Picture | None":
         """The picture of an image, if it is kept. To ask for it is to use it."""
         with self._lock:

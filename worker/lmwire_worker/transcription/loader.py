@@ -1,6 +1,5 @@
 """A speech model's folder into a lane."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,8 @@ from mlx_audio.utils import load_weights
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 
 from ..engine.interface import ModelInfo, Report
-from ..media import Policy, Reader, Sound
+from ..engine.load_context import LoadContext
+from ..media import Reader, Sound
 from ..models import memory_budget
 from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
 from .detect import family_of
@@ -26,37 +26,20 @@ START: Final = "<|startoftranscript|>"
 _TRIAL: Final = Transcribe(audio=Media(data=""))
 
 
-def open_speech(
-    request: Load,
-    folder: Path,
-    config: dict[str, Any],
-    report: Report,
-    replace_lane: Callable[[], None],
-    memory_limit: int | None,
-    policy: Policy,
-) -> TranscriptionRunner:
-    """Loads a model that `is_speech_model` is true of; see `lmwire_worker.engine.interface.ModelLoader.open`.
-
-    Args:
-        request: What it is loaded with.
-        folder: Where it is.
-        config: Its config.json.
-        report: Hears of progress.
-        replace_lane: Called when the present lane has to go.
-        memory_limit: Bytes for everything; None for what the device has.
-        policy: Which recordings may be read.
-    """
+def open_speech(context: LoadContext) -> TranscriptionRunner:
+    """Load a model for which `is_speech_model` is true; see `lmwire_worker.engine.interface.ModelLoader.open`."""
+    request, folder, config, report = context.request, context.folder, context.config, context.report
     _check(request)
     listener = _open(folder, config)
     model = _describe(folder, config, listener)
-    limit = memory_limit or memory_budget.default_budget()
+    limit = context.memory_limit or memory_budget.default_budget()
     if not request.force:
         memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
-    replace_lane()
+    context.release_current_model()
     read_weights(listener.module, folder, report)
     memory_budget.limit_mlx_memory(limit)
     _try(listener, folder, report)
-    return TranscriptionRunner(listener, model, Reader(policy))
+    return TranscriptionRunner(listener, model, Reader(context.media_policy))
 
 
 def _check(request: Load) -> None:

@@ -10,13 +10,14 @@ from .caches import name_special_caches, prefill, supports_batching
 from .continuous_batch import ContinuousBatch, PromptProgress
 from .length_buckets import LengthBucketedBatch, assign_buckets, max_padding_tokens
 from .padding import supports_padding
-from .row_cache import RowCache
+from .row_cache import Checkpoint, RowCache
 from .rows import Row
 from .shape_rounding import compiles_each_shape, round_shape
 from .speculative import SpeculativeBatch
 from .target_draft_pair import TargetDraftPair
 
 __all__ = [
+    "Checkpoint",
     "ContinuousBatch",
     "LengthBucketedBatch",
     "PromptProgress",

@@ -41,9 +41,11 @@ def name_special_caches(caches: Iterable[Any]) -> str:
     return " and a ".join(sorted({type(cache).__name__ for cache in caches if type(cache) is not KVCache}))
 
 
-def merge_rows(caches: list[Any]) -> Any:
-    """Stands in for a new cache's `merge`, which would give a row that is alone its batched form."""
-    return caches[0] if len(caches) == 1 else type(caches[0]).merge(caches)
+def merge_caches(caches: list[list[Any]]) -> list[Any]:
+    """Return the caches of rows as those of one batch, layer by layer. A row alone keeps its single form."""
+    if len(caches) == 1:
+        return list(caches[0])
+    return [type(layers[0]).merge(list(layers)) for layers in zip(*caches, strict=True)]
 
 
 def to_batched(cache: Any) -> Any:

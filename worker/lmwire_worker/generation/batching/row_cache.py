@@ -1,6 +1,7 @@
 """What the layers keep of one row, alone or among others, taken out without the rest of the batch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
@@ -54,6 +55,15 @@ class RowCache:
     @staticmethod
     def _end(part: Any) -> int:
         return part._idx if isinstance(part, BatchKVCache) else part.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The cache of a row at one moment. It must be used before the batch computes anything else."""
+
+    tokens: list[int]
+    """The tokens that the cache holds."""
+    cache: RowCache
 
 
 def _is_sliceable(part: Any) -> bool:

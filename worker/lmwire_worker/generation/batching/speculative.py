@@ -1,7 +1,7 @@
-"""Speculative decoding: a draft model proposes tokens, and the model looks at all of them in one pass.
+"""Speculative decoding: a draft model proposes tokens, and the target model verifies all of them in one pass.
 
-Each position is sampled as it would be without a draft, and the first token that differs from its proposal is the last
-of the step. So the draft decides how many tokens a step gives, and nothing about which.
+Each position is sampled as without a draft, and the first token that differs from its proposal ends the step. So the
+draft affects how many tokens a step gives, and never which. The idea: https://arxiv.org/abs/2211.17192
 """
 
 from bisect import bisect_right
@@ -14,92 +14,78 @@ from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from ..sampling.logprobs import LogprobHandle
 from .continuous_batch import PromptProgress
-from .row_cache import RowCache
+from .row_cache import Checkpoint, RowCache
 from .rows import Row, StepSampler
 from .target_draft_pair import TargetDraftPair
 
 MAX_PROPOSALS: Final = 4
-"""Tokens proposed in one step, at most."""
+"""Maximum number of tokens proposed in one step."""
 
 
 class SpeculativeRow(Row, Protocol):
-    """A request as it is seen here."""
+    """A row that accepts drafted tokens."""
 
     def append_token(self, token: int, logprob: LogprobHandle | None, *, drafted: bool = False) -> bool:
-        """See `Row.push`. `drafted`: the draft had proposed it."""
+        """See `Row.append_token`. `drafted`: the draft model proposed the token."""
         ...
 
 
 class SpeculativeBatch:
-    """Does what a `Generator` does, for one row after another.
+    """A batch of one row at a time, with the methods of `ContinuousBatch`.
 
     Args:
-        pair: The model and its draft. All of their caches are plain KV caches.
-        ends: The model's end-of-turn tokens.
-        structural: Tokens that XTC leaves alone.
+        pair: The target model and its draft model. All of their caches are plain KV caches.
+        eos_token_ids: The model's end-of-turn tokens.
+        xtc_special_tokens: Tokens that XTC never excludes.
     """
 
-    def __init__(self, pair: TargetDraftPair, ends: set[int], structural: set[int]) -> None:
+    def __init__(self, pair: TargetDraftPair, eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
         self._pair = pair
-        self._ends = ends
-        self._structural = structural
+        self._eos_token_ids = eos_token_ids
+        self._xtc_special_tokens = xtc_special_tokens
         self._rows: deque[_SpeculativeState] = deque()
-        """The first one is at work."""
-        self._uids = 0
+        """The first row is in work; the others are queued."""
+        self._last_uid = 0
 
     def add(
         self,
         row: SpeculativeRow,
         prompt: list[int],
         cache: list[Any] | None = None,
-        held: int = 0,
-        borders: Collection[int] = (),
+        prefix_tokens: int = 0,
+        checkpoints: Collection[int] = (),
     ) -> int:
-        """See `Generator.add`."""
-        new = _SpeculativeState(self._uid(), row, prompt, cache or make_prompt_cache(self._pair), held, borders)
+        """See `ContinuousBatch.add`."""
+        cache = cache or make_prompt_cache(self._pair)
+        new = _SpeculativeState(self._new_uid(), row, prompt, cache, prefix_tokens, checkpoints)
         self._rows.append(new)
         return new.uid
 
     def add_prefilled(self, row: SpeculativeRow, tokens: list[int], cache: list[Any]) -> int:
-        """See `Generator.join`."""
-        new = _SpeculativeState(self._uid(), row, tokens, cache, len(tokens) - 1)
-        self._rows.insert(1, new)  # the first one is at work
+        """See `ContinuousBatch.add_prefilled`."""
+        new = _SpeculativeState(self._new_uid(), row, tokens, cache, len(tokens) - 1)
+        self._rows.insert(1, new)  # the first row is in work
         return new.uid
 
-    def cache_of(self, uid: int) -> list[Any]:
-        """See `Generator.cache_of`. No copy is made: rows write to caches that they alone have."""
+    def copy_cache(self, uid: int) -> list[Any]:
+        """See `ContinuousBatch.copy_cache`. Callers copy what they change, so this returns the cache itself."""
         return self._find(uid).cache
 
-    def drop(self, uid: int) -> None:
-        """See `Generator.drop`."""
-        row = self._find(uid)
-        row.offer()
-        self._rows.remove(row)
+    def checkpoint(self, uid: int) -> Checkpoint | None:
+        """See `ContinuousBatch.checkpoint`."""
+        return self._find(uid).checkpoint()
 
-    def start_decoding(self) -> list[PromptProgress]:
-        """See `Generator.begin`. A prompt's last token is looked at with what the draft proposes behind it."""
-        return []
+    def drop(self, uids: Collection[int]) -> None:
+        """See `ContinuousBatch.drop`."""
+        for uid in uids:
+            self._rows.remove(self._find(uid))
 
-    def first_tokens(self) -> list[Any]:
-        """See `Generator.first_tokens`. A step gives the tokens that it makes itself."""
-        return []
-
-    def decode(self) -> list[Any]:
-        """See `Generator.decode`. A step gives the running row one token or more."""
-        if not self.running:
-            return []
-        current = self._rows[0]
-        if not self._decode(current):
-            current.offer()
-            self._rows.popleft()
-        return [current.row]
-
-    def admit_prompts(self, enough: int) -> int:
-        """See `Generator.take_up`. One prompt is in work."""
+    def admit_prompts(self, max_tokens: int) -> int:
+        """See `ContinuousBatch.admit_prompts`. Prompts are prefilled one by one."""
         return int(self.has_prompts)
 
     def prefill(self, size: int) -> list[PromptProgress]:
-        """See `Generator.prefill`. The last token's logits are the first step's, and the slices end before it."""
+        """See `ContinuousBatch.prefill`. The first step of the answer computes the prompt's last token."""
         row = self._rows[0]
         progress: list[PromptProgress] = []
         start, last = row.cached_tokens, len(row.tokens) - 1
@@ -107,57 +93,69 @@ class SpeculativeBatch:
             stop = min(start + size, row.chunk_ends[bisect_right(row.chunk_ends, start)])
             self._pair(mx.array([row.tokens[start:stop]]), row.cache)
             mx.eval([layer.state for layer in row.cache])
-            if stop in row.chunk_ends:
-                row.offer()
             progress.append(row.progress(stop))
         if row.cached_tokens == last:
             row.is_prefilled = True
-            row.plan(self._ends, self._structural)
+            row.prepare_sampler(self._eos_token_ids, self._xtc_special_tokens)
             progress.append(row.progress(last + 1))
         return progress
 
+    def start_decoding(self) -> list[PromptProgress]:
+        """See `ContinuousBatch.start_decoding`. `prefill` has already done this."""
+        return []
+
+    def first_tokens(self) -> list[Any]:
+        """See `ContinuousBatch.first_tokens`. Here a step delivers its own tokens, so there are none."""
+        return []
+
+    def decode(self) -> list[Any]:
+        """See `ContinuousBatch.decode`. A step gives the row one token or more."""
+        if not self.running:
+            return []
+        row = self._rows[0]
+        self._decode(row)
+        return [row.row]
+
     @property
     def running(self) -> int:
-        """Rows whose prompt is done, of those at work."""
+        """Number of rows that are decoded: 0 or 1."""
         return int(bool(self._rows) and self._rows[0].is_prefilled)
 
     @property
     def longest_remaining(self) -> int:
-        """See `Generator.longest_left`."""
+        """See `ContinuousBatch.longest_remaining`."""
         return len(self._rows[0].tokens) - 1 - self._rows[0].cached_tokens
 
     @property
     def has_prompts(self) -> bool:
-        """Whether the prompt of the row at work is not done."""
+        """Whether the prompt of the row in work is incomplete."""
         return bool(self._rows) and not self._rows[0].is_prefilled
 
     def close(self) -> None:
-        """Forgets all rows."""
+        """Remove all rows."""
         self._rows.clear()
 
-    def _uid(self) -> int:
-        self._uids += 1
-        return self._uids
+    def _new_uid(self) -> int:
+        self._last_uid += 1
+        return self._last_uid
 
     def _find(self, uid: int) -> "_SpeculativeState":
         return next(row for row in self._rows if row.uid == uid)
 
-    def _decode(self, row: "_SpeculativeState") -> bool:
-        """Gives a row its next tokens. False: the last of them ended it."""
-        own, drafts = self._pair.split(row.cache)
-        proposals = self._propose(row, drafts)
-        logits = self._pair.model(mx.array([[row.tokens[-1], *proposals]]), cache=own)
+    def _decode(self, row: "_SpeculativeState") -> None:
+        target_cache, draft_cache = self._pair.split(row.cache)
+        proposals = self._propose(row, draft_cache)
+        logits = self._pair.model(mx.array([[row.tokens[-1], *proposals]]), cache=target_cache)
         mx.eval(logits)
-        goes_on, accepted = row.take(logits, proposals)
+        accepted = row.accept(logits, proposals)
         row.trim()
-        row.proposals = min(accepted + 1, MAX_PROPOSALS)
-        return goes_on
+        row.max_proposals = min(accepted + 1, MAX_PROPOSALS)
 
     def _propose(self, row: "_SpeculativeState", cache: list[Any]) -> list[int]:
-        """The draft's most probable tokens, one after another, none that could not come any more."""
+        """Return the draft's most probable next tokens, no more than the answer may still have."""
         proposals: list[int] = []
         unread = row.tokens[cache[0].offset :]
-        for _ in range(min(row.proposals, row.row.remaining_tokens - 1)):
+        for _ in range(min(row.max_proposals, row.row.remaining_tokens - 1)):
             logits = self._pair.draft_logits(mx.array([unread]), cache)
             best: Any = mx.argmax(logits[0, -1]).item()
             unread = [best]
@@ -166,15 +164,15 @@ class SpeculativeBatch:
 
 
 class _SpeculativeState:
-    """A row with what is needed to sample it.
+    """A row, with its caches and its sampler.
 
     Args:
-        uid: Its name.
-        row: What it answers.
-        tokens: Its prompt, or more.
-        cache: Of the model and of its draft; it holds `held` of the tokens.
-        held: Less than there are.
-        borders: Between which tokens the prompt's slices end, besides.
+        uid: The row's name.
+        row: Receives the tokens.
+        tokens: The prompt, and the answer so far.
+        cache: The caches of the target model and of its draft model. They hold `prefix_tokens` of the tokens.
+        prefix_tokens: Fewer than all tokens.
+        checkpoints: Token counts at which a chunk ends, besides the end of the prompt.
     """
 
     def __init__(
@@ -183,65 +181,73 @@ class _SpeculativeState:
         row: SpeculativeRow,
         tokens: list[int],
         cache: list[KVCache],
-        held: int,
-        borders: Collection[int] = (),
+        prefix_tokens: int,
+        checkpoints: Collection[int] = (),
     ) -> None:
         self.uid = uid
         self.row = row
         self.tokens = list(tokens)
         self.cache = cache
         last = len(tokens) - 1
-        self.chunk_ends = sorted({border for border in borders if border < last} | {last})
+        self.chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self.is_prefilled = False
-        """Whether all of the prompt is processed, but for its last token."""
-        self.proposals = MAX_PROPOSALS
-        self._begun = held
-        self._total = len(tokens)
+        """Whether all of the prompt but its last token is computed."""
+        self.max_proposals = MAX_PROPOSALS
+        self._prefix_tokens = prefix_tokens
+        self._prompt_tokens = len(tokens)
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens that all caches hold."""
+        """Number of tokens that all caches hold."""
         return min(layer.offset for layer in self.cache)
 
     def trim(self) -> None:
-        """Takes out of the caches what was proposed and did not come."""
+        """Remove rejected proposals from the caches."""
         for layer in self.cache:
             layer.trim(max(layer.offset - (len(self.tokens) - 1), 0))
 
-    def offer(self) -> None:
-        """Lets the row take what it wants of its cache."""
-        held = self.cached_tokens
-        if held:
-            for layer in self.cache:
-                layer.trim(layer.offset - held)
-            self.row.keep(self.tokens[:held], RowCache(self.cache, 0, held))
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the row's cache; None if it is empty."""
+        cached = self.cached_tokens
+        if not cached:
+            return None
+        for layer in self.cache:
+            layer.trim(layer.offset - cached)
+        return Checkpoint(self.tokens[:cached], RowCache(self.cache, 0, cached))
 
     def progress(self, done: int) -> PromptProgress:
-        """That so many of the tokens are done."""
-        return PromptProgress(self.uid, (done - self._begun, self._total - self._begun), True, done == self._total)
+        """Return the progress of a prefill that has computed `done` tokens."""
+        counts = (done - self._prefix_tokens, self._prompt_tokens - self._prefix_tokens)
+        return PromptProgress(self.uid, counts, done in self.chunk_ends, done == self._prompt_tokens)
 
-    def plan(self, ends: set[int], structural: set[int]) -> None:
-        """Prepares the sampling, at the prompt's end."""
-        self._choose = StepSampler([self.row], [self.tokens[:-1]], ends, structural)
+    def prepare_sampler(self, eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
+        """Prepare to sample, at the end of the prompt.
 
-    def take(self, logits: mx.array, proposals: list[int]) -> tuple[bool, int]:
-        """Samples logits [1, K + 1, V] up to the first of K proposals that does not come.
+        Args:
+            eos_token_ids: The model's end-of-turn tokens.
+            xtc_special_tokens: Tokens that XTC never excludes.
+        """
+        self._sample = StepSampler([self.row], [self.tokens[:-1]], eos_token_ids, xtc_special_tokens)
 
-        Returns:
-            Whether the row goes on, and how many proposals came.
+    def accept(self, logits: mx.array, proposals: list[int]) -> int:
+        """Sample tokens up to the first that differs from its proposal, and return the number of accepted proposals.
+
+        Args:
+            logits: The target model's logits [1, K + 1, V].
+            proposals: The draft's K tokens.
         """
         accepted = 0
         while True:
             token, handle = self._next(logits[:, accepted])
-            came = proposals[accepted : accepted + 1] == [token]
+            is_accepted = proposals[accepted : accepted + 1] == [token]
             self.tokens.append(token)
-            goes_on = self.row.append_token(token, handle, drafted=came)
-            accepted += came
-            if not (came and goes_on):
-                return goes_on, accepted
+            continues = self.row.append_token(token, handle, drafted=is_accepted)
+            accepted += is_accepted
+            if not (is_accepted and continues):
+                return accepted
 
     def _next(self, raw: mx.array) -> tuple[int, LogprobHandle | None]:
-        """The token that logits [1, V] lead to, and its handle."""
-        sampled, (handle,) = self._choose(raw, mx.array(self.tokens[-1:]))
+        """Sample from logits [1, V], and return the token with its handle."""
+        sampled, (handle,) = self._sample(raw, mx.array(self.tokens[-1:]))
         token: Any = sampled.item()
         return token, handle

@@ -1,0 +1,31 @@
+"""What the loaders of all kinds of models need for one load."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmwire_protocol import Load
+
+from ..media import Policy
+from .interface import Report
+
+
+@dataclass(frozen=True)
+class LoadContext:
+    """One `load` command, with what is known of the model before its library is imported."""
+
+    request: Load
+    """The command."""
+    folder: Path
+    """The model folder, whose files are checked."""
+    config: dict[str, Any]
+    """The content of the folder's config.json."""
+    report: Report
+    """Receives the progress of the load."""
+    release_current_model: Callable[[], None]
+    """Closes the model that is loaded at present."""
+    memory_limit: int | None
+    """Maximum memory of a model, its caches and its requests, in bytes; None for the device's default."""
+    media_policy: Policy
+    """The images and sounds that requests may refer to."""

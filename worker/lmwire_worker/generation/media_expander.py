@@ -1,0 +1,199 @@
+"""The contract between text generation and the package that reads images and sounds.
+
+Generation knows no media library. A loader of a multimodal model passes an object with these methods; see
+`lmwire_worker.multimodal`.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from ..engine.interface import Report
+from ..engine.preparation import Media
+from ..media import Kind, Policy
+from ..models.shared_weights import SharedWeights
+
+
+class MediaInput(Protocol):
+    """One image or sound, as the model takes it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the input and of its features, in bytes."""
+        ...
+
+
+class MediaPlace(Protocol):
+    """The place of one media input in a prompt."""
+
+    @property
+    def picture(self) -> Any:
+        """The `MediaInput`."""
+        ...
+
+
+class MediaLayout(Protocol):
+    """The places of all media input in one prompt."""
+
+    end: int
+    """Tokens up to the end of the last media input."""
+
+    @property
+    def places(self) -> Sequence[MediaPlace]:
+        """The places, in the order of the prompt."""
+        ...
+
+    def named(self, tokens: list[int]) -> list[int]:
+        """Return tokens with the placeholder tokens replaced by numbers that depend on the media."""
+        ...
+
+
+class MediaPrefill(Protocol):
+    """The prefill of a prompt up to its last media input, in chunks."""
+
+    cache: list[Any]
+    """The KV cache of the tokens that are computed."""
+    done: int
+    """Number of tokens in the cache."""
+    end: int
+    """Number of tokens to compute in all."""
+
+    def advance(self, size: int) -> int:
+        """Encode one media input, or compute at most `size` tokens; return the number of tokens computed."""
+        ...
+
+
+class FeatureCache(Protocol):
+    """Media input that is cached between requests."""
+
+    budget: int
+    """Maximum size in bytes."""
+    evictions: int
+    """Number of entries that were evicted."""
+
+    def share_memory(self, max_bytes: int, in_use: Callable[[], Collection[Any]]) -> None:
+        """Stay below a size, and never evict what requests use."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Size of all media input, cached or in use."""
+        ...
+
+    @property
+    def stale_since(self) -> float | None:
+        """Last use of the next entry to evict, as `time.monotonic` counts; None if nothing can be evicted."""
+        ...
+
+    def evict(self, bytes: int) -> int:
+        """Evict at least `bytes`, if possible, and return the number of bytes freed."""
+        ...
+
+    def clear(self) -> int:
+        """Evict everything, and return the number of bytes freed."""
+        ...
+
+    def count(self) -> tuple[int, int]:
+        """Return the number of cached entries and their size in bytes."""
+        ...
+
+
+class MediaExpander(Protocol):
+    """Media for one multimodal model: reads it, expands placeholders in prompts, and prefills prompts with media."""
+
+    @property
+    def shelf(self) -> FeatureCache:
+        """The cached media input."""
+        ...
+
+    @property
+    def capabilities(self) -> list[str]:
+        """The capabilities that the model has with media, such as `images`."""
+        ...
+
+    @property
+    def placeholders(self) -> dict[Kind, str]:
+        """The text that stands for one media input in a rendered conversation, for each kind."""
+        ...
+
+    def gather(self, request: Any, ready: Callable[[], None]) -> Media | None:
+        """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
+        ...
+
+    def expand(self, text: str, pictures: Sequence[Any]) -> str:
+        """Return a rendered conversation with each placeholder replaced by the text of its media input."""
+        ...
+
+    def layout(self, tokens: list[int], pictures: Sequence[Any]) -> Any:
+        """Return the `MediaLayout` of a prompt, or None without media."""
+        ...
+
+    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, held: int) -> MediaPrefill:
+        """Return the prefill of a prompt's beginning.
+
+        Args:
+            layout: The prompt's media.
+            tokens: The beginning of the prompt, with all of its media.
+            cache: The KV cache of the first `held` tokens, which the prefill takes over; None for an empty one.
+            held: Number of tokens in the cache.
+        """
+        ...
+
+    def refill(self, layout: Any, tokens: list[int]) -> list[Any]:
+        """Return a new KV cache with a prompt's beginning, computed at once."""
+        ...
+
+    def settle(self, layout: Any, tokens: list[int], cache: list[Any]) -> None:
+        """Correct the positions that follow a prompt's media in a KV cache from the prefix cache."""
+        ...
+
+    def close(self) -> None:
+        """Stop all reading."""
+        ...
+
+
+class MediaLoader(Protocol):
+    """Loads the media part of a multimodal model."""
+
+    batches: bool
+    """Whether rows may be computed together; known after `open`."""
+
+    def open_base(self, folder: Path, *, trust_remote_code: bool) -> SharedWeights:
+        """Return the model, whose weights are not read yet.
+
+        Args:
+            folder: The model folder.
+            trust_remote_code: Whether the folder's Python files may run.
+
+        Raises:
+            RequestError: bad_model, unsupported.
+        """
+        ...
+
+    def open_processor(self, network: Any, tokenizer: TokenizerWrapper) -> None:
+        """Load the processor of images and sounds. The weights need not be read yet.
+
+        Args:
+            network: The model.
+            tokenizer: Receives the processor's chat template, if it has none.
+
+        Raises:
+            RequestError: bad_model, unsupported.
+        """
+        ...
+
+    def open(self, network: Any, policy: Policy, report: Report) -> MediaExpander:
+        """Return the media part, once it has passed a trial.
+
+        Args:
+            network: The model, with its weights in memory.
+            policy: The images and sounds that requests may refer to.
+            report: Receives the progress.
+
+        Raises:
+            RequestError: unsupported, if the model computes no kind of media correctly.
+            LoadCancelled: from `report`.
+        """
+        ...
