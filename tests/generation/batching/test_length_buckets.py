@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Generation
-from lmwire_worker.generation.batching import LengthBucketedBatch, RowCache
+from lmwire_worker.generation.batching import LengthBucketedBatch
 from lmwire_worker.generation.batching.length_buckets import (
     FIRST_BUCKET_TOKENS,
     MIN_PADDING_TOKENS,
@@ -200,7 +200,7 @@ def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_o
     alone = open_lane(folder_of("llama"))
     beside = mx.zeros(20 * 2**20)
     mx.eval(beside)
-    assert open_lane(folder_of("llama"))._padding == alone._padding
+    assert open_lane(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
 
 
 def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
@@ -293,15 +293,14 @@ def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
         network, 2, 1, eos_token_ids=set(), xtc_special_tokens=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS
     )
     rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
-    for row in rows:
-        batch.add(row, row.prompt)
+    uids = {id(row): batch.add(row, row.prompt) for row in rows}
     most = 0
     while any(len(row.tokens) < 5 for row in rows):
         if batch.admit_prompts(256):
             batch.prefill(256)
         batch.start_decoding()
         most = max(most, batch.running)
-        batch.decode()
+        batch.drop([uids[id(row)] for row in batch.decode() if row.remaining_tokens == 0])
     batch.close()
     assert most == 2
     assert all(len(row.tokens) == 5 for row in rows)
@@ -321,9 +320,6 @@ class _Row:
     @property
     def remaining_tokens(self) -> int:
         return 5 - len(self.tokens)
-
-    def keep(self, tokens: list[int], cache: RowCache) -> None:
-        pass
 
     def append_token(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)
