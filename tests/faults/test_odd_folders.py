@@ -301,6 +301,7 @@ def test_an_odd_folder_is_described_beside_others_to_a_program(folder: Path, tmp
 STUCK = """
 import sys, threading
 from types import SimpleNamespace
+from lmwire_worker.engine.model_support import check_support
 from lmwire_worker.models import local_models as models
 now = 0
 def stuck(folder):
@@ -311,7 +312,7 @@ def stuck(folder):
 models.time = SimpleNamespace(monotonic=lambda: now)
 fine = models._size_of
 models._size_of = lambda folder: stuck(folder) if "--stuck" in str(folder) else fine(folder)
-models.main()
+models.main(check_support)
 """
 """A listing on a file system that never answers for one folder; PASSED seconds seem to pass while it waits."""
 

@@ -5,7 +5,8 @@ import importlib.util
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
@@ -97,7 +98,7 @@ class MlxModelLoader:
         from .model_kind import kind_of
 
         report("resolve", 0, None, "steps")
-        folder = find_folder(request.path, report, trust_remote_code=request.trust_remote_code)
+        folder = find_folder(request.path, report, _config_of, trust_remote_code=request.trust_remote_code)
         kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
         context = LoadContext(request, folder, config, report, release_current_model, self._memory_limit, self._media)
         trusted = request.trust_remote_code
@@ -148,6 +149,12 @@ class MlxModelLoader:
         if library not in self.names:
             problem = f"{why}, and {library.replace('_', '-')} is not installed"
             raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
+
+
+def _config_of(folder: Path) -> dict[str, Any]:
+    from .model_kind import kind_of
+
+    return kind_of(folder, trust_remote_code=True)[1]
 
 
 def _library_of(feature: str) -> str | None:

@@ -1,7 +1,8 @@
-"""Models in the hub's cache: found there without a network call, fetched into it otherwise."""
+"""Finds models in the cache of the hub, and downloads those that are not there."""
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ from tqdm.auto import tqdm
 from lmwire_protocol import RequestError
 
 from ..engine.interface import Report
-from ..engine.model_kind import kind_of
 from .model_files import read_json
 
 CODE_PATTERN: Final = "*.py"
@@ -22,28 +22,31 @@ MODEL_PATTERNS: Final = (
     *(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE_PATTERN),
     "weights*.safetensors",
 )
-"""The files of a model: those of mlx-lm without its code, and what many speech models call their weights."""
+"""The files of a model: mlx-lm's patterns without code, and the weights of many speech models."""
 POLL_S: Final = 0.05
-"""How often a download looks at its progress, and at whether it was cancelled."""
+"""Interval at which a download reports its progress and notices a cancel, in seconds."""
+Validate = Callable[[Path], dict[str, Any]]
+"""Returns the config.json of a model folder, or raises RequestError if files are missing or damaged."""
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def find_snapshot(hub_id: str, report: Report, *, trust_remote_code: bool) -> Path:
-    """The folder of a model's snapshot. No network call when it is on disk and complete.
+def find_snapshot(hub_id: str, report: Report, validate: Validate, *, trust_remote_code: bool) -> Path:
+    """Return the folder of a model's snapshot. Makes no network call if the snapshot is on disk and complete.
 
     Args:
-        hub_id: The model's.
-        report: Told of a download.
-        trust_remote_code: Whether its Python files belong to it. Without trust they are never fetched.
+        hub_id: The model's name on the hub.
+        report: Receives the progress of a download.
+        validate: Checks the files of a snapshot.
+        trust_remote_code: Whether to fetch the model's Python files too.
 
     Raises:
-        RequestError: model_not_found; retryable when the network failed.
-        LoadCancelled: from `report`. Files that have arrived stay, and are not fetched again.
+        RequestError: model_not_found; retryable if the network failed.
+        LoadCancelled: from `report`. Complete files stay, and are not fetched again.
     """
     patterns = [*MODEL_PATTERNS, CODE_PATTERN] if trust_remote_code else list(MODEL_PATTERNS)
     try:
         folder = Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
-        _, config = kind_of(folder, trust_remote_code=True)  # another program's interrupted download leaves a part
+        config = validate(folder)  # an interrupted download of another program leaves some files
     except (LocalEntryNotFoundError, HFValidationError, RequestError):
         return _fetch(hub_id, patterns, report)
     return _fetch(hub_id, patterns, report) if trust_remote_code and _lacks_code(folder, config) else folder
@@ -71,7 +74,7 @@ def _fetch(hub_id: str, patterns: list[str], report: Report) -> Path:
 
 
 class _Download:
-    """A download in a thread of its own, so that a server that stands still holds no cancel back."""
+    """A download in a thread, so that a server that stalls does not delay a cancel."""
 
     def __init__(self, hub_id: str, patterns: list[str]) -> None:
         self.done = 0
@@ -103,7 +106,7 @@ def _missing_bytes(hub_id: str, patterns: list[str]) -> int | None:
 
 
 class _ProgressBar(tqdm):
-    """A progress bar that shows nothing: the hub library's way of telling how far it is."""
+    """A progress bar without output: the hub library reports its progress this way."""
 
     download: _Download
 

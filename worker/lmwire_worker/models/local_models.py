@@ -1,20 +1,17 @@
-"""The models on this machine: `python -P -m lmwire_worker.models [--all] [--json] [FOLDER…]` lists them.
+"""Lists the models on this machine: `python -P -m lmwire_worker.models [--all] [--json] [FOLDER…]`.
 
-Nothing is loaded, and no model library is imported: a snapshot's files say whether it can run. A folder that cannot be
-looked at hides no other one, and the program ends in time and with the one that started it.
+The program loads nothing and imports no model library: a model's files show whether it can run. A damaged folder does
+not hide others. The program exits in time, and when its parent exits.
 """
 
 import argparse
-import ast
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +19,6 @@ from huggingface_hub import constants
 
 from lmwire_protocol import RequestError
 
-from ..engine.model_kind import kind_of
-from ..multimodal.detect import is_served, unserved_problem
 from ..process.exits import leave
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
@@ -31,36 +26,40 @@ from .model_files import read_file, walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
 
 LISTING_TIMEOUT_S: Final = 30.0
-"""Seconds after which a listing shows what it has found. A file system may keep it waiting for ever."""
+"""Maximum duration of a listing. A file system may block for ever."""
 PARENT_POLL_S: Final = 0.2
-"""How often a listing looks whether the one that started it is still there."""
+"""Interval at which a listing checks that its parent is alive, in seconds."""
 MAX_REF_BYTES: Final = 1_000
 """Maximum size of the file that names a snapshot."""
 EXIT_ORPHAN: Final = 74
 
 
+CheckSupport = Callable[[Path], tuple[dict[str, Any], str | None]]
+"""Returns a model's config.json, and why the model cannot run; None if it can."""
+
+
 @dataclass(frozen=True)
 class LocalModel:
-    """A model on this machine. What its files do not tell is None."""
+    """A model on this machine. A field is None if the model's files do not contain it."""
 
     id: str
     path: str
-    """Its folder."""
+    """The model folder."""
     aliases: list[str]
-    """Other names that `load` knows it by."""
+    """Other names that `load` accepts for it."""
     size_bytes: int
     model_type: str | None
     bits: int | None
-    """Of a quantised weight."""
+    """Bits of a quantised weight."""
     context_len: int | None
     problem: str | None
-    """Why it cannot run; None when it can."""
+    """Why the model cannot run; None if it can."""
 
 
-def find_models() -> Iterator[LocalModel]:
-    """The models in the hub cache, by name, behind those that are built in."""
+def find_models(check: CheckSupport) -> Iterator[LocalModel]:
+    """Yield the built-in models, and then the models in the hub cache, by name."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
-        yield _found(BUILTIN_PREFIX + folder.name, folder)
+        yield _find_model(BUILTIN_PREFIX + folder.name, folder, check)
     repositories = Path(constants.HF_HUB_CACHE).glob("models--*")
     for repository in sorted(repositories, key=lambda repository: repository.name.lower()):
         id = repository.name.removeprefix("models--").replace("--", "/")
@@ -70,13 +69,18 @@ def find_models() -> Iterator[LocalModel]:
             yield _broken(id, repository, error)
             continue
         if snapshot:
-            yield _found(id, snapshot)
+            yield _find_model(id, snapshot, check)
 
 
-def find_in_folders(folders: Sequence[str]) -> Iterator[LocalModel]:
-    """The models in some folders, each called as its folder is."""
+def find_in_folders(folders: Sequence[str], check: CheckSupport) -> Iterator[LocalModel]:
+    """Yield the models in folders. A model's id is the folder as it was given.
+
+    Args:
+        folders: The model folders.
+        check: Finds out whether a model can run.
+    """
     for folder in folders:
-        yield _found(folder, Path(folder).expanduser().resolve())
+        yield _find_model(folder, Path(folder).expanduser().resolve(), check)
 
 
 def _snapshot(repository: Path) -> Path | None:
@@ -90,10 +94,10 @@ def _snapshot(repository: Path) -> Path | None:
     return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
 
 
-def _found(id: str, folder: Path) -> LocalModel:
-    """Describe the model in a folder. Whatever the folder holds, the others are listed."""
+def _find_model(id: str, folder: Path, check: CheckSupport) -> LocalModel:
+    """Describe the model in a folder. An error here never hides other models."""
     try:
-        return _describe(id, folder, _size_of(folder))
+        return _describe(id, folder, check)
     except Exception as error:
         return _broken(id, folder, error)
 
@@ -101,25 +105,25 @@ def _found(id: str, folder: Path) -> LocalModel:
 def _size_of(folder: Path) -> int:
     try:
         return sum(status.st_size for _, status in walk_files(folder))
-    except RequestError:  # which `_check` reports
+    except RequestError:  # `check` reports it
         return 0
 
 
 def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
-    """Return what is listed of a folder that cannot be described, and say so on stderr."""
+    """Return the entry of a folder that cannot be described, and print the reason on stderr."""
     problem = f"it cannot be described: {' '.join(str(error).split())[:300]}"
     print(f"lmwire: {id} is left out: {problem}", file=sys.stderr)
     return LocalModel(id, str(folder), [], 0, None, None, None, problem)
 
 
-def _describe(id: str, folder: Path, size: int) -> LocalModel:
-    config, problem = _check(folder)
+def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
+    config, problem = check(folder)
     language = _object(config, "text_config") or config  # where models that also see or hear keep that part
     return LocalModel(
         id=id,
         path=str(folder),
         aliases=[alias for alias, hub_id in ALIASES.items() if hub_id.lower() == id.lower()],
-        size_bytes=size,
+        size_bytes=_size_of(folder),
         model_type=kind if isinstance(kind := config.get("model_type"), str) else None,
         bits=_number(_object(config, "quantization"), "bits"),
         context_len=_number(language, "max_position_embeddings"),
@@ -135,43 +139,6 @@ def _object(config: dict[str, Any], name: str) -> dict[str, Any]:
 def _number(config: dict[str, Any], name: str) -> int | None:
     value = config.get(name)
     return value if type(value) is int and 0 <= value < 2**53 else None
-
-
-def _check(folder: Path) -> tuple[dict[str, Any], str | None]:
-    """A model's config.json, empty when the model is not whole, and why it cannot run."""
-    try:
-        kind, config = kind_of(folder, trust_remote_code=False)
-    except RequestError as error:
-        return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
-    if kind == "speech":
-        return config, _lack("mlx_audio")
-    if kind == "embeddings":
-        return config, _lack("mlx_vlm")
-    if kind == "vision" and is_served(config) and config["model_type"] in _architectures("mlx_vlm"):
-        return config, None
-    if config["model_type"] not in _architectures("mlx_lm"):
-        if kind == "vision" and not is_served(config):
-            return config, unserved_problem(config)
-        return config, f"mlx-lm has no architecture `{config['model_type']}`"
-    return config, None
-
-
-def _lack(library: str) -> str | None:
-    return None if find_spec(library) else f"{library.replace('_', '-')} is not installed"
-
-
-@cache
-def _architectures(name: str) -> frozenset[str]:
-    """What a library can run, read from its files: importing it takes a second."""
-    spec = find_spec(name)
-    if spec is None or spec.origin is None:
-        return frozenset()
-    library = Path(spec.origin).parent
-    modules = {path.stem for path in (library / "models").iterdir()}
-    for node in ast.parse((library / "utils.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODEL_REMAPPING":
-            modules |= set(ast.literal_eval(node.value))
-    return frozenset(modules)
 
 
 def _table(models: Sequence[LocalModel]) -> str:
@@ -196,8 +163,8 @@ def _size(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
-def main() -> None:
-    """Prints the models as a table or as JSON; does not return."""
+def main(check: CheckSupport) -> None:
+    """Print the models as a table or as JSON, and exit."""
     parser = argparse.ArgumentParser(prog="python -P -m lmwire_worker.models")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -205,7 +172,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     options = parser.parse_args()
     found: list[LocalModel] = []
-    search = find_in_folders(options.folders) if options.folders else find_models()
+    search = find_in_folders(options.folders, check) if options.folders else find_models(check)
     if not _collect(search, found, options.parent):
         print(f"lmwire: the listing is not complete after {LISTING_TIMEOUT_S:.0f} s", file=sys.stderr)
     _show(list(found), options)

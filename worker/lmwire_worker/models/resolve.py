@@ -1,15 +1,17 @@
-"""From what a host calls a model to its folder on disk."""
+"""Finds the folder of a model by its path, hub id or alias."""
 
 import difflib
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
 from ..engine.interface import Report
 from .aliases import ALIASES
+from .folder_check import check_files
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
@@ -18,7 +20,13 @@ _NAME: Final = re.compile(r"\w[\w.-]*")
 """An alias, or a word that could be one."""
 
 
-def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -> Path:
+def find_folder(
+    path: str,
+    report: Report,
+    validate: Callable[[Path], dict[str, Any]] = check_files,
+    *,
+    trust_remote_code: bool = False,
+) -> Path:
     """Return the folder of a path, a hub id, an alias or a built-in model.
 
     What the hub has and the disk does not is fetched. A name that can be a hub id or an alias is never a folder in the
@@ -27,6 +35,7 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
     Args:
         path: As a host writes it.
         report: Receives the progress of a download.
+        validate: Returns the config.json of a snapshot, or raises RequestError if files are missing or damaged.
         trust_remote_code: Whether Python files are fetched with it.
 
     Raises:
@@ -36,7 +45,7 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
     if path.startswith(BUILTIN_PREFIX):
         return _builtin(path)
     if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
-        return _named(path, report, trust_remote_code)
+        return _named(path, report, validate, trust_remote_code)
     # The functions of os.path take any string, however long or odd.
     folder = os.path.expanduser(path)
     if os.path.isdir(folder):
@@ -49,14 +58,14 @@ def find_folder(path: str, report: Report, *, trust_remote_code: bool = False) -
     raise _unknown(path)
 
 
-def _named(name: str, report: Report, trust_remote_code: bool) -> Path:
+def _named(name: str, report: Report, validate: Callable[[Path], dict[str, Any]], trust_remote_code: bool) -> Path:
     hub_id = ALIASES.get(name.lower(), name)
     try:
         if not HUB_ID.fullmatch(hub_id):
             raise _unknown(name)
         from .hub import find_snapshot
 
-        return find_snapshot(hub_id, report, trust_remote_code=trust_remote_code)
+        return find_snapshot(hub_id, report, validate, trust_remote_code=trust_remote_code)
     except RequestError as error:
         if os.path.isdir(name):
             error.message += f"; for the folder of this name, in the worker's working directory, write ./{name}"

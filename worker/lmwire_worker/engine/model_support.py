@@ -1,0 +1,52 @@
+"""Finds out whether a model can run in this installation. Imports no model library."""
+
+import ast
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lmwire_protocol import RequestError
+
+from ..multimodal.detect import is_served, unserved_problem
+from .model_kind import kind_of
+
+
+def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
+    """Return a model's config.json, and why the model cannot run; None if it can.
+
+    If the folder's files are incomplete, the config.json is an empty object.
+    """
+    try:
+        kind, config = kind_of(folder, trust_remote_code=False)
+    except RequestError as error:
+        return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
+    if kind == "speech":
+        return config, _missing("mlx_audio")
+    if kind == "embeddings":
+        return config, _missing("mlx_vlm")
+    if kind == "vision" and is_served(config) and config["model_type"] in _architectures("mlx_vlm"):
+        return config, None
+    if config["model_type"] not in _architectures("mlx_lm"):
+        if kind == "vision" and not is_served(config):
+            return config, unserved_problem(config)
+        return config, f"mlx-lm has no architecture `{config['model_type']}`"
+    return config, None
+
+
+def _missing(library: str) -> str | None:
+    return None if find_spec(library) else f"{library.replace('_', '-')} is not installed"
+
+
+@cache
+def _architectures(name: str) -> frozenset[str]:
+    """Return the architectures of a library, read from its files: importing it takes a second."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return frozenset()
+    library = Path(spec.origin).parent
+    modules = {path.stem for path in (library / "models").iterdir()}
+    for node in ast.parse((library / "utils.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODEL_REMAPPING":
+            modules |= set(ast.literal_eval(node.value))
+    return frozenset(modules)
