@@ -1,4 +1,4 @@
-"""Whether there is memory for one more request, and for the next token of those that run."""
+"""Decides whether memory suffices for a new request, and for the next token of the active ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from .batching import assign_buckets, max_padding_tokens
 from .prefix_cache import flatten_caches
 
 CACHE_STEP_TOKENS: Final = 256
-"""Tokens by which mlx-lm's caches grow."""
+"""Tokens by which mlx-lm's caches grow at a time."""
 RESERVED_ANSWER_TOKENS: Final = 256
-"""Tokens of an answer for which memory is promised when it starts. What max_tokens allows is hardly ever used up."""
+"""Answer tokens for which memory is reserved at admission. Few answers reach their max_tokens."""
 MIN_CONTEXT_TOKENS: Final = 1024
-"""Tokens for which there must be memory for a model to be loaded."""
+"""Context for which memory must suffice when a model is loaded, in tokens."""
 PROBE_TOKENS: Final = 8
 CACHE_FRACTION: Final = 0.25
-"""Of the budget, for what is kept of requests,"""
+"""Share of the budget for the prefix cache."""
 MAX_CACHE_BYTES: Final = 8 * 2**30
-"""but so many bytes at most."""
+"""Maximum size of the prefix cache, in bytes."""
 
 
 @dataclass(frozen=True)
 class RowCost:
-    """What a row of a batch takes."""
+    """The memory of one row of a batch."""
 
     fixed_bytes: int
-    """Bytes at any length: recurrent states."""
+    """Size of the recurrent states, which do not grow, in bytes."""
     growing: tuple[tuple[int, int | None], ...]
-    """Bytes a token, and the tokens after which they grow no more; None for never."""
+    """Pairs of bytes per token, and the length in tokens at which that part stops growing; None if it never stops."""
 
     @classmethod
     def measure(cls, network: nn.Module) -> "RowCost":
-        """Reads it off a model's caches. Evaluates nothing, so the weights need not be there yet."""
+        """Measure the caches of a model. Evaluates nothing, so the weights need not be read yet."""
         cache = make_prompt_cache(network)
         network(mx.zeros((1, PROBE_TOKENS), mx.int32), cache=cache)
         fixed = 0
@@ -50,22 +50,29 @@ class RowCost:
                 fixed += layer.nbytes
             else:
                 window = getattr(layer, "max_size", None)
-                allocated = (keys if isinstance(keys, mx.array) else keys[0]).shape[2]  # a quantised one has its scales
+                allocated = (keys if isinstance(keys, mx.array) else keys[0]).shape[
+                    2
+                ]  # quantized: also scales and biases
                 growing[window] = growing.get(window, 0) + layer.nbytes // allocated
         return cls(fixed, tuple((size, window) for window, size in growing.items()))
 
     @property
     def token_bytes(self) -> int:
-        """What each further token takes, however long the row is."""
+        """Bytes for each further token at any length."""
         return sum(size for size, window in self.growing if window is None)
 
     def cached_bytes(self, length: int, snapshots: int) -> int:
-        """What the prefix cache keeps of so many tokens, and so many times of the layers that cannot be cut."""
+        """Return the size of prefix cache entries, in bytes.
+
+        Args:
+            length: Number of tokens.
+            snapshots: Number of snapshots of the layers that cannot be sliced.
+        """
         windows = sum(size * window for size, window in self.growing if window is not None)
         return self.token_bytes * length + snapshots * (self.fixed_bytes + windows)
 
     def bytes(self, length: int) -> int:
-        """What a row of so many tokens takes."""
+        """Return the size of a row of `length` tokens, in bytes."""
         steps = -(-length // CACHE_STEP_TOKENS) * CACHE_STEP_TOKENS
         return self.fixed_bytes + sum(
             size * (steps if window is None else min(steps, window)) for size, window in self.growing
@@ -74,53 +81,59 @@ class RowCost:
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """What a loaded model's requests and caches share."""
+    """The memory that a loaded model shares with its requests and caches."""
 
     total_bytes: int
-    """Bytes for everything."""
+    """Maximum for everything."""
     resident_bytes: int
-    """Bytes of it that are taken while there is no request: the weights, and whatever else this process holds."""
+    """Memory in use without any request: the weights, and everything else of this process."""
     weights_bytes: int
-    """Bytes of the weights, which each batch reads in each step."""
+    """Size of the weights, which each batch reads in each step."""
     row_cost: RowCost
 
     @classmethod
     def measure(cls, model: ModelInfo, cost: RowCost, limit: int) -> "MemoryBudget":
-        """With what MLX holds now taken. A model that was forced in may still give a short answer."""
+        """Return the budget of a model that is in memory. It suffices for a short answer even after a forced load.
+
+        Args:
+            model: The model's description.
+            cost: The memory of its rows.
+            limit: Maximum for everything, in bytes.
+        """
         taken = mx.get_active_memory()
         return cls(max(limit, taken + _minimal_context(model, cost)), taken, model.weights_bytes, cost)
 
     @property
     def max_cache_bytes(self) -> int:
-        """For what is kept of requests, at most."""
+        """Maximum size of the prefix cache."""
         return min(int(CACHE_FRACTION * self.total_bytes), MAX_CACHE_BYTES)
 
     @property
     def max_padding_tokens(self) -> float:
-        """Tokens of padding that a batch of its own is worth."""
+        """Tokens of padding from which another batch is cheaper."""
         return max_padding_tokens(self.weights_bytes, self.row_cost.token_bytes)
 
 
 class EvictableCache(Protocol):
-    """What is kept of earlier requests, and can be given up for others."""
+    """A cache that can shrink when requests need memory."""
 
     @property
     def bytes(self) -> int:
-        """What it takes."""
+        """Size in bytes."""
         ...
 
     def evict(self, bytes: int) -> int:
-        """Drops at least so much, if it may, and returns how much."""
+        """Evict at least `bytes`, if possible, and return the number of bytes freed."""
         ...
 
 
 class Admission:
-    """Keeps a lane's requests within its memory.
+    """Keeps the requests of a runner within its memory.
 
     Args:
-        room: What there is.
-        cached: What is given up before a request has to wait.
-        lengths: The tokens of each row held.
+        budget: The memory of the model and its requests.
+        cached: Shrinks before a request has to wait.
+        lengths: Returns the tokens of each active row.
     """
 
     def __init__(self, room: MemoryBudget, cached: EvictableCache, lengths: Callable[[], list[int]]) -> None:
@@ -129,17 +142,17 @@ class Admission:
         self._lengths = lengths
 
     def check(self, prompt_tokens: int, max_tokens: int | None, rows: int, media_bytes: int = 0) -> None:
-        """Sees to it that there is memory for one more request.
+        """Make sure that memory suffices for a request, by evicting cache entries if necessary.
 
         Args:
-            prompt_tokens: Of its prompt.
-            max_tokens: What it allows each of its choices.
-            rows: Its choices.
-            media_bytes: What was made of its images and sounds, whether that is kept or not: it may be given up here.
+            prompt_tokens: Length of the prompt.
+            max_tokens: Maximum length of each answer.
+            rows: Number of choices.
+            media_bytes: Size of the request's media input, cached or not: it may be evicted here.
 
         Raises:
-            RequestError: out_of_memory, when there never is.
-            InsufficientMemory: when there is not before others have ended.
+            RequestError: out_of_memory, if the request can never fit.
+            InsufficientMemory: if the request fits only after others have ended.
         """
         new = [
             prompt_tokens + (RESERVED_ANSWER_TOKENS if max_tokens is None else min(max_tokens, RESERVED_ANSWER_TOKENS))
@@ -153,19 +166,19 @@ class Admission:
             raise self._never(new, media_bytes, f", and {format_bytes(self._cached.bytes)} are pinned in the cache")
 
     def is_over_budget(self) -> bool:
-        """Whether the next step needs more memory than there is, so that a request has to end."""
+        """Return whether the next step exceeds the budget, so that a request has to end."""
         return not self._fit([length + 1 for length in self._lengths()])
 
     def _fit(self, lengths: list[int], others: int = 0) -> bool:
-        """Whether there is memory for rows so long and other bytes, if need be after something cached was given up."""
+        """Return whether rows and other bytes fit, if necessary after evicting cache entries."""
         free = self._room.total_bytes - self._room.resident_bytes - self._cached.bytes - others
         if free >= 0 and (not lengths or len(lengths) * self._room.row_cost.bytes(max(lengths)) <= free):
-            return True  # all padded to the longest, which is hardly ever too much
+            return True  # even if all are padded to the longest: the common case, and quick to compute
         excess = self._rows_bytes(lengths) - free
         return excess <= 0 or self._cached.evict(excess) >= excess
 
     def _rows_bytes(self, lengths: list[int]) -> int:
-        """What rows take: those of a batch are padded to its longest."""
+        """Return the size of rows in bytes. The rows of a batch are padded to its longest."""
         batches: dict[int, list[int]] = {}
         for row, home in assign_buckets(dict(enumerate(lengths)), self._room.max_padding_tokens).items():
             batches.setdefault(home, []).append(lengths[row])
@@ -183,7 +196,14 @@ class Admission:
 
 
 def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int | None) -> None:
-    """See `memory.check_fits`; `cost` is what the model's rows take."""
+    """Check that a model and a short answer fit; see `memory_budget.check_fits`.
+
+    Args:
+        model: The model's description.
+        cost: The memory of its rows.
+        limit: Maximum for everything, in bytes.
+        free: Free memory, in bytes; None if unknown.
+    """
     check_fits(model, _minimal_context(model, cost), limit, free)
 
 

@@ -1,7 +1,7 @@
-"""How much memory a model, its caches and its requests may take together.
+"""Limits the memory of a model, its caches and its requests.
 
-A machine that has too little aborts or kills the process, which no code can catch. So what is needed is predicted and
-compared with a budget before anything is allocated.
+If memory runs out, the system may abort or kill the process, which no code can catch. So the worker predicts the need
+and compares it with a budget before it allocates anything.
 """
 
 import contextlib
@@ -19,36 +19,36 @@ from lmwire_protocol import RequestError
 from ..engine.interface import MemoryUsage, ModelInfo
 
 DEVICE_FRACTION: Final = 0.9
-"""Of a device's memory: the rest is for what a step needs for a moment, and for the process itself."""
+"""Share of the device's memory in the default budget. The rest is for temporary buffers and the process itself."""
 STEP_BYTES: Final = 256 * 2**20
-"""What a step needs for a moment. While it has more than its limit, MLX works slowly."""
+"""Temporary memory of a step, in bytes. MLX is slow while it exceeds its limit."""
 CONTROL_GROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MEMINFO: Final = "/proc/meminfo"
 ALLOCATION_FAILURES: Final = ("malloc", "unable to allocate", "out of memory")
-"""What MLX's allocators and CUDA say."""
+"""Parts of the messages of MLX's allocators and of CUDA."""
 
 
 def default_budget() -> int:
-    """Bytes for a model, its caches and its requests together where nobody says how many."""
+    """Return the default budget of a model, its caches and its requests, in bytes."""
     return int(DEVICE_FRACTION * device_bytes())
 
 
 def limit_mlx_memory(budget: int) -> None:
-    """Lets MLX keep no more than the budget: beyond it, freed buffers are given back and not kept for the next use."""
+    """Limit MLX to a budget in bytes. Beyond it, MLX returns freed buffers to the system."""
     mx.set_memory_limit(budget + STEP_BYTES)
     if mx.metal.is_available():
-        mx.set_wired_limit(min(budget, device_bytes()))  # macOS would page weights out under pressure
+        mx.set_wired_limit(min(budget, device_bytes()))  # otherwise macOS pages weights out under pressure
 
 
 def device_bytes() -> int:
-    """The memory of the device that computes: what Metal recommends at most, a CUDA device's own, or the machine's."""
+    """Return the memory of the device in bytes: Metal's recommended maximum, a CUDA device's, or the machine's."""
     info = mx.device_info()
     size = info.get("max_recommended_working_set_size") or info.get("total_memory")
     return size if isinstance(size, int) else _machine_bytes()
 
 
 def free_bytes() -> int | None:
-    """What other processes leave, with what MLX holds now; None where the system does not say."""
+    """Return the free memory plus what MLX uses now, in bytes; None if the system does not report it."""
     free: Any = mx.device_info().get("free_memory")
     if free is None and not mx.metal.is_available():
         free = _available_bytes()
@@ -56,13 +56,13 @@ def free_bytes() -> int | None:
 
 
 def check_fits(model: ModelInfo, others: int, limit: int, free: int | None) -> None:
-    """Checks that there is memory for a model's weights and the least that it needs besides.
+    """Check that memory suffices for a model's weights and a short answer.
 
     Args:
-        model: What is to be loaded.
-        others: Bytes that a short answer takes; 0 for a model that gives none.
-        limit: Bytes that everything may take together.
-        free: Bytes that there are; None when that is not known.
+        model: The model to load.
+        others: Size of a short answer, in bytes; 0 for a model without answers.
+        limit: Maximum for everything, in bytes.
+        free: Free memory, in bytes; None if unknown.
 
     Raises:
         RequestError: out_of_memory.
@@ -76,15 +76,15 @@ def check_fits(model: ModelInfo, others: int, limit: int, free: int | None) -> N
 
 
 def memory_usage() -> MemoryUsage:
-    """What MLX has now. May be called from any thread."""
+    """Return the memory that MLX uses. Safe in any thread."""
     return MemoryUsage(mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())
 
 
 def measure_freed(let_go: Callable[[], None]) -> int:
-    """Has memory given back, and returns how many bytes.
+    """Call a function that drops references, and return the number of bytes that this freed.
 
     Args:
-        let_go: Drops whatever holds it.
+        let_go: The function.
     """
     before = mx.get_active_memory() + mx.get_cache_memory()
     let_go()
@@ -93,21 +93,21 @@ def measure_freed(let_go: Callable[[], None]) -> int:
 
 
 def release_cached_memory() -> None:
-    """Gives memory that nothing needs any more back to the system."""
-    gc.collect()  # modules refer to one another in circles
+    """Return unused memory to the system."""
+    gc.collect()  # modules refer to each other in circles
     mx.clear_cache()
-    with contextlib.suppress(AttributeError, OSError):  # glibc's alone: it keeps what it can use again, a model's size
+    with contextlib.suppress(AttributeError, OSError):  # only glibc has it; it would keep as much as a model
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory could not be allocated, where that is an exception and not the process's end."""
+    """Return whether an exception means that memory ran out."""
     words = str(error).lower()
     return isinstance(error, MemoryError) or any(word in words for word in ALLOCATION_FAILURES)
 
 
 def format_bytes(count: int) -> str:
-    """Bytes for people."""
+    """Return a number of bytes as text, such as "1.5 GiB"."""
     return f"{count / 2**30:.1f} GiB" if count >= 10 * 2**30 else f"{count / 2**20:.1f} MiB"
 
 

@@ -1,1 +1,1 @@
-"""How much of which prompts a step prefills, learned from what earlier steps took."""
+"""Chooses the chunks of a prefill, by the measured durations of earlier steps."""

@@ -1,32 +1,37 @@
-"""What prompts take that are processed together, learned from those that were."""
+"""Predicts the duration of a chunk of several prompts, from earlier chunks."""
 
 from collections import deque
 from typing import Final
 
 HISTORY: Final = 16
-"""Slices."""
+"""Number of chunks remembered."""
 MAX_EXTRAPOLATION: Final = 4
-"""Of slices so many times as long as the longest of them, a fixed part tells nothing."""
+"""Maximum ratio of a predicted chunk to the longest measured one. Beyond it, a fixed part cannot be trusted."""
 MIN_SPREAD: Final = 1e-3
-"""Slices whose lengths spread less do not tell what is the same for all."""
+"""Minimum relative variance of the chunks' lengths. With less, the fixed part cannot be separated."""
 
 
 class BatchCostModel:
-    """Seconds for a slice of all prompts together: a fixed part, and a part for each token.
+    """A linear model of a chunk's duration: a fixed part, and a part for each token of all prompts.
 
-    The parts are those that fit best, by least squares, in proportion to the time of each slice: what a busy machine
-    delayed, or what kernels were prepared for, counts the less.
+    The fit is least squares of the relative error, so that chunks delayed by a busy machine or by the compilation of
+    kernels count less.
     """
 
     def __init__(self) -> None:
         self._chunks: deque[tuple[int, float]] = deque(maxlen=HISTORY)
 
     def record(self, tokens: int, seconds: float) -> None:
-        """Takes in what a slice took, of so many tokens of all prompts."""
+        """Record the duration of a chunk.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            seconds: The duration.
+        """
         self._chunks.append((tokens, seconds))
 
     def tokens_within(self, seconds: float) -> float:
-        """How many tokens can be processed in so many seconds; 0 when nothing is known."""
+        """Return the number of tokens that a chunk of `seconds` computes; 0 without any measurement."""
         if not self._chunks:
             return 0
         fixed_s, token_s = self._parts()
@@ -36,7 +41,7 @@ class BatchCostModel:
         return min((seconds - fixed_s) / token_s, most) if token_s else most
 
     def _parts(self) -> tuple[float, float]:
-        """The fixed part and that of a token. None is negative."""
+        """Return the fixed part and the part of a token, both 0 or more, in seconds."""
         ones = sum(1 / seconds for _, seconds in self._chunks)
         tokens = sum(count / seconds for count, seconds in self._chunks)
         one_one = sum(1 / seconds**2 for _, seconds in self._chunks)

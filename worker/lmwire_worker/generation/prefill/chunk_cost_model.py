@@ -1,43 +1,54 @@
-"""What a slice of a prompt takes, learned from those that were processed."""
+"""Predicts the duration of a chunk of a prompt, from earlier chunks."""
 
 from collections.abc import Sequence
 from typing import Final
 
 DECAY: Final = 0.9
-"""How much a slice counts against the next one: about ten count, since a machine is not always equally fast."""
+"""Weight of a chunk relative to the next one. About ten chunks count, since a machine's speed changes."""
 UPDATE_SWEEPS: Final = 10
 MAX_OUTLIER_RATIO: Final = 4.0
-"""What took longer than so many times what was expected counts as this much: the machine may have been busy."""
+"""Maximum ratio of a measured to a predicted duration. Longer ones are clipped: the machine was probably busy."""
 MIN_PART_FRACTION: Final = 0.001
-"""Of each part in what a slice takes: none is ever ruled out."""
+"""Minimum share of each part in a chunk's duration, so that a part can grow again."""
 
 
 class ChunkCostModel:
-    """Seconds for a slice: a fixed part, a part for each token, and one for each token that a token looks back at.
+    """A linear model of a chunk's duration: a fixed part, a part for each token, and one for each attended token.
 
-    The parts are those that fit the remembered slices best, in proportion to what was expected of each, and none is
-    negative: a least-squares fit in multiplicative updates. It goes on from the parts before, so slices of one length
-    change all of them alike and leave their proportion as it was learned from different ones.
+    The fit is non-negative least squares of the relative error, by multiplicative updates
+    (https://en.wikipedia.org/wiki/Non-negative_matrix_factorization). It continues from the previous parts. So chunks
+    of equal length scale all parts alike, and keep the proportions that chunks of different lengths have shown.
     """
 
     def __init__(self) -> None:
         self.is_known = False
-        """Whether there was a slice."""
+        """True after the first chunk."""
         self._parts = [0.0, 0.0, 0.0]
         self._start_again(0.0)
 
     @property
     def fixed_s(self) -> float:
-        """What the shortest slice takes, but for its tokens."""
+        """Duration of a chunk without its tokens, in seconds."""
         return self._parts[0]
 
     def __call__(self, tokens: int, context: float) -> float:
-        """Seconds for a slice of so many tokens, of all prompts together, that look back at so many on average."""
+        """Predict the duration of a chunk, in seconds.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            context: Tokens that each of them attends to, on average.
+        """
         return _dot(self._parts, (1.0, tokens, tokens * context))
 
     def record(self, tokens: int, context: float, seconds: float) -> None:
-        """Takes in what a slice took."""
-        if seconds < self.fixed_s:  # a machine that was busy is free again
+        """Record the duration of a chunk.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            context: Tokens that each of them attends to, on average.
+            seconds: The duration.
+        """
+        if seconds < self.fixed_s:  # the machine was busy, and is free again
             self._start_again(seconds / self(tokens, context))
         expected = self(tokens, context) if self.is_known else seconds
         units = [1 / expected, tokens / expected, tokens * context / expected]
@@ -50,7 +61,7 @@ class ChunkCostModel:
         self._parts = [max(part, MIN_PART_FRACTION / unit) for part, unit in zip(self._parts, units, strict=True)]
 
     def _start_again(self, speed: float) -> None:
-        """Forgets all slices and keeps what they told, at so much of the time."""
+        """Forget all chunks, and scale the parts by `speed`."""
         self._parts = [part * speed for part in self._parts]
         self._products = [[0.0] * 3 for _ in range(3)]
         self._targets = [0.0, 0.0, 0.0]
@@ -63,7 +74,7 @@ class ChunkCostModel:
         self._targets = [DECAY * target + unit * ratio for target, unit in zip(self._targets, units, strict=True)]
 
     def _sweep(self) -> None:
-        """Brings the parts closer to those that fit best."""
+        """Move the parts closer to the best fit."""
         together = zip(self._parts, self._targets, self._products, strict=True)
         self._parts = [part * target / _dot(row, self._parts) for part, target, row in together]
 

@@ -1,9 +1,8 @@
-"""What the model has computed for earlier prompts and answers, kept for those that begin alike.
+"""The prefix cache: KV caches of earlier prompts and answers, for requests that begin with the same tokens.
 
-`tree` finds what is known of a sequence of tokens, `layout` knows what a model's layers keep and how to put it
-together again, `store` has the budget, and `self_check` holds what was kept against what is computed anew.
-`disk` keeps it for the next process, in files that `cache_file` describes and a `directory` holds, and `segments` finds
-what is in them.
+`store` is the cache with its budget. `radix_tree` finds prefixes, `cache_schema` splits and builds caches, and
+`verification` compares hits with newly computed tokens. `disk_tier` stores entries for later processes: `cache_file`
+is the format of a file, `directory` the folder of the files, and `segments` the index of their tokens.
 """
 
 from .cache_schema import CacheSchema, CacheSource, flatten_caches

@@ -1,6 +1,6 @@
-"""One file of the cache on disk: arrays in the safetensors format, with what they are of in its header.
+"""The format of a cache file: safetensors, with a description of the arrays in the header.
 
-A file names no class and holds no code. The checksum of its bytes is in its name, so that damage is found.
+A file names no classes and contains no code. Its name contains a checksum of its bytes, to detect damage.
 """
 
 import json
@@ -24,19 +24,19 @@ _CHUNK_BYTES: Final = 2**20
 
 
 class ForeignFileError(Exception):
-    """A file that this program did not write for this model, or that is damaged."""
+    """A file that is damaged, or that this program did not write for this model."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file holds.
+    """The description of a file's content.
 
     Args:
-        fingerprint: Of all that what it holds depends on.
-        tokens: From the first one of the sequence on.
-        start: The slices are those of the tokens from here on.
-        snapshot: Of each layer that cannot be cut its state behind the last token, as `pack` makes it; None when all
-            can be cut.
+        fingerprint: Hash of everything that the content depends on.
+        tokens: All tokens of the sequence.
+        start: Index of the first token of the slices.
+        snapshot: The state after the last token of each layer that cannot be sliced, in the form of `pack`; None if
+            all layers can be sliced.
     """
 
     fingerprint: str
@@ -45,22 +45,22 @@ class Header:
     snapshot: list[Any] | None
 
     def metadata(self) -> dict[str, str]:
-        """As strings."""
+        """Return the header as safetensors metadata."""
         held = {"tokens": self.tokens, "start": self.start, "snapshot": self.snapshot}
         return {"format": FORMAT, "fingerprint": self.fingerprint, "held": json.dumps(held)}
 
 
 @dataclass
 class PackedArrays:
-    """Arrays by the names that they have in a file."""
+    """The arrays of a file, by name."""
 
     arrays: dict[str, mx.array] = field(default_factory=dict)
 
     def pack(self, state: Any) -> Any:
-        """A cache's state, with names in the places of its arrays.
+        """Add the arrays of a cache's state, and return the state with names in place of the arrays.
 
         Raises:
-            TypeError: it holds something else than arrays, numbers and sequences of them.
+            TypeError: the state contains something other than arrays, numbers and sequences of them.
         """
         if isinstance(state, mx.array):
             self.arrays[name := f"state.{len(self.arrays)}"] = state
@@ -72,18 +72,18 @@ class PackedArrays:
         raise TypeError(f"a cache keeps a {type(state).__name__}")
 
     def unpack(self, packed: Any) -> Any:
-        """What `pack` was given."""
+        """Return the state that `pack` received."""
         if isinstance(packed, str):
             return self.arrays[packed]
         return [self.unpack(part) for part in packed] if isinstance(packed, list) else packed
 
     def add(self, slices: Slices) -> None:
-        """Takes slices in."""
+        """Add slices."""
         for layer, arrays in enumerate(slices):
             self.arrays |= {f"layer.{layer}.{index}": array for index, array in enumerate(arrays)}
 
     def slices(self, tokens: int) -> Slices:
-        """The slices that were taken in, which are those of so many tokens."""
+        """Return the slices, which must have `tokens` tokens."""
         layers: dict[int, dict[int, mx.array]] = {}
         for name, array in self.arrays.items():
             if name.startswith("layer."):
@@ -95,14 +95,20 @@ class PackedArrays:
 
 
 def write(folder: Path, stem: str, header: Header, arrays: dict[str, mx.array]) -> Path:
-    """Writes a file, all at once or not at all, and returns its path.
+    """Write a file atomically, and return its path.
+
+    Args:
+        folder: The folder of the model's files.
+        stem: The beginning of the file's name.
+        header: The description of the content.
+        arrays: The content.
 
     Raises:
-        OSError, RuntimeError: the second is MLX's for the first.
+        OSError, RuntimeError: it cannot be written. MLX raises the second.
     """
     temporary = folder / f"writing-{os.getpid()}-{stem}.safetensors"
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # nobody else ever may read it
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # other users may never read it
         mx.save_safetensors(str(temporary), arrays, header.metadata())
         path = folder / f"{stem}-{_checksum(temporary)}.safetensors"
         os.replace(temporary, path)
@@ -112,11 +118,15 @@ def write(folder: Path, stem: str, header: Header, arrays: dict[str, mx.array]) 
 
 
 def read_header(path: Path, fingerprint: str) -> Header:
-    """A file's header, and nothing else of it.
+    """Return the header of a file. Reads nothing else.
+
+    Args:
+        path: The file.
+        fingerprint: The fingerprint that the file must have.
 
     Raises:
         OSError: it cannot be read.
-        ForeignFileError: it is not to be read.
+        ForeignFileError: it is damaged, or of another model or user.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
@@ -143,11 +153,15 @@ def read_header(path: Path, fingerprint: str) -> Header:
 
 
 def read(path: Path, fingerprint: str) -> tuple[Header, PackedArrays]:
-    """All of a file, in memory.
+    """Return the header and the arrays of a file.
+
+    Args:
+        path: The file.
+        fingerprint: The fingerprint that the file must have.
 
     Raises:
         OSError, RuntimeError: it cannot be read.
-        ForeignFileError: it is not to be read.
+        ForeignFileError: it is damaged, or of another model or user.
     """
     header = read_header(path, fingerprint)
     named = FILE_NAME.fullmatch(path.name)

@@ -1,7 +1,7 @@
-"""What a model's layers keep of a sequence, taken apart and put together again.
+"""Splits a model's caches into parts that can be stored, and builds caches from these parts.
 
-A plain KV cache, quantised or not, can be cut at any token. A cache that rotates forgets what it passed, and a
-recurrent state is that of its last token alone: those are kept whole, as snapshots.
+A plain KV cache, quantized or not, can be sliced at any token. A rotating cache forgets old tokens, and a recurrent
+state belongs to its last token only: these are stored whole, as snapshots.
 """
 
 import copy
@@ -26,39 +26,39 @@ _SNAPSHOT_ONLY: Final = (RotatingKVCache, ArraysCache, ChunkedKVCache)
 
 
 class CacheSource(Protocol):
-    """A sequence's caches, where they are in use."""
+    """The caches of a sequence."""
 
     def slices(self, start: int, stop: int) -> Slices:
-        """Copies of what the layers that can be cut keep of tokens; they share nothing with the source."""
+        """Return copies of the caches of the tokens from `start` to `stop`, for the layers that can be sliced."""
         ...
 
     def snapshot(self) -> list[Any]:
-        """Copies of the caches of the layers that cannot be cut."""
+        """Return copies of the caches of the layers that cannot be sliced."""
         ...
 
 
 class CacheSchema:
-    """The kinds of a model's caches, in their order.
+    """The kinds of a model's caches, layer by layer.
 
     Args:
-        fresh: The model's caches before its first token.
+        fresh: Empty caches of the model.
     """
 
     def __init__(self, fresh: Sequence[Any]) -> None:
         self._fresh = list(fresh)
         every = list(flatten_caches(fresh))
         self.is_supported = all(is_sliceable(part) or isinstance(part, _SNAPSHOT_ONLY) for part in every)
-        """Whether it is known how to copy each of them."""
+        """True if all caches are of kinds that can be stored."""
         self.needs_snapshots = not all(map(is_sliceable, every))
-        """Whether some cannot be cut, so that a sequence can only go on from where a snapshot was taken."""
+        """True if some cannot be sliced, so that a sequence can only continue from a snapshot."""
 
     def build(self, pieces: Sequence[Slices], snapshot: Sequence[Any], length: int) -> list[Any]:
-        """Caches that hold `length` tokens.
+        """Return caches that hold `length` tokens.
 
         Args:
-            pieces: Of these tokens, in order.
-            snapshot: As it is behind the last of them.
-            length: Their number.
+            pieces: The slices of these tokens, in order.
+            snapshot: The snapshot after the last of them.
+            length: The number of tokens.
         """
         cut = iter(zip(*pieces, strict=True))
         whole = iter(copy.deepcopy(list(snapshot)))  # arrays are shared until one of them changes
@@ -69,7 +69,7 @@ class CacheSchema:
         return [_grouped(cache, filled) for cache in self._fresh]
 
     def restore(self, states: Sequence[Any]) -> list[Any]:
-        """The snapshot that had these states, one for each layer that cannot be cut."""
+        """Return a snapshot with these states, one for each layer that cannot be sliced."""
         fresh = [part for part in flatten_caches(self._fresh) if not is_sliceable(part)]
         snapshot = [copy.copy(part) for part in fresh]
         for part, state in zip(snapshot, states, strict=True):
@@ -78,7 +78,7 @@ class CacheSchema:
 
 
 def flatten_caches(caches: Sequence[Any]) -> Iterator[Any]:
-    """The caches with the lists among them taken apart, and without those that are worked out anew for each prompt."""
+    """Yield the caches inside of cache lists too, without those that are derived anew for each prompt."""
     for cache in caches:
         if isinstance(cache, CacheList):
             yield from flatten_caches(cache.caches)
@@ -91,22 +91,22 @@ def _is_derived(cache: Any) -> bool:
 
 
 def is_sliceable(cache: Any) -> bool:
-    """Whether what it keeps of some tokens can be taken out."""
+    """Return whether a cache can be sliced at any token."""
     return type(cache) in _SLICEABLE
 
 
 def arrays_of(caches: Sequence[Any]) -> list[mx.array]:
-    """The arrays of caches that are no lists."""
+    """Return the arrays of flat caches."""
     return [value for cache in caches for _, value in flatten_state(cache.state) if isinstance(value, mx.array)]
 
 
 def flatten_state(state: Any) -> list[tuple[str, Any]]:
-    """A cache's state, flat."""
+    """Return the leaves of a cache's state, with their paths."""
     return tree_flatten(state)  # pyright: ignore[reportReturnType]
 
 
 def _grouped(cache: Any, filled: Iterator[Any]) -> Any:
-    """As many of the filled caches as one that may be a list of them holds."""
+    """Return the next filled cache, or a list of them where the model has a cache list."""
     if isinstance(cache, CacheList):
         return CacheList(*(_grouped(part, filled) for part in cache.caches))
     if _is_derived(cache):
@@ -122,6 +122,6 @@ def _filled(cache: Any, pieces: Sequence[list[mx.array]], length: int) -> Any:
     quantized = isinstance(cache, QuantizedKVCache)
     new.keys, new.values = (arrays[:half], arrays[half:]) if quantized else arrays
     if quantized:
-        new.keys, new.values = copy.deepcopy((new.keys, new.values))  # it writes into the very objects
+        new.keys, new.values = copy.deepcopy((new.keys, new.values))  # mlx-lm writes into these objects
     new.offset = length
     return new

@@ -1,4 +1,4 @@
-"""The directory that the files of all models are in: this user's alone, and within its budget."""
+"""Manages the directory of the cache files of all models: its permissions, and its size."""
 
 import contextlib
 import os
@@ -9,15 +9,15 @@ from typing import Final
 from .cache_file import FILE_NAME, TEMPORARY_NAME, ForeignFileError
 
 ABANDONED_AFTER_S: Final = 3600.0
-"""After so long nobody is still writing a file."""
+"""Age at which a temporary file is deleted, in seconds: its writer has crashed."""
 
 
 def make_private(folder: Path) -> Path:
-    """Makes a folder that only this user can look into.
+    """Create a folder that only this user can access.
 
     Raises:
-        OSError: it cannot be made.
-        ForeignFileError: it is there, and others can change what is in it.
+        OSError: it cannot be created.
+        ForeignFileError: it exists, and other users can access it.
     """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -28,7 +28,12 @@ def make_private(folder: Path) -> Path:
 
 
 def shrink(directory: Path, budget_bytes: int) -> set[Path]:
-    """Removes the least recently used files, of whatever model, beyond a budget; returns which."""
+    """Delete the least recently used files of all models beyond a budget, and return them.
+
+    Args:
+        directory: The directory of all models.
+        budget_bytes: Maximum size of the files.
+    """
     files = sorted(_files(directory))
     total = sum(size for _, size, _ in files)
     removed: set[Path] = set()
@@ -43,7 +48,7 @@ def shrink(directory: Path, budget_bytes: int) -> set[Path]:
 
 
 def _files(directory: Path) -> list[tuple[float, int, Path]]:
-    """Time of last use, size and path of all files that are counted; what no writer ends any more is removed."""
+    """Return (last use, size, path) of all complete files, and delete abandoned temporary files."""
     files: list[tuple[float, int, Path]] = []
     for path in directory.glob(f"{'[0-9a-f]' * 32}/*.safetensors"):
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""What is kept on disk of a model's prefix cache, for the next process.
+"""Stores entries of the prefix cache on disk, for later processes.
 
-Threads of their own write and read. Whatever goes wrong costs no more than what would have been kept.
+Threads read and write. An error costs only the entry that could not be stored.
 """
 
 import contextlib
@@ -21,18 +21,23 @@ from .radix_tree import RadixNode, Slices, concatenate, slice_tokens
 from .segments import MIN_SEGMENT_TOKENS, FileSegment, SegmentIndex, SegmentSpan, end_of
 
 MAX_PENDING_WRITES: Final = 8
-"""Segments that wait to be written, at most: they hold memory beyond the cache's own budget."""
+"""Maximum number of segments that wait to be written: they take memory beyond the cache's budget."""
 UNLOAD_TIMEOUT_S: Final = 10.0
-"""So long what waits may take to be written when a model goes,"""
+"""Maximum time to finish the writes when a model is unloaded."""
 EXIT_TIMEOUT_S: Final = 2.0
-"""and when the process does: clients wait 5 s for that."""
+"""Maximum time to finish the writes when the process exits. Clients wait 5 s for that."""
 
 RestoreSnapshot = Callable[[list[Any]], list[Any]]
-"""Makes caches of layers that cannot be cut from their states, of which there are none when all can be."""
+"""Builds a snapshot from the states of the layers that cannot be sliced."""
 
 
 def open_disk_tier(settings: DiskCacheOptions, fingerprint: str) -> "DiskTier | None":
-    """What is kept of one model; None when the directory cannot be used, and the log says why."""
+    """Return the disk tier of one model; None if the directory cannot be used, which is logged.
+
+    Args:
+        settings: The directory, and its limit.
+        fingerprint: See `DiskTier`.
+    """
     try:
         return DiskTier(settings, fingerprint)
     except (OSError, ForeignFileError) as error:
@@ -41,15 +46,15 @@ def open_disk_tier(settings: DiskCacheOptions, fingerprint: str) -> "DiskTier | 
 
 
 class DiskTier:
-    """The files of one model, with all that they depend on.
+    """The cache files of one model.
 
     Args:
-        settings: See there.
-        fingerprint: 32 hexadecimal digits, of the model and of all else that its caches depend on.
+        settings: The directory, and its limit.
+        fingerprint: Hash of the model and of everything else that its caches depend on: 32 hexadecimal digits.
 
     Raises:
-        OSError: the directory cannot be made.
-        ForeignFileError: others can change what is in it.
+        OSError: the directory cannot be created.
+        ForeignFileError: other users can change its content.
     """
 
     def __init__(self, settings: DiskCacheOptions, fingerprint: str) -> None:
@@ -58,15 +63,20 @@ class DiskTier:
         self._folder = directory.make_private(settings.directory / fingerprint)
         self._segments = SegmentIndex()
         self._lock = threading.Lock()
-        """For the segments, which all threads know."""
+        """Protects the segments, which all threads use."""
         self._index()
         self._writer = ThreadPoolExecutor(1, "cache writer")
         self._reader = ThreadPoolExecutor(1, "cache reader")
         self._writes: set[Future[None]] = set()
-        """What is not written yet."""
+        """The writes that are not finished."""
 
     def write(self, tokens: list[int], node: RadixNode) -> None:
-        """Hands over what the tree knows of tokens, to be written as far as it is new. Waits for nothing."""
+        """Start to write the new part of an entry. Does not block.
+
+        Args:
+            tokens: The tokens of the entry.
+            node: The entry in the tree.
+        """
         with self._lock:
             known = end_of(self._segments.chain(tokens, written=False))
             covered = self._segments.covered(tokens)
@@ -76,11 +86,11 @@ class DiskTier:
         if node.slices:
             packed.add(node.slices_between(covered, len(tokens)) if covered < len(tokens) else [])
         else:
-            covered = 0  # nothing of the sequence is needed but its snapshot
+            covered = 0  # the sequence needs only its snapshot
         try:
             snapshot = None if node.snapshot is None else [packed.pack(cache.state) for cache in node.snapshot]
         except TypeError:
-            return  # a model's own kind of cache, which cannot be written
+            return  # a model's own kind of cache
         if sum(array.nbytes for array in packed.arrays.values()) > self._settings.budget_bytes:
             return
         mx.async_eval(packed.arrays)
@@ -95,39 +105,44 @@ class DiskTier:
     def start_reading(
         self, tokens: list[int], beyond: int, restore: RestoreSnapshot
     ) -> "Future[DiskRead | None] | None":
-        """Begins to read the longest known beginning of tokens, without what is known up to `beyond`.
+        """Start to read the longest stored prefix of tokens.
+
+        Args:
+            tokens: The tokens.
+            beyond: Number of tokens that memory already holds. They are not read.
+            restore: Builds a snapshot from states.
 
         Returns:
-            None when it is not much longer than that. The future holds None when its files turn out to be damaged;
-            they are ignored from then on.
+            None if the stored prefix is hardly longer than `beyond`. The future's result is None if the files are
+            damaged; they are ignored from then on.
         """
         if end_of(self._chain(tokens)) < beyond + MIN_SEGMENT_TOKENS:
             return None
         return self._reader.submit(self._read, tokens, beyond, restore)
 
     def is_current(self, read: "DiskRead") -> bool:
-        """Whether what was read has not been removed meanwhile."""
+        """Return whether no file of a read has been removed since."""
         with self._lock:
             return all(step.segment in self._segments for step in read.spans)
 
     def discard_prefix(self, first: int) -> None:
-        """Removes all that begins with a token: a check found it to be wrong."""
+        """Delete all sequences that begin with a token, after a failed verification."""
         with self._lock:
             lost = [segment for segment in self._segments if segment.tokens[0] == first]
         self._remove(lost)
 
     def clear(self) -> None:
-        """Removes all that is kept of this model."""
+        """Delete all files of this model."""
         with self._lock:
             lost = list(self._segments)
         self._remove(lost)
 
     def flush(self) -> None:
-        """Waits until all is written, for two seconds at most. May be called from any thread."""
+        """Wait for the writes, `EXIT_TIMEOUT_S` at most. Safe in any thread."""
         wait([*self._writes], EXIT_TIMEOUT_S)
 
     def close(self) -> None:
-        """Ends the threads, when all is written or has taken ten seconds."""
+        """Wait for the writes, `UNLOAD_TIMEOUT_S` at most, and stop the threads."""
         wait([*self._writes], UNLOAD_TIMEOUT_S)
         for thread in (self._writer, self._reader):
             thread.shutdown(wait=False, cancel_futures=True)
@@ -165,7 +180,7 @@ class DiskTier:
     def _read(self, tokens: list[int], beyond: int, restore: RestoreSnapshot) -> "DiskRead | None":
         while end_of(steps := self._chain(tokens)) >= beyond + MIN_SEGMENT_TOKENS:
             try:
-                with mx.stream(mx.cpu):  # the answers that run have the device
+                with mx.stream(mx.cpu):  # running answers need the device
                     return self._assemble(steps, beyond, restore)
             except _Unreadable as error:
                 self._ignore(error.segment, error.reason)
@@ -190,14 +205,14 @@ class DiskTier:
             if start < step.stop:
                 pieces.append(slice_tokens(slices, start - header.start, step.stop - header.start))
         slices = concatenate(pieces)
-        mx.eval(slices)  # what is not evaluated belongs to its thread
+        mx.eval(slices)  # unevaluated arrays belong to their thread
         return DiskRead(steps, beyond, slices, snapshot)
 
     def _open(self, segment: FileSegment) -> tuple[Header, PackedArrays]:
         assert segment.path is not None
         try:
             found = cache_file.read(segment.path, self._fingerprint)
-            os.utime(segment.path)  # the least recently used goes first
+            os.utime(segment.path)  # the least recently used file is deleted first
         except (OSError, RuntimeError, ForeignFileError) as error:
             raise _Unreadable(segment, _reason(error)) from None
         if found[0].tokens != segment.tokens:
@@ -219,7 +234,7 @@ class DiskTier:
         with self._lock:
             if segment in self._segments:
                 segment.path = path
-            else:  # it was cleared meanwhile
+            else:  # cleared in the meantime
                 path.unlink(missing_ok=True)
         lost = directory.shrink(self._settings.directory, self._settings.budget_bytes)
         with self._lock:
@@ -228,29 +243,29 @@ class DiskTier:
 
 
 class DiskRead:
-    """A `Source` of what was read.
+    """The result of a read, as a `CacheSource`.
 
     Args:
-        steps: From where.
-        start: The slices are those of the tokens from here on; those before have to be known.
+        steps: The files, and the tokens taken from each.
+        start: Index of the first token of the slices.
         slices: The slices.
-        snapshot: The caches of the layers that cannot be cut.
+        snapshot: The caches of the layers that cannot be sliced.
     """
 
     def __init__(self, steps: list[SegmentSpan], start: int, slices: Slices, snapshot: list[Any]) -> None:
         self.spans = steps
         self.start = start
         self.length = end_of(steps)
-        """The tokens of the sequence."""
+        """Number of tokens of the sequence."""
         self._slices = slices
         self._snapshot = snapshot
 
     def slices(self, start: int, stop: int) -> Slices:
-        """See `Source.slices`."""
+        """See `CacheSource.slices`."""
         return slice_tokens(self._slices, start - self.start, stop - self.start)
 
     def snapshot(self) -> list[Any]:
-        """See `Source.snapshot`."""
+        """See `CacheSource.snapshot`."""
         return self._snapshot
 
 

@@ -1,4 +1,4 @@
-"""What a model's caches depend on, in few digits: only where all of it is the same are they of use."""
+"""Hashes everything that a model's caches depend on. Caches are reused only if the hash is the same."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ DIGITS: Final = 32
 
 
 def fingerprint(network: Any, request: Load, folders: Sequence[Path]) -> str:
-    """Of a load: its files, what it asks of the KV cache, the versions of what computes, and the device.
+    """Return the fingerprint of a load: its files, KV cache options, library versions and device.
 
     Args:
-        network: As it runs.
+        network: The network that runs.
         request: The load.
-        folders: Of the model, and of the adapter and the draft model that run with it.
+        folders: The folders of the model, its adapter and its draft model.
     """
     everything = (
         [(str(path), list_files(path)) for path in folders],

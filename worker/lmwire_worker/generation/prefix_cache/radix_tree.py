@@ -1,4 +1,7 @@
-"""A radix tree over tokens: an edge owns what the layers keep of its own tokens, so a common prefix is kept once."""
+"""A radix tree over tokens. Each edge owns the caches of its own tokens, so a common prefix is stored once.
+
+The idea is SGLang's RadixAttention: https://arxiv.org/abs/2312.07104
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,16 +10,16 @@ from typing import Any
 import mlx.core as mx
 
 Slices = list[list[mx.array]]
-"""Of each layer that can be cut, what it keeps of some tokens: arrays whose last axis but one is the tokens."""
+"""The caches of some tokens, for each layer that can be sliced. The last axis but one is the tokens."""
 
 
 class RadixNode:
-    """A place in the tree, with the edge that leads to it from its parent.
+    """A node, with the edge from its parent.
 
     Args:
-        parent: None for the root.
-        edge: Its tokens; none for the root.
-        slices: Of the edge's tokens.
+        parent: The parent; None for the root.
+        edge: The tokens of the edge; empty for the root.
+        slices: The caches of the edge's tokens.
     """
 
     def __init__(self, parent: "RadixNode | None", edge: list[int], slices: Slices) -> None:
@@ -24,30 +27,30 @@ class RadixNode:
         self.edge = edge
         self.slices = slices
         self.length: int = len(edge) + (parent.length if parent else 0)
-        """Tokens from the root to here."""
+        """Number of tokens from the root to here."""
         self.snapshot: list[Any] | None = None
-        """The caches of the layers that cannot be cut, as they are behind the edge's last token."""
+        """The caches of the layers that cannot be sliced, after the edge's last token."""
         self.snapshot_bytes = 0
         self.pinned = False
         self.children: dict[int, RadixNode] = {}
-        """By the first token of their edge."""
+        """The children, by the first token of their edge."""
         if parent is not None:
             parent.children[edge[0]] = self
 
     @property
     def bytes(self) -> int:
-        """What it owns."""
+        """Size of the slices and the snapshot."""
         return self.snapshot_bytes + slices_bytes(self.slices)
 
     def path(self) -> Iterator["RadixNode"]:
-        """Itself and what is above it, without the root."""
+        """Yield the node and its ancestors, without the root."""
         node = self
         while node.parent is not None:
             yield node
             node = node.parent
 
     def match(self, tokens: list[int]) -> "Match":
-        """How far the tokens lead from here, which is the root."""
+        """Follow tokens from the root, which this node must be, and return how far they lead."""
         node, inside, length = self, 0, 0
         while inside == len(node.edge) and length < len(tokens) and tokens[length] in node.children:
             node = node.children[tokens[length]]
@@ -56,7 +59,7 @@ class RadixNode:
         return Match(node, inside, length)
 
     def split(self, at: int) -> "RadixNode":
-        """Puts a node into the middle of its edge, and returns that."""
+        """Split the edge after `at` tokens, and return the new node in the middle."""
         assert self.parent is not None and 0 < at < len(self.edge)
         head, self.slices = slice_tokens(self.slices, 0, at), slice_tokens(self.slices, at, len(self.edge))
         top = RadixNode(self.parent, self.edge[:at], head)
@@ -65,7 +68,7 @@ class RadixNode:
         return top
 
     def slices_between(self, start: int, stop: int) -> Slices:
-        """The slices of the tokens from `start` to `stop`, on the way to here."""
+        """Return the slices of the tokens from `start` to `stop`, counted from the root."""
         pieces: list[Slices] = []
         for step in reversed(list(self.path())):
             begin = step.length - len(step.edge)
@@ -74,13 +77,13 @@ class RadixNode:
         return concatenate(pieces)
 
     def detach(self) -> None:
-        """Takes it out of the tree, with all that is below it."""
+        """Remove the node from the tree, with its subtree."""
         assert self.parent is not None
         del self.parent.children[self.edge[0]]
         self.parent = None
 
     def subtree(self) -> Iterator["RadixNode"]:
-        """Itself and all that is below it."""
+        """Yield the node and all nodes below it."""
         waiting: list[RadixNode] = [self]
         while waiting:
             node = waiting.pop()
@@ -90,28 +93,34 @@ class RadixNode:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How far a sequence of tokens leads into the tree."""
+    """The longest prefix of a sequence in the tree."""
 
     node: RadixNode
-    """The last one with an edge that begins as the tokens go on; the root when none does."""
+    """The last node whose edge matches at least one token; else the root."""
     edge_tokens: int
-    """Tokens of its edge that are the same."""
+    """Number of matching tokens on the node's edge."""
     length: int
-    """Tokens that are the same in all."""
+    """Number of matching tokens in all."""
 
     @property
     def covers_edge(self) -> bool:
-        """Whether the last edge is matched to its end."""
+        """True if the last edge matches to its end."""
         return self.edge_tokens == len(self.node.edge)
 
 
 def slices_bytes(slices: Slices) -> int:
-    """What they take."""
+    """Return the size of slices."""
     return sum(array.nbytes for arrays in slices for array in arrays)
 
 
 def slice_tokens(slices: Slices, start: int, stop: int) -> Slices:
-    """A part of slices, which keeps the rest of them alive only when it is all."""
+    """Return a part of slices as copies, so that the rest can be freed.
+
+    Args:
+        slices: The slices.
+        start: The first token.
+        stop: The token after the last.
+    """
     return [
         [
             array if (start, stop) == (0, array.shape[-2]) else mx.contiguous(array[..., start:stop, :])
@@ -122,7 +131,7 @@ def slice_tokens(slices: Slices, start: int, stop: int) -> Slices:
 
 
 def concatenate(pieces: list[Slices]) -> Slices:
-    """The slices of all the pieces' tokens, in their order."""
+    """Return the slices of consecutive tokens as one."""
     if len(pieces) == 1:
         return pieces[0]
     return [
@@ -132,7 +141,15 @@ def concatenate(pieces: list[Slices]) -> Slices:
 
 
 def common_length(edge: list[int], tokens: list[int], start: int) -> int:
-    """How many of an edge's tokens are those from `start` on. Comparing halves of lists is faster than each token."""
+    """Return the number of an edge's tokens that match `tokens` from `start` on.
+
+    A binary search over slices is faster than a loop over tokens.
+
+    Args:
+        edge: The tokens of the edge.
+        tokens: The sequence.
+        start: Index of the first token of the sequence to compare.
+    """
     low, high = 0, min(len(edge), len(tokens) - start)
     while low < high:
         middle = (low + high + 1) // 2

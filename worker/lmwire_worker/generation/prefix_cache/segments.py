@@ -1,4 +1,4 @@
-"""Which tokens are known on disk, and by which files, which hold one part of a sequence each."""
+"""An index of the tokens on disk. Each file holds one segment of a sequence."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,26 +9,26 @@ from typing import Final
 from .radix_tree import common_length
 
 MIN_SEGMENT_TOKENS: Final = 64
-"""Tokens: fewer are as soon computed as read."""
+"""Minimum length of a segment, in tokens. Fewer tokens are computed as quickly as they are read."""
 
 
 @dataclass(eq=False, slots=True)
 class FileSegment:
-    """A file, or what is about to become one."""
+    """A file, written or not."""
 
     tokens: list[int]
-    """From the first one of the sequence on."""
+    """All tokens of the sequence."""
     start: int
-    """It has the slices of the tokens from here on."""
+    """Index of the first token whose slices the file holds."""
     has_snapshot: bool
-    """Whether it has a snapshot, which is that of its last token."""
+    """True if the file holds a snapshot, after its last token."""
     path: Path | None = None
-    """None while it is not written."""
+    """The file; None before it is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSpan:
-    """The part of a segment that is needed."""
+    """The tokens of a segment that a read uses."""
 
     segment: FileSegment
     start: int
@@ -36,7 +36,7 @@ class SegmentSpan:
 
 
 class SegmentIndex:
-    """The segments by their first tokens, so that what nobody has begun is missed at once."""
+    """The segments by their first tokens, so that unknown sequences are recognized at once."""
 
     def __init__(self) -> None:
         self._groups: defaultdict[tuple[int, ...], list[FileSegment]] = defaultdict(list)
@@ -46,11 +46,11 @@ class SegmentIndex:
             yield from group
 
     def add(self, segment: FileSegment) -> None:
-        """Adds one of at least `MINIMUM` tokens."""
+        """Add a segment of at least `MIN_SEGMENT_TOKENS` tokens."""
         self._groups[_key(segment.tokens)].append(segment)
 
     def remove(self, segment: FileSegment) -> None:
-        """Removes one, if it is there."""
+        """Remove a segment, if the index has it."""
         group = self._groups.get(_key(segment.tokens), [])
         if segment in group:
             group.remove(segment)
@@ -58,11 +58,16 @@ class SegmentIndex:
             self._groups.pop(_key(segment.tokens), None)
 
     def covered(self, tokens: list[int]) -> int:
-        """The tokens whose slices are known, written or not."""
+        """Return the number of leading tokens whose slices are known, written or not."""
         return end_of(_cover(self._reaches(tokens, written=False), len(tokens)))
 
     def chain(self, tokens: list[int], *, written: bool) -> list[SegmentSpan]:
-        """How the longest known beginning of the tokens from which a model can go on is put together."""
+        """Return the spans that make up the longest stored prefix from which a model can continue.
+
+        Args:
+            tokens: The sequence.
+            written: Whether to use only files that are written.
+        """
         reaches = self._reaches(tokens, written=written)
         if not any(segment.has_snapshot for _, segment in reaches):
             return _cover(reaches, len(tokens))
@@ -90,7 +95,7 @@ def _cover(reaches: list[tuple[int, FileSegment]], stop: int) -> list[SegmentSpa
 
 
 def end_of(steps: list[SegmentSpan]) -> int:
-    """The tokens that they lead through."""
+    """Return the number of tokens that spans cover."""
     return steps[-1].stop if steps else 0
 
 

@@ -1,4 +1,4 @@
-"""The cache itself: what it keeps, within its budget, and what it drops."""
+"""The prefix cache: stores computed tokens within a budget, and evicts the least recently used."""
 
 import time
 from collections import OrderedDict
@@ -16,34 +16,34 @@ from .disk_tier import DiskRead, DiskTier
 from .radix_tree import RadixNode, slices_bytes
 
 VERIFY_INTERVAL: Final = 100
-"""One hit of so many is checked."""
+"""Hits between two that are verified."""
 MIN_HIT_TOKENS: Final = 16
-"""Tokens: fewer, where they are no `SHARE` of a prompt, are processed again sooner than put in place."""
+"""Minimum length of a hit, unless it is `MIN_HIT_FRACTION` of the prompt. Fewer tokens are computed as quickly."""
 MIN_HIT_FRACTION: Final = 1 / 8
 MAX_VERIFIED_TOKENS: Final = 2048
-"""The longest hit that is checked: the request waits while it is computed anew."""
+"""Maximum length of a hit that is verified: the request waits while its tokens are computed again."""
 
 
 @dataclass(frozen=True)
 class CacheHit:
-    """What is known of a prompt."""
+    """The cached prefix of a prompt."""
 
     length: int
-    """Tokens, fewer than the prompt's."""
+    """Number of tokens, fewer than the prompt has."""
     cache: list[Any]
-    """The model's caches, which hold them. The caller's own."""
+    """The model's caches with these tokens. The caller may change them."""
     needs_verification: bool = False
-    """It is to be held against what the model computes, and not to be used."""
+    """The caller compares the cache with newly computed tokens, and does not use it."""
 
 
 class PrefixCache:
-    """Keeps what a model computed for tokens; the least recently used goes first.
+    """Stores the caches of token sequences in a radix tree; see `radix_tree`.
 
     Args:
         layout: Of the model's caches.
         budget_bytes: What it may take; it never takes more.
         check_every: One hit of so many is to be checked.
-        disk: What is kept beyond the process; None for nothing.
+        disk: Stores entries for later processes; None if nothing is written to disk.
     """
 
     def __init__(
@@ -60,26 +60,27 @@ class PrefixCache:
         self._disk = disk
         self._root = RadixNode(None, [], [])
         self._recent: OrderedDict[RadixNode, float] = OrderedDict()
-        """What may be dropped, and when it was last used, the least recently first: with snapshots the nodes that have
-        one. Without, all nodes, and a node always comes before those above it, which are of no less use."""
+        """The nodes that may be evicted, with the time of their last use, least recent first. If the model needs
+        snapshots, these are the nodes with one. Otherwise they are all nodes, children before their parents."""
         self.bytes = 0
         self._entries = self._found = self._hits = self._misses = self._saved = self._evictions = self._mismatches = 0
 
     def start_reading(self, prompt: list[int]) -> "Future[DiskRead | None] | None":
-        """Begins to read what is known of a prompt on disk alone; None when that is not worth it. Waits for nothing."""
+        """Start to read the part of a prompt that only the disk holds; return None if that is too short."""
         return self._disk and self._disk.start_reading(prompt[:-1], self._known(prompt[:-1])[1], self._schema.restore)
 
     def fetch(self, prompt: list[int], read: DiskRead | None = None) -> CacheHit | None:
-        """The longest known beginning of a prompt that leaves its last token to be processed; None when it is a scrap.
+        """Return the longest cached prefix of a prompt, without its last token; None if that is too short.
 
         Args:
-            prompt: Its tokens.
-            read: What `read` found of it. Of no use where that, or what it follows on, was dropped meanwhile.
+            prompt: The prompt's tokens.
+            read: The result of `start_reading`. It is ignored if the disk entry, or the prefix before it, has been
+                dropped.
         """
         if self._disk and read and self._disk.is_current(read) and self._root.match(prompt).length >= read.start:
             self.store(prompt[: read.length], read)
         node, length = self._known(prompt[:-1])
-        if length < min(MIN_HIT_TOKENS, MIN_HIT_FRACTION * len(prompt)):  # nothing is less too
+        if length < min(MIN_HIT_TOKENS, MIN_HIT_FRACTION * len(prompt)):  # so is 0
             self._misses += 1
             return None
         self._touch(node)
@@ -98,18 +99,18 @@ class PrefixCache:
         return CacheHit(length, cache, check)
 
     def store(self, tokens: list[int], source: CacheSource, *, pin: bool = False) -> None:
-        """Keeps what a source knows of tokens, as far as it is new.
+        """Store the new part of a sequence.
 
         Args:
-            tokens: All that the source holds.
-            source: Where it is.
-            pin: Keep it until everything is cleared.
+            tokens: The tokens that the source holds.
+            source: The caches of the sequence.
+            pin: Whether to keep the entry until the cache is cleared.
         """
         match = self._root.match(tokens)
         node = match.node
         slices = source.slices(match.length, len(tokens))
         if slices_bytes(slices) > self.budget:
-            return  # all others would be dropped for it first
+            return  # otherwise it would evict all others, and then itself
         if not match.covers_edge and (match.length < len(tokens) or self._schema.needs_snapshots or pin):
             node = self._split(node, match.edge_tokens)
         if match.length < len(tokens):
@@ -132,25 +133,30 @@ class PrefixCache:
                 self._pin(node)
 
     def pin(self, tokens: list[int]) -> None:
-        """Keeps what is known of tokens until everything is cleared; `fetch` found them all."""
+        """Pin the entry of tokens that `fetch` found."""
         match = self._root.match(tokens)
         if match.length == len(tokens):
             self._pin(match.node if match.covers_edge else self._split(match.node, match.edge_tokens))
 
     @property
     def pinned_bytes(self) -> int:
-        """What is kept until everything is cleared."""
+        """Size of all pinned entries, in bytes."""
         return sum(slices_bytes(node.slices) + node.pinned * node.snapshot_bytes for node in self._pinned())
 
     def pin_cost(self, tokens: list[int], places: Collection[int]) -> tuple[int, int]:
-        """Of a sequence, how many tokens are not pinned yet, and in how many of the places its snapshots are not."""
+        """Return (unpinned tokens, missing snapshots) of a sequence.
+
+        Args:
+            tokens: The sequence.
+            places: Lengths at which the sequence needs a snapshot.
+        """
         pinned, match = self._pinned(), self._root.match(tokens)
         way = [node for node in match.node.path() if node in pinned]
         known = min(way[0].length, match.length) if way else 0
         return len(tokens) - known, len({*places} - {node.length for node in way if node.pinned})
 
     def quarantine(self, tokens: list[int]) -> None:
-        """Drops all that is known of tokens, and whatever was computed from it: a check found it to be wrong."""
+        """Drop all sequences that begin with the same token, after a failed verification."""
         self._mismatches += 1
         if (node := self._root.children.get(tokens[0])) is not None:
             self._forget(node)
@@ -159,17 +165,17 @@ class PrefixCache:
 
     @property
     def stale_since(self) -> float | None:
-        """When what would be dropped next was last used; None when there is nothing to drop."""
+        """Last use of the next entry to evict, as `time.monotonic` counts; None if nothing can be evicted."""
         return next((used for node, used in self._recent.items() if self._droppable(node)), None)
 
     def evict(self, bytes: int) -> int:
-        """Drops at least so many bytes, as far as they are not pinned, and returns how many."""
+        """Evict at least `bytes`, if unpinned entries suffice, and return the number of bytes freed."""
         before = self.bytes
         self._evict_to(max(before - bytes, 0))
         return before - self.bytes
 
     def clear(self) -> int:
-        """Drops everything, on disk as well, and returns its bytes in memory."""
+        """Delete all entries, on disk too, and return the number of bytes freed in memory."""
         before = self.bytes
         for node in list(self._root.children.values()):
             self._forget(node)
@@ -178,12 +184,12 @@ class PrefixCache:
         return before
 
     def close(self) -> None:
-        """Ends what is written to disk. Nothing is kept any more."""
+        """Finish the writes to disk. Nothing may be stored afterwards."""
         if self._disk:
             self._disk.close()
 
     def stats(self) -> CacheStats:
-        """May be called from any thread."""
+        """Return the statistics. Safe in any thread."""
         return CacheStats(
             bytes=self.bytes,
             budget_bytes=self.budget,
@@ -196,7 +202,7 @@ class PrefixCache:
         )
 
     def _known(self, tokens: list[int]) -> tuple[RadixNode, int]:
-        """From where in the tree a sequence can go on, and how many of its tokens are known there."""
+        """Return the node from which a sequence can continue, and the number of its tokens known there."""
         match = self._root.match(tokens)
         node, length = match.node, match.length
         if self._schema.needs_snapshots:
@@ -205,7 +211,7 @@ class PrefixCache:
         return node, length
 
     def _touch(self, node: RadixNode) -> None:
-        """Makes it the most recently used."""
+        """Mark a node as the most recently used."""
         for step in (node,) if self._schema.needs_snapshots else node.path():
             if not step.pinned:
                 self._recent[step] = time.monotonic()
@@ -216,7 +222,7 @@ class PrefixCache:
         self._recent.pop(node, None)
 
     def _pinned(self) -> set[RadixNode]:
-        """The nodes that are pinned, and those that lead to them."""
+        """Return the pinned nodes and their ancestors."""
         return {step for node in self._root.subtree() if node.pinned for step in node.path()}
 
     def _split(self, node: RadixNode, at: int) -> RadixNode:
@@ -233,11 +239,11 @@ class PrefixCache:
             self._drop(node)
 
     def _droppable(self, node: RadixNode) -> bool:
-        """A node without snapshot is what those below it begin with."""
+        """Return whether a node may go: without snapshots, its children need it."""
         return self._schema.needs_snapshots or not node.children
 
     def _drop(self, node: RadixNode) -> None:
-        """Drops an entry, and what nothing else needs then."""
+        """Drop an entry, and its ancestors that nothing else needs."""
         self.bytes -= node.snapshot_bytes
         node.snapshot, node.snapshot_bytes = None, 0
         self._recent.pop(node, None)
@@ -249,17 +255,17 @@ class PrefixCache:
             node = above
 
     def _forget(self, node: RadixNode) -> None:
-        """Drops a node with all that is below it."""
+        """Drop a node with its subtree."""
         node.detach()
         for lost in node.subtree():
             self._entries -= 1
             self.bytes -= lost.bytes
             self._recent.pop(lost, None)
-            lost.parent = None  # a circle would keep its memory until Python looks for circles
+            lost.parent = None  # otherwise the cycle keeps its memory until the garbage collector runs
 
 
 def _snapshot_above(node: RadixNode) -> RadixNode:
-    """The nearest node with a snapshot, itself or above it; else the root."""
+    """Return the nearest node with a snapshot: the node itself, or an ancestor; else the root."""
     while node.parent is not None and node.snapshot is None:
         node = node.parent
     return node
