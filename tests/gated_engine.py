@@ -27,10 +27,10 @@ from lmwire_worker.engine.interface import (
 )
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.media import items_of
-from lmwire_worker.process.lifecycle import Watcher
+from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stderr_log import Log
-from lmwire_worker.session.output_queue import Outbox
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
 from worker_process import SECONDS, Event
 
@@ -67,19 +67,19 @@ class Gate:
         return self.wait()
 
 
-class SteppedRegistry(Registry):
+class SteppedRegistry(RequestRegistry):
     """Stops where the engine would wait."""
 
-    def __init__(self, outbox: Outbox, gate: Gate) -> None:
+    def __init__(self, outbox: OutputQueue, gate: Gate) -> None:
         super().__init__(outbox)
         self._gate = gate
 
-    def collect_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> Any:
+    def take_new_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> Any:
         if not self._inbox and not unless():
             self._gate.stop("waiting for others")
-        return super().collect_within(0)
+        return super().take_new_within(0)
 
-    def _rest(self, state: State) -> None:
+    def _wait_in_state(self, state: State) -> None:
         self.activity.become(state)
         self._lock.release()
         try:
@@ -89,7 +89,7 @@ class SteppedRegistry(Registry):
         self.activity.become("running")
 
 
-class Events(Outbox):
+class Events(OutputQueue):
     """Keeps what would be written."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Events(Outbox):
         self.host_reads = True
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return not self.host_reads
 
     def put_tokens(self, token: Token) -> None:
@@ -239,19 +239,19 @@ class SteppedModelLoader:
         return self.lane
 
 
-class Bystander(Watcher):
+class Bystander(LifecycleMonitor):
     """Watches nobody."""
 
     def __init__(self) -> None:
         pass
 
-    def watch_host(self, pid: int) -> None:
+    def exit_with_host(self, pid: int) -> None:
         pass
 
-    def end_soon(self) -> None:
+    def start_quit_timeout(self) -> None:
         pass
 
-    def look_at_deadlines(self) -> None:
+    def deadlines_changed(self) -> None:
         pass
 
 

@@ -14,8 +14,8 @@ from gated_engine import Bystander, Silence
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import MockModelLoader
-from lmwire_worker.session.output_queue import Outbox
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import Session
 from mutated_lines import Mutator
@@ -42,7 +42,7 @@ class Answer(msgspec.Struct):
 _read_answer = msgspec.json.Decoder(Answer).decode
 
 
-class Replies(Outbox):
+class Replies(OutputQueue):
     """Keeps what is written."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._replies = Replies()
-        self._registry = Registry(self._replies)
+        self._registry = RequestRegistry(self._replies)
         engine, log = MockModelLoader(), Silence()
         scheduler = Scheduler(self._registry, self._replies, engine, log)
         self._session = Session(
@@ -88,7 +88,7 @@ class Reader:
             self._session.refuse(line, error)
         else:
             self._session.serve(fields, len(line.data))
-        self._check(line, self._replies.take(), self._registry.collect(block=False) or [])
+        self._check(line, self._replies.take(), self._registry.take_new(block=False) or [])
         if len(self._in_flight) > IN_FLIGHT:
             self.end_requests()
 

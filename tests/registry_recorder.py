@@ -3,11 +3,11 @@
 import msgspec
 
 from lmwire_protocol.events import Token
-from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.output_queue import OutputQueue
 from worker_process import Event
 
 
-class Recorder(Outbox):
+class Recorder(OutputQueue):
     """Keeps the lines instead of writing them."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Recorder(Outbox):
     def put_tokens(self, token: Token) -> None:
         self.lines.append({"event": "token", "id": token.id, "token": token.token})
 
-    def put_call(self, id: str, line: bytes) -> None:
+    def put_tool_call(self, id: str, line: bytes) -> None:
         self._keep(line)
 
     def put_stream(self, line: bytes) -> None:

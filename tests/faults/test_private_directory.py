@@ -155,8 +155,8 @@ def test_what_a_benchmark_compares_with_loads_nothing_of_it_either(tmp_path: Pat
 
 
 def test_every_way_out_of_a_worker_removes_first() -> None:
-    code = "from lmwire_worker.process.exits import *; before_leaving(lambda: 1 / 0)"
-    code += "; before_leaving(lambda: print('removed')); leave(7)"
+    code = "from lmwire_worker.process.exits import *; on_exit(lambda: 1 / 0)"
+    code += "; on_exit(lambda: print('removed')); exit_now(7)"
     run = subprocess.run([sys.executable, "-P", "-u", "-c", code], capture_output=True, timeout=SECONDS, check=False)
     assert (run.returncode, run.stdout) == (7, b"removed\n")
     sources = [file for file in Path(exits.__file__).parents[1].rglob("*.py") if "os._exit(" in file.read_text()]

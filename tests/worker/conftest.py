@@ -1,7 +1,7 @@
 import pytest
 
 from gated_turns import Turns
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_registry import RequestRegistry
 from registry_recorder import Recorder
 
 
@@ -16,5 +16,5 @@ def outbox() -> Recorder:
 
 
 @pytest.fixture
-def registry(outbox: Recorder) -> Registry:
-    return Registry(outbox)
+def registry(outbox: Recorder) -> RequestRegistry:
+    return RequestRegistry(outbox)

@@ -10,7 +10,7 @@ import pytest
 from lmwire_protocol.events import Channel, Logprob, Token
 from lmwire_worker.process.stdio import Pipes
 from lmwire_worker.session import output_queue as outbox_module
-from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.output_queue import OutputQueue
 from worker_process import SECONDS
 
 
@@ -19,7 +19,7 @@ class Written:
 
     def __init__(self) -> None:
         self.read_end, write_end = os.pipe()
-        self.outbox = Outbox(Pipes(-1, write_end, -1).write)
+        self.outbox = OutputQueue(Pipes(-1, write_end, -1).write)
         self.drained = threading.Event()
         self.broken = threading.Event()
 
@@ -66,7 +66,7 @@ def test_below_the_mark_tokens_stay_apart(written: Written) -> None:
 def test_above_the_mark_tokens_of_one_request_merge_even_when_rows_interleave(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     for n in range(3):
         written.outbox.put_tokens(token("a", f"a{n}", [n]))
         written.outbox.put_tokens(token("b", f"b{n}", [10 + n]))
@@ -78,7 +78,7 @@ def test_above_the_mark_tokens_of_one_request_merge_even_when_rows_interleave(
 
 
 def test_tokens_never_merge_across_a_terminal(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     written.outbox.put_tokens(token("a", "old", [1]))
     written.outbox.put_terminal("a", b'{"end":1}\n')
     written.outbox.put_tokens(token("a", "new", [2]))
@@ -87,7 +87,7 @@ def test_tokens_never_merge_across_a_terminal(written: Written, monkeypatch: pyt
 
 
 def test_only_tokens_of_one_choice_and_channel_merge(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     written.outbox.put_tokens(token("a", "a", [1], 0, "reasoning"))
     written.outbox.put_tokens(token("a", "b", [1], 1))
     written.outbox.put_tokens(token("a", "c", [1], 0, "reasoning"))
@@ -103,17 +103,17 @@ def test_only_tokens_of_one_choice_and_channel_merge(written: Written, monkeypat
 def test_tokens_never_merge_across_a_tool_call_of_their_request(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     for _ in range(2):
         written.outbox.put_tokens(token("a", "x", [1]))
         written.outbox.put_tokens(token("b", "y", [1]))
-        written.outbox.put_call("a", b'{"call":1}\n')
+        written.outbox.put_tool_call("a", b'{"call":1}\n')
     written.start()
     assert [line.get("token", "call") for line in written.lines()] == ["x", "yy", "call", "x", "call"]
 
 
 def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     written.outbox.put_tokens(token("a", "text that was held back", []))
     for n in range(3):
         written.outbox.put_tokens(token("a", str(n), [n], logprobs=[Logprob(n, str(n), -0.5)]))
@@ -123,7 +123,7 @@ def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch
 
 
 def test_merging_changes_nothing_of_what_the_lane_gave(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "HIGH_WATER_BYTES", 0)
+    monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     pieces = [token("a", str(n), [n]) for n in range(3)]
     for piece in pieces:
         written.outbox.put_tokens(piece)
@@ -135,26 +135,26 @@ def test_merging_changes_nothing_of_what_the_lane_gave(written: Written, monkeyp
 def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox_module, "HARD_BYTES", 100)
+    monkeypatch.setattr(outbox_module, "PAUSE_THRESHOLD_BYTES", 100)
     written.outbox.put_tokens(token("a", "x" * 200, [1]))
-    assert written.outbox.full
+    assert written.outbox.is_full
     written.start()
     assert written.drained.wait(SECONDS)
-    assert not written.outbox.full
+    assert not written.outbox.is_full
     assert written.outbox.waiting_bytes == 0
 
 
 def test_replies_and_terminals_do_not_fill_it(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "HARD_BYTES", 100)
+    monkeypatch.setattr(outbox_module, "PAUSE_THRESHOLD_BYTES", 100)
     for _ in range(100):
         written.outbox.put_reply(b'{"pong":1}\n')
         written.outbox.put_terminal("a", b'{"end":1}\n')
-    assert not written.outbox.full
+    assert not written.outbox.is_full
 
 
 def test_after_the_seal_nothing_is_taken(written: Written) -> None:
     written.outbox.put_reply(b'{"n":1}\n')
-    written.outbox.seal()
+    written.outbox.close()
     written.outbox.put_reply(b'{"n":2}\n')
     written.start()
     assert written.lines() == [{"n": 1}]
@@ -166,6 +166,6 @@ def test_a_host_that_is_gone_is_told_once_and_holds_nobody_up(written: Written) 
     written.start()
     assert written.broken.wait(SECONDS)
     written.outbox.put_tokens(token("a", "x" * 10**7, [1]))
-    written.outbox.wait_for_reply_room()
+    written.outbox.wait_for_reply_capacity()
     written.outbox.flush()
-    assert not written.outbox.full
+    assert not written.outbox.is_full

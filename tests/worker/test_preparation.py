@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.preparation import HELD, Prepared, Preparer
+from lmwire_worker.engine.preparation import MAX_PREPARATIONS, Prepared, Preparer
 from worker_process import SECONDS
 
 
@@ -52,17 +52,17 @@ def test_plain_work_waits_for_no_hard_work(preparer: Preparer) -> None:
 @pytest.mark.usefixtures("without_collector")
 def test_requests_that_are_refused_leave_room_for_others(preparer: Preparer) -> None:
     refused: list[object] = []
-    for _ in range(3 * HELD):
+    for _ in range(3 * MAX_PREPARATIONS):
         prepared: Any = prepare(preparer, "hard", _fail)
         try:
             prepared.result()
         except RequestError as error:
             refused.append(error)  # its traceback holds what was prepared
-    assert len(refused) == 3 * HELD
+    assert len(refused) == 3 * MAX_PREPARATIONS
 
 
 def test_only_so_many_wait_for_their_requests_and_a_dropped_one_makes_room(preparer: Preparer) -> None:
-    held = [prepare(preparer, "hard") for _ in range(HELD)]
+    held = [prepare(preparer, "hard") for _ in range(MAX_PREPARATIONS)]
     there = threading.Event()
     next_one = preparer.start("hard", lambda media: "made", there.set)
     assert not there.is_set()

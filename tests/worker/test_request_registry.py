@@ -10,30 +10,32 @@ import pytest
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
 from lmwire_protocol.events import FinishReason
 from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
-from lmwire_worker.session.v1 import VOICE
+from lmwire_worker.session.v1 import EVENT_WRITER
 from registry_recorder import Recorder
 from worker_process import SECONDS
 
 
 def request(id: str, command: Command | None = None) -> Request:
-    return Request(id, command or Generate(prompt="x"), VOICE, 10, 0.0)
+    return Request(id, command or Generate(prompt="x"), EVENT_WRITER, 10, 0.0)
 
 
 def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> TokenDelta:
     return TokenDelta(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
 
 
-def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Registry, outbox: Recorder) -> None:
+def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: RequestRegistry, outbox: Recorder) -> None:
     registry.accept(request("a"))
     registry.cancel("c", "a")
     assert outbox.terminals() == ["c", "a"]
-    assert registry.collect(block=False) is not None
+    assert registry.take_new(block=False) is not None
     assert (registry.counts().active, registry.counts().queued) == (0, 0)
 
 
-def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(registry: Registry, outbox: Recorder) -> None:
+def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(
+    registry: RequestRegistry, outbox: Recorder
+) -> None:
     running = request("a")
     registry.accept(running)
     assert registry.start(running)
@@ -44,54 +46,54 @@ def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(registr
     assert outbox.terminals() == ["c", "a"]
 
 
-def test_a_request_that_was_cancelled_while_queued_does_not_start(registry: Registry) -> None:
+def test_a_request_that_was_cancelled_while_queued_does_not_start(registry: RequestRegistry) -> None:
     queued = request("a")
     registry.accept(queued)
     registry.cancel("c", "a")
     assert not registry.start(queued)
 
 
-def test_nothing_of_a_request_comes_after_its_end(registry: Registry, outbox: Recorder) -> None:
+def test_nothing_of_a_request_comes_after_its_end(registry: RequestRegistry, outbox: Recorder) -> None:
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.emit([(ended, piece("before", [1]))])
+    registry.deliver([(ended, piece("before", [1]))])
     registry.end(ended, ended.result())
-    registry.emit([(ended, piece("after", [2]))])
-    registry.progress(ended, b'{"event":"progress","id":"a"}\n')
+    registry.deliver([(ended, piece("after", [2]))])
+    registry.send_progress(ended, b'{"event":"progress","id":"a"}\n')
     registry.end(ended, RequestError("internal", "again"))
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
-    assert ended.answers[0].completion_tokens == 1, "only what was sent is counted"
+    assert ended.choices[0].completion_tokens == 1, "only what was sent is counted"
 
 
 def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
-    registry: Registry, outbox: Recorder
+    registry: RequestRegistry, outbox: Recorder
 ) -> None:
     old, new = request("a"), request("a")
     registry.accept(old)
     registry.end(old, old.result())
     registry.accept(new)
-    registry.emit([(old, piece("old", [1]))])
+    registry.deliver([(old, piece("old", [1]))])
     registry.end(old, old.result())
     assert outbox.terminals() == ["a"]
     assert (registry.counts().active, registry.counts().queued) == (0, 1)
 
 
-def test_the_last_piece_and_the_terminal_are_one(registry: Registry, outbox: Recorder) -> None:
+def test_the_last_piece_and_the_terminal_are_one(registry: RequestRegistry, outbox: Recorder) -> None:
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.emit([(ended, piece("end", [1], "stop"))])
+    registry.deliver([(ended, piece("end", [1], "stop"))])
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
 
 
-def test_a_request_ends_when_all_its_choices_have_ended(registry: Registry, outbox: Recorder) -> None:
+def test_a_request_ends_when_all_its_choices_have_ended(registry: RequestRegistry, outbox: Recorder) -> None:
     several = request("a", Generate(prompt="x", n=2))
     registry.accept(several)
     registry.start(several)
-    registry.emit([(several, piece("b", [1], "length", choice=1)), (several, piece("a", [1], choice=0))])
+    registry.deliver([(several, piece("b", [1], "length", choice=1)), (several, piece("a", [1], choice=0))])
     assert outbox.terminals() == []
-    registry.emit([(several, piece("c", [2, 3], "stop", choice=0))])
+    registry.deliver([(several, piece("c", [2, 3], "stop", choice=0))])
     done = outbox.lines[-1]
     assert done["finish_reason"] == "stop"
     assert done["choices"] == [
@@ -100,67 +102,73 @@ def test_a_request_ends_when_all_its_choices_have_ended(registry: Registry, outb
     ]
 
 
-def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: Registry, outbox: Recorder) -> None:
+def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: RequestRegistry, outbox: Recorder) -> None:
     several = request("a", Generate(prompt="x", n=2))
     registry.accept(several)
     registry.start(several)
-    registry.emit([(several, piece("b", [1], "length", choice=1))])
+    registry.deliver([(several, piece("b", [1], "length", choice=1))])
     registry.cancel("c", "a")
     registry.end(several, several.cancellation())
     assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]
 
 
-def test_a_tool_call_is_shown_where_it_comes(registry: Registry, outbox: Recorder) -> None:
+def test_a_tool_call_is_shown_where_it_comes(registry: RequestRegistry, outbox: Recorder) -> None:
     calling = request("a")
     registry.accept(calling)
-    registry.emit([(calling, piece("b", [1])), (calling, ToolCallDelta(0, 0, call_id="1", name="f", arguments="{}"))])
+    registry.deliver(
+        [(calling, piece("b", [1])), (calling, ToolCallDelta(0, 0, call_id="1", name="f", arguments="{}"))]
+    )
     assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
 
 
-def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: Registry, outbox: Recorder) -> None:
+def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
     registry.accept(request("a", Generate(prompt="x", timeout_ms=1)))  # accepted when the clock began
-    assert registry.expire() == math.inf
+    assert registry.cancel_expired() == math.inf
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
-def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(registry: Registry, outbox: Recorder) -> None:
+def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(
+    registry: RequestRegistry, outbox: Recorder
+) -> None:
     running = request("a", Generate(prompt="x", timeout_ms=1))
     registry.accept(running)
     registry.start(running)
-    registry.expire()
+    registry.cancel_expired()
     assert outbox.terminals() == []
     assert registry.take_cancelled() == [running]
     registry.end(running, running.cancellation())
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
-def test_the_next_deadline_is_told(registry: Registry) -> None:
-    late = Request("a", Generate(prompt="x", timeout_ms=10**9), VOICE, 10, 0.0)
-    later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), VOICE, 10, 0.0)
+def test_the_next_deadline_is_told(registry: RequestRegistry) -> None:
+    late = Request("a", Generate(prompt="x", timeout_ms=10**9), EVENT_WRITER, 10, 0.0)
+    later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), EVENT_WRITER, 10, 0.0)
     registry.accept(later)
     registry.accept(late)
-    assert registry.expire() == late.deadline
+    assert registry.cancel_expired() == late.deadline
 
 
-def test_a_queued_id_cannot_be_taken_twice(registry: Registry) -> None:
+def test_a_queued_id_cannot_be_taken_twice(registry: RequestRegistry) -> None:
     registry.accept(request("a"))
     with pytest.raises(RequestError, match="in flight") as refusal:
         registry.accept(request("a"))
     assert refusal.value.code == "duplicate_id"
 
 
-def test_quit_is_answered_last_and_draining_refuses_what_is_new(registry: Registry, outbox: Recorder) -> None:
+def test_quit_is_answered_last_and_draining_refuses_what_is_new(registry: RequestRegistry, outbox: Recorder) -> None:
     registry.accept(request("a"))
     registry.quit(request("q", Quit()), drain=False)
     with pytest.raises(RequestError, match="quitting"):
         registry.accept(request("b", Info()))
-    assert registry.collect(block=True) is not None, "what has come in is handed out, although it has ended"
-    assert registry.collect(block=True) is None
+    assert registry.take_new(block=True) is not None, "what has come in is handed out, although it has ended"
+    assert registry.take_new(block=True) is None
     registry.close()
     assert outbox.terminals() == ["a", "q"]
 
 
-def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry: Registry, outbox: Recorder) -> None:
+def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(
+    registry: RequestRegistry, outbox: Recorder
+) -> None:
     """The engine, a canceller and a last resort race for every request, on threads of their own."""
     rounds, batch = 60, 100
     barrier = threading.Barrier(3, timeout=SECONDS)
@@ -168,9 +176,9 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(registry
     def engine() -> None:
         for _ in range(rounds):
             barrier.wait()
-            for running in registry.collect(block=False) or []:
+            for running in registry.take_new(block=False) or []:
                 if registry.start(running):
-                    registry.emit([(running, piece("text", [1]))])
+                    registry.deliver([(running, piece("text", [1]))])
                     if random.random() < 0.5:
                         registry.end(running, running.result())
             for cancelled in registry.take_cancelled():

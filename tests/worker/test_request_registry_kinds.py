@@ -5,18 +5,18 @@ from array import array
 
 from lmwire_protocol import Command, Embed, Media, Transcribe
 from lmwire_worker.engine.interface import EmbeddingOutput, TranscriptionProgress, TranscriptSegment
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
-from lmwire_worker.session.v1 import VOICE
+from lmwire_worker.session.v1 import EVENT_WRITER
 from registry_recorder import Recorder
 
 EMBED = Embed(input=["a", "b"], encoding="float")
 TRANSCRIBE = Transcribe(audio=Media(data=""))
 
 
-def running(registry: Registry, command: Command) -> Request:
+def running(registry: RequestRegistry, command: Command) -> Request:
     """A request that the engine has taken up."""
-    registry.accept(request := Request("1", command, VOICE, 10, time.monotonic()))
+    registry.accept(request := Request("1", command, EVENT_WRITER, 10, time.monotonic()))
     assert registry.start(request)
     return request
 
@@ -25,7 +25,7 @@ def vector(index: int) -> EmbeddingOutput:
     return EmbeddingOutput(1, index, array("f", [0.5, index]), 3)
 
 
-def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) -> None:
+def test_the_last_vector_ends_its_request(registry: RequestRegistry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     for index in (1, 0):
         registry.emit_vector(request, vector(index))
@@ -34,7 +34,7 @@ def test_the_last_vector_ends_its_request(registry: Registry, outbox: Recorder) 
     assert (done["event"], done["count"], done["dimensions"]) == ("done", 2, 2)
 
 
-def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> None:
+def test_no_vector_comes_after_the_end(registry: RequestRegistry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     registry.end(request, request.cancellation())
     registry.emit_vector(request, vector(0))
@@ -42,7 +42,9 @@ def test_no_vector_comes_after_the_end(registry: Registry, outbox: Recorder) -> 
     assert outbox.lines[0]["code"] == "cancelled"
 
 
-def test_segments_are_counted_and_the_recordings_end_ends_the_request(registry: Registry, outbox: Recorder) -> None:
+def test_segments_are_counted_and_the_recordings_end_ends_the_request(
+    registry: RequestRegistry, outbox: Recorder
+) -> None:
     request = running(registry, TRANSCRIBE)
     registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
     for start in (0.0, 2.0):
@@ -54,11 +56,11 @@ def test_segments_are_counted_and_the_recordings_end_ends_the_request(registry: 
 
 
 def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
-    registry: Registry, outbox: Recorder
+    registry: RequestRegistry, outbox: Recorder
 ) -> None:
     request = running(registry, TRANSCRIBE)
     registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
-    request.cut = "cancelled"
+    request.cancel_reason = "cancelled"
     registry.end(request, request.cancellation())
     registry.emit_segment(request, TranscriptSegment(1, 0.0, 1.0, " a"))
     registry.listen(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))
@@ -66,8 +68,8 @@ def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
 
 
-def test_one_that_waits_is_cancelled_at_once(registry: Registry, outbox: Recorder) -> None:
-    registry.accept(Request("1", TRANSCRIBE, VOICE, 10, time.monotonic()))
+def test_one_that_waits_is_cancelled_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
+    registry.accept(Request("1", TRANSCRIBE, EVENT_WRITER, 10, time.monotonic()))
     registry.cancel("2", None)
     reply, done = outbox.lines
     assert (reply["id"], done["finish_reason"], done["duration_s"]) == ("2", "cancelled", 0)

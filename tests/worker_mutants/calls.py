@@ -3,7 +3,7 @@
 from typing import Any
 
 from lmwire_protocol import encoding, events
-from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.output_queue import OutputQueue
 from mutation import mutant, wrap
 from worker_mutants.changes import change_calls, change_pieces, change_results
 
@@ -40,11 +40,11 @@ def calls_what_was_not_named() -> None:
 
 @mutant("P-2", "p-2-no-calls")
 def calls_what_it_may_not_call() -> None:
-    def put_and_call(put: Any, self: Outbox, token: events.Token) -> None:
+    def put_and_call(put: Any, self: OutputQueue, token: events.Token) -> None:
         put(self, token)
         self.put_stream(encoding.encode_event(events.ToolCall(id=token.id, index=0, call_id="c", name="look")))
 
-    wrap(Outbox, "put_tokens", put_and_call)
+    wrap(OutputQueue, "put_tokens", put_and_call)
 
 
 @mutant("K-5", "p-1-required")

@@ -55,4 +55,4 @@ def _change_on_its_way(voice: str, change: Callable[[Any], object]) -> None:
         change(piece)
         show(self, outbox, request, piece)
 
-    wrap(v1._Voice, voice, show_changed)
+    wrap(v1.EventWriterV1, voice, show_changed)

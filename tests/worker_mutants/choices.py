@@ -10,8 +10,8 @@ from lmwire_protocol import commands, events
 from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import draft
-from lmwire_worker.session.output_queue import Outbox
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
 from mutation import mutant, replace, wrap
 from worker_mutants.changes import change_pieces, change_results
 
@@ -21,7 +21,7 @@ def mixes_the_tokens_of_a_choice() -> None:
     held: dict[tuple[str, int], events.Token] = {}
     calls = itertools.count(1)
 
-    def put_late(put: Any, self: Outbox, token: events.Token) -> None:
+    def put_late(put: Any, self: OutputQueue, token: events.Token) -> None:
         late = held.pop((token.id, token.choice), None)
         if late is None and next(calls) % 5 == 0:
             held[token.id, token.choice] = token
@@ -30,13 +30,13 @@ def mixes_the_tokens_of_a_choice() -> None:
         if late:
             put(self, late)
 
-    def end_late(put: Any, self: Outbox, id: str, line: bytes) -> None:
+    def end_late(put: Any, self: OutputQueue, id: str, line: bytes) -> None:
         for name in [name for name in held if name[0] == id]:
             self.put_tokens(held.pop(name))
         put(self, id, line)
 
-    wrap(Outbox, "put_tokens", put_late)
-    wrap(Outbox, "put_terminal", end_late)
+    wrap(OutputQueue, "put_tokens", put_late)
+    wrap(OutputQueue, "put_terminal", end_late)
 
 
 @mutant("N-3", "n-3-choices")
@@ -142,7 +142,7 @@ def ends_as_soon_as_it_likes() -> None:
 
 @mutant("N-5", "n-5-timeout")
 def knows_no_time_limit() -> None:
-    replace(Registry, "expire", lambda self: math.inf)
+    replace(RequestRegistry, "cancel_expired", lambda self: math.inf)
 
 
 @mutant("#tokenize", "tokenize")

@@ -6,36 +6,36 @@ import threading
 from typing import Any
 
 from lmwire_worker.process import lifecycle, worker
-from lmwire_worker.process.lifecycle import Watcher
+from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stdio import Pipes
-from lmwire_worker.process.worker import Process
+from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import bridge
-from lmwire_worker.session.output_queue import Outbox
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
 from mutation import mutant, replace, wrap
 from worker_mutants.changes import step_only_after
 
 
 @mutant("E-1", "e-1-drain")
 def serves_requests_while_it_drains() -> None:
-    def quit_later(self: Registry, request: Any, *, drain: bool) -> None:
+    def quit_later(self: RequestRegistry, request: Any, *, drain: bool) -> None:
         with self._lock:
             self._quits[request.id] = request
             if not drain:
                 self._drain()
                 self._cancel(list(self._live.values()))
 
-    replace(Registry, "quit", quit_later)
+    replace(RequestRegistry, "quit", quit_later)
 
 
 @mutant("E-2", "e-2-end-of-stdin")
 def cancels_at_the_end_of_stdin() -> None:
-    def drain_and_cancel(drain: Any, self: Registry) -> None:
+    def drain_and_cancel(drain: Any, self: RequestRegistry) -> None:
         drain(self)
         self.cancel_where(lambda request: True)
 
-    wrap(Registry, "drain", drain_and_cancel)
-    step_only_after(Registry, "drain")
+    wrap(RequestRegistry, "drain", drain_and_cancel)
+    step_only_after(RequestRegistry, "drain")
 
 
 @mutant("E-3", "e-3-read-late")
@@ -46,15 +46,15 @@ def does_not_wait_for_a_late_reader() -> None:
         write(self, data)
 
     wrap(Pipes, "write", write_all_but_the_end)
-    wrap(Outbox, "flush", lambda flush, self, seconds=None: flush(self, 0.0))
+    wrap(OutputQueue, "flush", lambda flush, self, seconds=None: flush(self, 0.0))
 
 
 def _leave_to_the_system(number: signal.Signals) -> None:
-    def take_signals(take: Any, self: Watcher, *, interactive: bool) -> None:
+    def take_signals(take: Any, self: LifecycleMonitor, *, interactive: bool) -> None:
         take(self, interactive=interactive)
         signal.signal(number, signal.SIG_DFL)
 
-    wrap(Watcher, "take_signals", take_signals)
+    wrap(LifecycleMonitor, "install_signal_handlers", take_signals)
 
 
 @mutant("E-4", "e-4-sigint")
@@ -84,10 +84,10 @@ def leaves_with_a_code_of_its_own() -> None:
 
 @mutant("G-2", "g-1-bridge")
 def answers_a_bridge_in_any_order() -> None:
-    replace(bridge._Voice, "serial", False)
-    step_only_after(Registry, "drain")  # when it has read the `quit`
+    replace(bridge.BridgeEventWriter, "is_serial", False)
+    step_only_after(RequestRegistry, "drain")  # when it has read the `quit`
 
 
 @mutant("S-1", "s-3-before-any-object")
 def knows_no_bridge() -> None:
-    replace(Process, "_bridge", Process._version_1)
+    replace(WorkerProcess, "_bridge", WorkerProcess._version_1)

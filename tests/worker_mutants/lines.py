@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from lmwire_protocol import Command, LineSplitter, RequestError, commands, decoding, encoding, limits
-from lmwire_worker.process.worker import Process
+from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import request_registry, v1
-from lmwire_worker.session.output_queue import Outbox
+from lmwire_worker.session.output_queue import OutputQueue
 from mutation import mutant, replace, wrap
 
 
@@ -33,16 +33,16 @@ def says_something_before_it_is_asked() -> None:
 
 @mutant("F-18", "hello")
 def prints_among_the_lines() -> None:
-    wrap(Outbox, "put_reply", lambda put, self, line: put(self, b"INFO: replying\n" + line))
+    wrap(OutputQueue, "put_reply", lambda put, self, line: put(self, b"INFO: replying\n" + line))
 
 
 @mutant("F-11", "hello")
 def leaves_half_a_line() -> None:
-    def seal_after_half_a_line(seal: Any, self: Outbox) -> None:
+    def close_after_half_a_line(close: Any, self: OutputQueue) -> None:
         self.put_reply(b'{"event":"do')
-        seal(self)
+        close(self)
 
-    wrap(Outbox, "seal", seal_after_half_a_line)
+    wrap(OutputQueue, "close", close_after_half_a_line)
 
 
 @mutant("F-3", "f-3-longest-line")
@@ -70,14 +70,14 @@ def takes_null_for_a_value() -> None:
 
 @mutant("F-1", "f-1-lines")
 def forgets_the_last_line_without_newline() -> None:
-    def read(self: Process) -> None:
+    def read(self: WorkerProcess) -> None:
         lines = LineSplitter(limits.LINE_IN_BYTES)
         while data := self._io.read(1 << 16):
             for line in lines.feed(data):
                 self._handle(line)
         self._registry.drain()
 
-    replace(Process, "_read", read)
+    replace(WorkerProcess, "_read", read)
 
 
 @mutant("F-10", "commands-fields")

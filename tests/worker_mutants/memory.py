@@ -10,10 +10,10 @@ from lmwire_protocol.events import Error, PingDone
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock.cache import PromptCache
 from lmwire_worker.mock.runner import MockRunner
-from lmwire_worker.process.worker import Process
+from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.prompts import truncation
 from lmwire_worker.session import request_registry
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_registry import RequestRegistry
 from mutation import mutant, replace, wrap
 
 
@@ -67,7 +67,7 @@ def does_not_say_what_is_loaded() -> None:
 @mutant("B-2", "b-4-failed-load")
 def drops_the_model_before_it_looks_for_the_next() -> None:
     def drop_and_load(begin: Any, self: Scheduler, request: Any, load: Load) -> Any:
-        self._drop_lane()
+        self._release_runner()
         return begin(self, request, load)
 
     wrap(Scheduler, "_load", drop_and_load)
@@ -85,18 +85,18 @@ def reads_only_while_the_host_reads() -> None:
 
 @mutant("L-1", "l-1-out-of-band")
 def answers_pings_in_their_turn() -> None:
-    def wait_and_handle(handle: Any, self: Process, line: Line) -> None:
+    def wait_and_handle(handle: Any, self: WorkerProcess, line: Line) -> None:
         if b'"ping"' in line.data:
             with self._registry._lock:
-                self._registry._news.wait_for(lambda: not self._registry._live)
+                self._registry._changed.wait_for(lambda: not self._registry._live)
         handle(self, line)
 
-    def end_and_tell(end: Any, self: Registry, request: Any, outcome: Any) -> None:
+    def end_and_tell(end: Any, self: RequestRegistry, request: Any, outcome: Any) -> None:
         end(self, request, outcome)
-        self._news.notify_all()
+        self._changed.notify_all()
 
-    wrap(Process, "_handle", wait_and_handle)
-    wrap(Registry, "_end", end_and_tell)
+    wrap(WorkerProcess, "_handle", wait_and_handle)
+    wrap(RequestRegistry, "_end", end_and_tell)
 
 
 @mutant("L-4", "l-4-idle-again")
@@ -120,11 +120,11 @@ def ages_although_it_has_nothing_to_do() -> None:
 
 
 def _change_pongs(which: Callable[[PingDone], bool], **fields: Any) -> None:
-    def pong_changed(pong: Any, self: Registry, id: str) -> PingDone:
+    def pong_changed(pong: Any, self: RequestRegistry, id: str) -> PingDone:
         done = pong(self, id)
         return msgspec.structs.replace(done, **fields) if which(done) else done
 
-    wrap(Registry, "pong", pong_changed)
+    wrap(RequestRegistry, "ping_reply", pong_changed)
 
 
 @mutant("B-4", "b-4-failed-load")

@@ -6,14 +6,14 @@ from typing import Any
 from lmwire_protocol import Command, commands, encoding, events, limits
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.session import v1
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
 from mutation import mutant, replace, wrap
 
 
 @mutant("I-3", "i-3-duplicate")
 def serves_an_id_that_is_in_flight() -> None:
-    replace(Registry, "_check_free", lambda self, id: None)
+    replace(RequestRegistry, "_check_id_is_free", lambda self, id: None)
 
 
 @mutant("I-4", "i-1-ids")
@@ -33,23 +33,23 @@ def makes_up_an_id() -> None:
 
 @mutant("O-2", "c-2-same-write")
 def answers_a_cancel_after_its_terminals() -> None:
-    def cancel(self: Registry, id: str, target: str | None) -> None:
+    def cancel(self: RequestRegistry, id: str, target: str | None) -> None:
         with self._lock:
             found = [request for request in self._live.values() if target is None or request.id == target]
             for request in found:
                 self._end(request, request.cancellation())
-            self._outbox.put_reply(encoding.encode_event(events.CancelDone(id=id, matched=len(found))))
+            self._output.put_reply(encoding.encode_event(events.CancelDone(id=id, matched=len(found))))
 
-    replace(Registry, "cancel", cancel)
+    replace(RequestRegistry, "cancel", cancel)
 
 
 @mutant("O-2", "o-2-quits-last")
 def answers_quit_at_once() -> None:
-    def quit_at_once(self: Registry, request: Any, *, drain: bool) -> None:
-        self._outbox.put_reply(encoding.encode_event(events.QuitDone(id=request.id)))
+    def quit_at_once(self: RequestRegistry, request: Any, *, drain: bool) -> None:
+        self._output.put_reply(encoding.encode_event(events.QuitDone(id=request.id)))
         self.drain()
 
-    replace(Registry, "quit", quit_at_once)
+    replace(RequestRegistry, "quit", quit_at_once)
 
 
 @mutant("C-1", "c-1-nothing-to-cancel")
@@ -65,10 +65,10 @@ def finds_what_is_not_there() -> None:
 
 @mutant("C-2", "c-2-same-write")
 def cancels_nothing() -> None:
-    def cancel(self: Registry, id: str, target: str | None) -> None:
+    def cancel(self: RequestRegistry, id: str, target: str | None) -> None:
         self.reply(id, encoding.encode_event(events.CancelDone(id=id, matched=0)))
 
-    replace(Registry, "cancel", cancel)
+    replace(RequestRegistry, "cancel", cancel)
 
 
 @mutant("L-2", "l-2-barriers")
@@ -82,4 +82,4 @@ def lets_later_requests_pass_a_barrier() -> None:
 
 @mutant("N-10", "n-10-turns")
 def starts_all_in_the_order_of_their_lines() -> None:
-    replace(Scheduler, "_line_up", lambda self, arrived: self._waiting.extend(arrived))
+    replace(Scheduler, "_enqueue", lambda self, arrived: self._waiting.extend(arrived))

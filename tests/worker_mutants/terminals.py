@@ -8,38 +8,40 @@ import msgspec
 from lmwire_protocol import encoding, events
 from lmwire_worker.process.stdio import Pipes
 from lmwire_worker.session import output_queue, request_registry, request_state
-from lmwire_worker.session.output_queue import Outbox
-from lmwire_worker.session.request_registry import Registry
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
 from mutation import every, mutant, replace, wrap
 
 
 @mutant("T-1", "t-1-one-terminal")
 def drops_a_terminal() -> None:
-    every(7, Outbox, "put_terminal", lambda put, *arguments: None)
+    every(7, OutputQueue, "put_terminal", lambda put, *arguments: None)
 
 
 @mutant("T-1", "t-1-one-terminal")
 def doubles_a_terminal() -> None:
-    every(7, Outbox, "put_terminal", lambda put, *arguments: [put(*arguments), put(*arguments)])
+    every(7, OutputQueue, "put_terminal", lambda put, *arguments: [put(*arguments), put(*arguments)])
 
 
 @mutant("T-1", "t-1-one-terminal")
 def drops_a_refusal() -> None:
-    every(5, Registry, "refuse", lambda refuse, *arguments, **options: None)
+    every(5, RequestRegistry, "refuse", lambda refuse, *arguments, **options: None)
 
 
 @mutant("T-1", "generate")
 def says_more_after_the_terminal() -> None:
-    def put_and_go_on(put: Any, self: Outbox, id: str, line: bytes) -> None:
+    def put_and_go_on(put: Any, self: OutputQueue, id: str, line: bytes) -> None:
         put(self, id, line)
         self.put_stream(encoding.encode_event(events.Token(id=id, token="!", token_ids=[])))
 
-    wrap(Outbox, "put_terminal", put_and_go_on)
+    wrap(OutputQueue, "put_terminal", put_and_go_on)
 
 
 @mutant("T-1", "generate")
 def speaks_of_an_unknown_id() -> None:
-    wrap(Outbox, "put_tokens", lambda put, self, token: put(self, msgspec.structs.replace(token, id=token.id + "?")))
+    wrap(
+        OutputQueue, "put_tokens", lambda put, self, token: put(self, msgspec.structs.replace(token, id=token.id + "?"))
+    )
 
 
 @mutant("T-2", "model")
@@ -52,7 +54,7 @@ def ends_a_request_with_an_error_without_id() -> None:
 
 @mutant("K-2", "k-1-same-answer")
 def merges_tokens_across_ids() -> None:
-    def merge(put: Any, self: Outbox, token: events.Token) -> None:
+    def merge(put: Any, self: OutputQueue, token: events.Token) -> None:
         with self._lock:
             last = self._queue[-1] if self._queue else None
             if isinstance(last, events.Token):
@@ -61,7 +63,7 @@ def merges_tokens_across_ids() -> None:
                 return
         put(self, token)
 
-    wrap(Outbox, "put_tokens", merge)
+    wrap(OutputQueue, "put_tokens", merge)
 
 
 @mutant("W-2", "w-1-unread")
@@ -76,7 +78,7 @@ def loses_text_when_it_merges() -> None:
             run[-1].token = ""
         return join(run)
 
-    def put_and_tell(put: Any, self: Outbox, id: str, line: bytes) -> None:
+    def put_and_tell(put: Any, self: OutputQueue, id: str, line: bytes) -> None:
         put(self, id, line)
         if id == "whole":
             ended.set()
@@ -86,9 +88,9 @@ def loses_text_when_it_merges() -> None:
             ended.wait()
         write(self, data)
 
-    replace(output_queue, "HIGH_WATER_BYTES", 0)
-    wrap(output_queue, "_joined", join_silently)
-    wrap(Outbox, "put_terminal", put_and_tell)
+    replace(output_queue, "MERGE_THRESHOLD_BYTES", 0)
+    wrap(output_queue, "_join", join_silently)
+    wrap(OutputQueue, "put_terminal", put_and_tell)
     wrap(Pipes, "write", write_late)
 
 
@@ -99,21 +101,21 @@ def tells_another_seed() -> None:
 
 @mutant("#commands", "ping-and-stats")
 def streams_what_nobody_asked_for() -> None:
-    def reply_with_progress(reply: Any, self: Registry, id: str, line: bytes) -> None:
-        self._outbox.put_stream(encoding.encode_event(events.Progress(id=id, stage="read", current=0, unit="steps")))
+    def reply_with_progress(reply: Any, self: RequestRegistry, id: str, line: bytes) -> None:
+        self._output.put_stream(encoding.encode_event(events.Progress(id=id, stage="read", current=0, unit="steps")))
         reply(self, id, line)
 
-    wrap(Registry, "reply", reply_with_progress)
+    wrap(RequestRegistry, "reply", reply_with_progress)
 
 
 @mutant("#progress", "k-1-same-answer")
 def floods_with_progress() -> None:
-    def emit_each(emit: Any, self: Registry, outcomes: Any) -> None:
+    def emit_each(emit: Any, self: RequestRegistry, outcomes: Any) -> None:
         for request, outcome in outcomes:
             line = encoding.encode_event(
                 events.Progress(id=request.id, stage="prefill", current=1, total=1, unit="tokens")
             )
-            self.progress(request, line)
+            self.send_progress(request, line)
             emit(self, [(request, outcome)])
 
-    wrap(Registry, "emit", emit_each)
+    wrap(RequestRegistry, "deliver", emit_each)

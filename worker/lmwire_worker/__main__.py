@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .process.signals import leave_on_signals
+from .process.signals import exit_on_signals
 
 TYPE_CHECKING = False  # `typing` is imported only after the signals are taken care of
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ EXIT_STDOUT = 74
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a worker; does not return."""
-    leave_on_signals()
+    exit_on_signals()
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--help"], ["-h"]):
         print(_USAGE, end="")
@@ -97,16 +97,16 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     from .process.stderr_log import Log
 
     try:
-        io = stdio.take_over()
+        io = stdio.isolate_stdio()
     except OSError:
         sys.exit(EXIT_STDOUT)
-    from .process.worker import Process
+    from .process.worker import WorkerProcess
 
     if mock:
-        Process(mock.around(io), Log(), mock.engine).run()
+        WorkerProcess(mock.around(io), Log(), mock.engine).run()
     from .engine.model_loader import MlxModelLoader
 
-    Process(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
+    WorkerProcess(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
 
 
 def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskCacheOptions | None, Policy]":

@@ -15,7 +15,7 @@ from ..transcription.detect import is_speech_model
 Kind = Literal["text", "vision", "speech", "embeddings"]
 
 
-def kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
+def detect_kind(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
     """Checks a folder's files, and says of which kind its model is, with its config.json.
 
     Raises:

@@ -12,7 +12,7 @@ from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import Policy
-from ..process.exits import before_leaving
+from ..process.exits import on_exit
 from .interface import LoadCancelled, ModelRunner, Report
 from .load_context import LoadContext
 
@@ -51,7 +51,7 @@ class MlxModelLoader:
         """Made by the first load of a model that generates text."""
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
-            name for name in FEATURES if (needed := _library_of(name)) is None or importlib.util.find_spec(needed)
+            name for name in FEATURES if (needed := _required_library(name)) is None or importlib.util.find_spec(needed)
         ]
         self._missing: str | None = None
 
@@ -59,18 +59,18 @@ class MlxModelLoader:
         from ..process.private_directory import use_private_directory  # after the first answer has left
 
         if "mlx_lm" not in self.names:
-            self._missing = f"mlx-lm is not installed; {_installation()}"
+            self._missing = f"mlx-lm is not installed; {_install_hint()}"
             return
         try:
-            use_private_directory(before_leaving)
+            use_private_directory(on_exit)
         except OSError as error:
             self._missing = f"MLX has no safe place for compiled code: {error}"
             return
         try:
-            with _own_file_limit():
+            with _preserved_file_limit():
                 import mlx_lm  # noqa: F401
         except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
-            self._missing = f"mlx-lm cannot be imported ({error}); {_installation()}"
+            self._missing = f"mlx-lm cannot be imported ({error}); {_install_hint()}"
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
         if self._missing is not None:
@@ -83,7 +83,7 @@ class MlxModelLoader:
             failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
         # The traceback holds half a model through its frames' variables, so it ends here.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
-        _release()
+        _release_memory()
         raise failure
 
     def flush(self) -> None:
@@ -95,11 +95,11 @@ class MlxModelLoader:
         from ..models.remote_code import guard_remote_code
         from ..models.resolve import find_folder
         from ..models.weights import checked_quantization
-        from .model_kind import kind_of
+        from .model_kind import detect_kind
 
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, _config_of, trust_remote_code=request.trust_remote_code)
-        kind, config = kind_of(folder, trust_remote_code=request.trust_remote_code)
+        kind, config = detect_kind(folder, trust_remote_code=request.trust_remote_code)
         context = LoadContext(request, folder, config, report, release_current_model, self._memory_limit, self._media)
         trusted = request.trust_remote_code
         with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
@@ -107,12 +107,12 @@ class MlxModelLoader:
 
     def _open_kind(self, kind: str, context: LoadContext) -> ModelRunner:
         if kind == "speech":
-            self._need("mlx_audio", f"{context.folder} is a model that writes down speech")
+            self._require("mlx_audio", f"{context.folder} is a model that writes down speech")
             from ..transcription.loader import open_speech
 
             return open_speech(context)
         if kind == "embeddings":
-            self._need("mlx_vlm", f"{context.folder} is a model that makes vectors")
+            self._require("mlx_vlm", f"{context.folder} is a model that makes vectors")
             from ..embeddings.loader import open_embeddings
 
             return open_embeddings(context)
@@ -142,43 +142,43 @@ class MlxModelLoader:
         except RequestError:
             if not is_served(config):
                 raise unserved(folder, config) from None
-            self._need("mlx_vlm", f"{folder} is a model that sees")
+            self._require("mlx_vlm", f"{folder} is a model that sees")
         return None
 
-    def _need(self, library: str, why: str) -> None:
+    def _require(self, library: str, why: str) -> None:
         if library not in self.names:
             problem = f"{why}, and {library.replace('_', '-')} is not installed"
             raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
 
 
 def _config_of(folder: Path) -> dict[str, Any]:
-    from .model_kind import kind_of
+    from .model_kind import detect_kind
 
-    return kind_of(folder, trust_remote_code=True)[1]
+    return detect_kind(folder, trust_remote_code=True)[1]
 
 
-def _library_of(feature: str) -> str | None:
+def _required_library(feature: str) -> str | None:
     """What has to be installed for it, besides what every engine needs."""
     if feature.endswith(".format"):
         return "llguidance"
     return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
 
 
-def _release() -> None:
+def _release_memory() -> None:
     if "mlx.core" in sys.modules:
         from ..models.memory_budget import release_cached_memory
 
         release_cached_memory()
 
 
-def _installation() -> str:
+def _install_hint() -> str:
     extra = "worker" if sys.platform == "darwin" else "cpu"
     others = "" if sys.platform == "darwin" else " (or `pip install 'lmwire[cuda]'` for an NVIDIA GPU)"
     return f"install it with `pip install 'lmwire[{extra}]'`{others}"
 
 
 @contextlib.contextmanager
-def _own_file_limit() -> Iterator[None]:
+def _preserved_file_limit() -> Iterator[None]:
     """Keeps mlx-lm's import from lowering the process's limit of open files, which only root could raise again."""
     change = resource.setrlimit
     resource.setrlimit = lambda *_: None

@@ -9,7 +9,7 @@ from typing import Any
 from lmwire_protocol import RequestError
 
 from ..multimodal.detect import is_served, unserved_problem
-from .model_kind import kind_of
+from .model_kind import detect_kind
 
 
 def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
@@ -18,7 +18,7 @@ def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
     If the folder's files are incomplete, the config.json is an empty object.
     """
     try:
-        kind, config = kind_of(folder, trust_remote_code=False)
+        kind, config = detect_kind(folder, trust_remote_code=False)
     except RequestError as error:
         return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
     if kind == "speech":

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
-HELD: Final = 16
+MAX_PREPARATIONS: Final = 16
 """Preparations of a kind that may be there at once, from their work's start to their request's: they take memory."""
 
 
@@ -35,7 +35,7 @@ class Prepared(Generic[T]):
     def __init__(self, ready: Callable[[], None]) -> None:
         self.done = False
         self.media: Media | None = None
-        self.assigned = threading.Lock()
+        self.media_lock = threading.Lock()
         """Held until `media` is set: what comes from memory may be read before that."""
         self.release: Callable[[], Any] = lambda: None
         """Lets another preparation of its kind begin. Called when its request has taken the result, or is dropped."""
@@ -53,7 +53,7 @@ class Prepared(Generic[T]):
 
     def work(self, work: Callable[[Sequence[Any]], T]) -> None:
         """Do the work, in a thread of its kind."""
-        with self.assigned:
+        with self.media_lock:
             media = self.media
         try:
             self._result = work(media.results() if media is not None else ())
@@ -73,7 +73,7 @@ class Preparer:
 
     def __init__(self, threads: Mapping[str, int], scarce: Sequence[str] = ()) -> None:
         self._threads = {kind: ThreadPoolExecutor(count, f"prepare-{kind}") for kind, count in threads.items()}
-        self._slots = {kind: threading.Semaphore(HELD) for kind in scarce}
+        self._slots = {kind: threading.Semaphore(MAX_PREPARATIONS) for kind in scarce}
 
     def start(
         self,
@@ -97,7 +97,7 @@ class Preparer:
             with contextlib.suppress(RuntimeError):  # the lane has been closed meanwhile
                 self._threads[kind].submit(_work, reference, work, self._slots.get(kind))
 
-        with prepared.assigned:
+        with prepared.media_lock:
             prepared.media = read(submit)
         if prepared.media is None:
             submit()

@@ -37,8 +37,8 @@ from lmwire_protocol.events import (
 
 from ..media import items_of
 from ..process.stderr_log import Log
-from ..session.output_queue import Outbox
-from ..session.request_registry import Registry
+from ..session.output_queue import OutputQueue
+from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
 from .interface import (
     EmbeddingOutput,
@@ -67,7 +67,7 @@ millisecond."""
 _READ_AHEAD = 16
 """Requests that wait with their images and sounds in memory."""
 
-_OF_THE_PATH = ("model_not_found", "bad_model")
+_PATH_ERRORS = ("model_not_found", "bad_model")
 """Failures of what a load's `path` names, unless they name another field."""
 
 
@@ -81,19 +81,19 @@ class Scheduler:
         log: for what failed.
     """
 
-    def __init__(self, registry: Registry, outbox: Outbox, engine: ModelLoader, log: Log) -> None:
+    def __init__(self, registry: RequestRegistry, outbox: OutputQueue, engine: ModelLoader, log: Log) -> None:
         self._registry = registry
-        self._outbox = outbox
-        self._engine = engine
+        self._output = outbox
+        self._loader = engine
         self._log = log
-        self._lane: ModelRunner | None = None
+        self._runner: ModelRunner | None = None
         self._waiting: deque[Request] = deque()
         """In the order in which they start."""
         self._round = 0.0
         """How often each waiting request would have had a row, had they been given out one by one."""
         self._active: dict[int, Request] = {}
-        self._room_made = False
-        self._too_large: Request | None = None
+        self._capacity_changed = False
+        self._blocked_on_memory: Request | None = None
         """The lane had no memory for it, and nothing has ended since."""
         self._keys = 0
         self.tokens = TokenStats(prompt=0, completion=0)
@@ -101,34 +101,36 @@ class Scheduler:
     def run(self) -> None:
         """Works until the registry says that all is done."""
         self._registry.activity.become("running")
-        while (arrived := self._registry.collect(block=not (self._active or self._waiting))) is not None:
-            self._line_up(arrived)
+        while (arrived := self._registry.take_new(block=not (self._active or self._waiting))) is not None:
+            self._enqueue(arrived)
             self._apply_cancels()
             was_empty = not self._active
-            if self._waiting and (arrived or self._room_made or not self._registry.holds(self._waiting[0])):
+            if self._waiting and (
+                arrived or self._capacity_changed or not self._registry.is_in_flight(self._waiting[0])
+            ):
                 self._start_waiting()
                 if was_empty and self._active:
-                    self._start_others()
+                    self._fill_batch()
             if not self._active:
                 if self._waiting:  # for requests that are being prepared
-                    self._registry.wait_unless(lambda: self._room_made, "idle")
-            elif self._outbox.full:
-                self._registry.wait_unless(lambda: not self._outbox.full, "paused")
+                    self._registry.wait_unless(lambda: self._capacity_changed, "idle")
+            elif self._output.is_full:
+                self._registry.wait_unless(lambda: not self._output.is_full, "paused")
             else:
                 self._registry.activity.progressed()
-                self._send(self._require_lane().step())
+                self._deliver(self._require_runner().step())
 
     # Asked by the reader, from its own thread.
 
     def memory(self) -> MemoryStats:
         """The model library's memory."""
-        lane = self._lane
+        lane = self._runner
         memory = lane.memory() if lane else MemoryUsage()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
     def cache(self) -> CacheStats | None:
         """What is cached."""
-        lane = self._lane
+        lane = self._runner
         return lane.cache_stats() if lane else None
 
     # Requests.
@@ -136,11 +138,11 @@ class Scheduler:
     def _apply_cancels(self) -> None:
         for request in self._registry.take_cancelled():
             if self._active.get(request.key) is request:
-                self._send(self._require_lane().remove(request.key))
+                self._deliver(self._require_runner().remove(request.key))
                 self._forget(request)
                 self._registry.end(request, request.cancellation())
 
-    def _line_up(self, arrived: Iterable[Request]) -> None:
+    def _enqueue(self, arrived: Iterable[Request]) -> None:
         """Puts requests where they start in their turn, those that want few rows before those that want many.
 
         Start-time order of fair queueing: if all who wait were given rows one by one, in turn, a request would have its
@@ -148,47 +150,47 @@ class Scheduler:
         https://en.wikipedia.org/wiki/Weighted_fair_queueing
         """
         for request in arrived:
-            request.due = self._round + len(request.answers)
+            request.finish_round = self._round + len(request.choices)
             place = len(self._waiting)
-            while place and _gives_way(self._waiting[place - 1], request):
+            while place and _is_due_later(self._waiting[place - 1], request):
                 place -= 1
             self._waiting.insert(place, request)
 
     def _start_waiting(self) -> None:
         """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
-        self._room_made = False
+        self._capacity_changed = False
         held_back: list[Request] = []
         full = False
         ahead = 0
         while self._waiting:
             request = self._waiting.popleft()
-            if not self._registry.holds(request):
+            if not self._registry.is_in_flight(request):
                 continue  # cancelled meanwhile: a load that is gone holds nobody up
-            alone = request.voice.serial or request.command.barrier
+            alone = request.writer.is_serial or request.command.barrier
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
             steps = isinstance(request.command, InferenceCommand)
             if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
                 held_back.append(request)  # others may overtake it: nobody knows how long that takes
-            elif steps and (full or not self._has_room(request)):
+            elif steps and (full or not self._may_fit(request)):
                 full = True  # for those behind it too: a small request does not overtake a large one
                 held_back.append(request)
-            elif self._registry.start(request) and not self._begin(request):
+            elif self._registry.start(request) and not self._start_one(request):
                 full = True
                 held_back.append(request)
             ahead += request.preparation is not None and _has_media(request)
         self._waiting.extendleft(reversed(held_back))
 
-    def _start_others(self) -> None:
+    def _fill_batch(self) -> None:
         """Start what comes just after the first request, while the lane wants to begin with all of it at once."""
-        lane = self._require_lane()
+        lane = self._require_runner()
         while waits_s := lane.batch_wait_s:
             running = len(self._active)
             if self._is_preparing():
                 waits_s = max(waits_s, _PREPARING_S)
-            arrived = self._registry.collect_within(waits_s, unless=lambda: self._room_made)
-            self._line_up(arrived)
+            arrived = self._registry.take_new_within(waits_s, unless=lambda: self._capacity_changed)
+            self._enqueue(arrived)
             self._start_waiting()
             if len(self._active) == running and not (arrived and self._is_preparing()):
                 break
@@ -202,35 +204,37 @@ class Scheduler:
         command = request.command
         if (
             request.preparation is None
-            and self._lane
+            and self._runner
             and isinstance(command, InferenceCommand | Tokenize)
-            and not request.refusal
+            and not request.deferred_error
         ):
             if not may_read and _has_media(request):
                 return False
-            request.preparation = self._lane.prepare(command, self._prepared, request.line_bytes)
+            request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
         return request.preparation is None or request.preparation.done
 
     def _prepared(self) -> None:
         """Called from another thread."""
-        self._room_made = True
+        self._capacity_changed = True
         self._registry.wake()
 
-    def _has_room(self, request: Request) -> bool:
+    def _may_fit(self, request: Request) -> bool:
         """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
-        if request is self._too_large:
+        if request is self._blocked_on_memory:
             return False
-        taken = sum(active.unended for active in self._active.values())
-        return not (self._lane and taken) or taken + len(request.answers) <= self._lane.max_batch_size
+        taken = sum(active.unfinished_choices for active in self._active.values())
+        return not (self._runner and taken) or taken + len(request.choices) <= self._runner.max_batch_size
 
-    def _begin(self, request: Request) -> bool:
+    def _start_one(self, request: Request) -> bool:
         """Serves a request, or begins to. False: it has to wait for memory."""
         self._registry.activity.progressed()
         try:
-            outcome = request.refusal or (request.cancellation() if request.cut else self._perform(request))
+            outcome = request.deferred_error or (
+                request.cancellation() if request.cancel_reason else self._perform(request)
+            )
         except InsufficientMemory:
-            self._too_large = request
-            self._registry.postpone(request)
+            self._blocked_on_memory = request
+            self._registry.requeue(request)
             return False
         if outcome is not None:
             self._registry.end(request, outcome)
@@ -243,7 +247,7 @@ class Scheduler:
                 case Load() as load:
                     return self._load(request, load)
                 case Unload():
-                    return UnloadDone(id=request.id, freed_bytes=self._close_lane())
+                    return UnloadDone(id=request.id, freed_bytes=self._close_runner())
                 case Generate() | Chat() | Embed() | Transcribe() as command:
                     return self._add(request, command)
                 case Tokenize() as command:
@@ -261,78 +265,80 @@ class Scheduler:
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: InferenceCommand) -> None:
-        lane = self._lane_for(command)
+        lane = self._runner_for(command)
         self._keys += 1
         request.key = self._keys
         prepared = request.preparation
-        request.admitted = lane.add(request.key, command, request.seed, plain_text=request.voice.raw, prepared=prepared)
+        request.admitted = lane.add(
+            request.key, command, request.seed, plain_text=request.writer.plain_text, prepared=prepared
+        )
         request.preparation = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
-        self._round += len(request.answers) / (1 + len(self._waiting))
+        self._round += len(request.choices) / (1 + len(self._waiting))
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
-        tokens, text = self._lane_for(command).tokenize(command, request.preparation)
+        tokens, text = self._runner_for(command).tokenize(command, request.preparation)
         if not command.count_only:
-            self._registry.emit([(request, TokenDelta(request.key, text, tokens))])
+            self._registry.deliver([(request, TokenDelta(request.key, text, tokens))])
         return TokenizeDone(request.id, len(tokens))
 
     def _clear_cache(self, request: Request) -> CacheDone:
-        freed_bytes = self._require_lane().clear_cache()
-        self._make_room()
+        freed_bytes = self._require_runner().clear_cache()
+        self._note_capacity()
         return CacheDone(request.id, freed_bytes)
 
     # Models.
 
     def _load(self, request: Request, load: Load) -> ModelDone:
         def report(stage: Stage, current: int, total: int | None, unit: Unit) -> None:
-            if request.cut:
+            if request.cancel_reason:
                 raise LoadCancelled
             self._registry.activity.progressed()
             self._progress(request, stage, current, total, unit)
 
         self._registry.activity.become("loading")
         try:
-            self._lane = self._engine.open(load, report, self._drop_lane)
+            self._runner = self._loader.open(load, report, self._release_runner)
         except LoadCancelled:
             raise RequestError("cancelled", "the load was cancelled") from None
         except RequestError as error:
-            error.field = error.field or ("path" if error.code in _OF_THE_PATH else None)
+            error.field = error.field or ("path" if error.code in _PATH_ERRORS else None)
             raise
         finally:
             self._registry.activity.become("running")
         self._registry.model_loaded = True
         return self._describe(request)
 
-    def _drop_lane(self) -> None:
-        self._close_lane()
+    def _release_runner(self) -> None:
+        self._close_runner()
 
-    def _close_lane(self) -> int:
-        lane, self._lane = self._lane, None
+    def _close_runner(self) -> int:
+        lane, self._runner = self._runner, None
         self._registry.model_loaded = False
         return lane.close() if lane else 0
 
     def _describe(self, request: Request) -> ModelDone:
-        lane = self._require_lane()
+        lane = self._require_runner()
         model = {name: getattr(lane.model, name) for name in lane.model.__slots__}
         return ModelDone(request.id, **model, batch_size=lane.max_batch_size)
 
-    def _lane_for(self, command: Command) -> ModelRunner:
-        lane = self._require_lane()
+    def _runner_for(self, command: Command) -> ModelRunner:
+        lane = self._require_runner()
         brings_template = isinstance(command, Chat) and command.chat_template is not None
         if command.name not in lane.model.capabilities and not brings_template:
             able = ", ".join(lane.model.capabilities)
             raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
         return lane
 
-    def _require_lane(self) -> ModelRunner:
-        if self._lane is None:
+    def _require_runner(self) -> ModelRunner:
+        if self._runner is None:
             raise RequestError("not_loaded", "no model is loaded; send a load first")
-        return self._lane
+        return self._runner
 
     # What a step gave.
 
-    def _send(self, outcomes: Sequence[RunnerEvent]) -> None:
+    def _deliver(self, outcomes: Sequence[RunnerEvent]) -> None:
         now = time.monotonic()
         generated: list[tuple[Request, TokenDelta | ToolCallDelta]] = []
         ended: set[Request] = set()
@@ -345,7 +351,7 @@ class Scheduler:
                 generated.append((request, outcome))
                 if outcome.finish_reason is not None:
                     ended.add(request)
-                    self._make_room()  # the choice's row is free, whether or not the request goes on
+                    self._note_capacity()  # the choice's row is free, whether or not the request goes on
             elif isinstance(outcome, ToolCallDelta):
                 generated.append((request, outcome))
             elif isinstance(outcome, PrefillProgress):
@@ -363,9 +369,9 @@ class Scheduler:
             else:
                 self._fail(request, outcome)
         if generated:
-            self._registry.emit(generated)
+            self._registry.deliver(generated)
         for request in ended:
-            if request.over:
+            if request.is_complete:
                 self._forget(request)
 
     def _fail(self, request: Request, outcome: Failed) -> None:
@@ -375,25 +381,25 @@ class Scheduler:
 
     def _forget(self, request: Request) -> None:
         del self._active[request.key]
-        self._make_room()
+        self._note_capacity()
 
-    def _make_room(self) -> None:
-        self._room_made = True
-        self._too_large = None
+    def _note_capacity(self) -> None:
+        self._capacity_changed = True
+        self._blocked_on_memory = None
 
     def _progress(self, request: Request, stage: Stage, current: int, total: int | None, unit: Unit) -> None:
         now = time.monotonic()
         if now - request.progress_at >= _PROGRESS_SECONDS:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
-            self._registry.progress(request, request.voice.progress(event))
+            self._registry.send_progress(request, request.writer.progress(event))
 
 
 def _has_media(request: Request) -> bool:
     return isinstance(request.command, InferenceCommand | Tokenize) and bool(items_of(request.command))
 
 
-def _gives_way(earlier: Request, later: Request) -> bool:
+def _is_due_later(earlier: Request, later: Request) -> bool:
     """Return whether a request that came later starts first: both run in the lane, and it is due sooner."""
     both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
-    return both_run and not earlier.voice.serial and later.due < earlier.due
+    return both_run and not earlier.writer.is_serial and later.finish_round < earlier.finish_round

@@ -19,7 +19,7 @@ from huggingface_hub import constants
 
 from lmwire_protocol import RequestError
 
-from ..process.exits import leave
+from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
 from .model_files import read_file, walk_files
@@ -178,7 +178,7 @@ def main(check: CheckSupport) -> None:
     _show(list(found), options)
     sys.stdout.flush()
     sys.stderr.flush()
-    leave(0)  # the search may be stuck in a file system
+    exit_now(0)  # the search may be stuck in a file system
 
 
 def _collect(search: Iterator[LocalModel], found: list[LocalModel], parent: int | None) -> bool:
@@ -194,7 +194,7 @@ def _collect(search: Iterator[LocalModel], found: list[LocalModel], parent: int 
     thread.start()
     while thread.is_alive() and time.monotonic() < end:
         if os.getppid() != above or (parent is not None and parent != above and not is_ancestor(parent)):
-            leave(EXIT_ORPHAN)
+            exit_now(EXIT_ORPHAN)
         thread.join(PARENT_POLL_S)
     return not thread.is_alive()
 

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 _removals: list[Callable[[], object]] = []
 
 
-def before_leaving(remove: Callable[[], object]) -> None:
+def on_exit(remove: Callable[[], object]) -> None:
     """Register what `leave` calls first. It must be quick, and may be called by two threads at once."""
     _removals.append(remove)
 
 
-def leave(code: int) -> "NoReturn":
+def exit_now(code: int) -> "NoReturn":
     """End the process, whatever its threads are doing. Python's own end would wait for them, and MLX's would abort."""
     for remove in _removals:
         with contextlib.suppress(Exception):

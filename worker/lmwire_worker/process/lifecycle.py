@@ -11,14 +11,14 @@ import select
 import signal
 import time
 
-from ..session.request_registry import Registry
+from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
-from .exits import leave
+from .exits import exit_now
 
 EXIT_OK = 0
 EXIT_HOST_GONE = 74
 
-_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """SIGINT comes here only from a terminal."""
 
 _QUIT_SECONDS = 2.0
@@ -30,11 +30,11 @@ _GONE_SECONDS = 1.0
 _POLL_SECONDS = 0.5
 """How often a host is looked at where the system cannot report its end."""
 
-_NAP_SECONDS = 86_400.0
+_MAX_WAIT_SECONDS = 86_400.0
 """How long a wait may be: the system cannot wait for ever, nor as long as some requests' time limits."""
 
 
-class Watcher:
+class LifecycleMonitor:
     """Watches the host, the signals and the clock.
 
     Args:
@@ -42,7 +42,7 @@ class Watcher:
         stdout: the protocol's output; its reader's end is noticed even while nothing is written.
     """
 
-    def __init__(self, registry: Registry, stdout: int) -> None:
+    def __init__(self, registry: RequestRegistry, stdout: int) -> None:
         self._registry = registry
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
@@ -57,7 +57,7 @@ class Watcher:
         self.exit_code = EXIT_OK
         """With which code the process leaves once nothing is in flight."""
 
-    def take_signals(self, *, interactive: bool) -> None:
+    def install_signal_handlers(self, *, interactive: bool) -> None:
         """Routes signals here. Must run on the main thread.
 
         Args:
@@ -65,10 +65,10 @@ class Watcher:
         """
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _noticed_elsewhere)
-        signal.signal(signal.SIGINT, _noticed_elsewhere if interactive else signal.SIG_IGN)
+            signal.signal(number, _handle_by_descriptor)
+        signal.signal(signal.SIGINT, _handle_by_descriptor if interactive else signal.SIG_IGN)
 
-    def watch_host(self, pid: int) -> None:
+    def exit_with_host(self, pid: int) -> None:
         """Ends the worker when the process `pid` is gone."""
         if pid in self._hosts:
             return
@@ -77,16 +77,16 @@ class Watcher:
             self._poller.register(os.pidfd_open(pid), select.POLLIN)
         except (AttributeError, OSError):  # not Linux, or it is gone already
             self._polled.add(pid)
-        self._nudge()
+        self._wake_up()
 
-    def end_soon(self) -> None:
+    def start_quit_timeout(self) -> None:
         """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
         self._end_all_at = min(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
-        self._nudge()
+        self._wake_up()
 
-    def look_at_deadlines(self) -> None:
+    def deadlines_changed(self) -> None:
         """A request with a time limit was accepted."""
-        self._nudge()
+        self._wake_up()
 
     def host_gone(self) -> None:
         """Nobody reads any more: give up what runs, and leave."""
@@ -95,7 +95,7 @@ class Watcher:
             self._registry.drain()
             self._registry.cancel_where(lambda request: True)
             self._exit_at = min(self._exit_at, time.monotonic() + _GONE_SECONDS)
-            self._nudge()
+            self._wake_up()
 
     def run(self) -> None:
         """The watcher's thread."""
@@ -113,7 +113,7 @@ class Watcher:
 
     def _take_wakeups(self) -> None:
         for number in os.read(self._wakeup, 512):
-            if number in _ENDS:  # a library may handle other signals, which are told here as well
+            if number in _TERMINATION_SIGNALS:  # a library may handle other signals, which are told here as well
                 self._terminate()
 
     def _terminate(self) -> None:
@@ -127,22 +127,22 @@ class Watcher:
     def _enforce(self) -> None:
         now = time.monotonic()
         if now >= self._exit_at:
-            leave(self.exit_code)
+            exit_now(self.exit_code)
         if now >= self._end_all_at:
             self._end_all_at = math.inf
             self._registry.end_all(Request.cancellation)
-        self._expires_at = self._registry.expire()
+        self._expires_at = self._registry.cancel_expired()
 
     def _milliseconds(self) -> float:
         until = min(self._end_all_at, self._exit_at, self._expires_at) - time.monotonic()
-        return min(max(0.0, until), _POLL_SECONDS if self._polled else _NAP_SECONDS) * 1000 + 1
+        return min(max(0.0, until), _POLL_SECONDS if self._polled else _MAX_WAIT_SECONDS) * 1000 + 1
 
-    def _nudge(self) -> None:
+    def _wake_up(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full: it is awake
             os.write(self._wake, b"\0")
 
 
-def _noticed_elsewhere(number: int, frame: object) -> None:
+def _handle_by_descriptor(number: int, frame: object) -> None:
     """The wakeup descriptor has told the watcher already; without a handler Python would not write to it."""
 
 

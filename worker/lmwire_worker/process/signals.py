@@ -4,7 +4,7 @@ import os
 import signal
 
 
-def leave_on_signals() -> None:
+def exit_on_signals() -> None:
     """Let SIGTERM and SIGHUP end the process with code 0 at once, until the watcher takes the signals.
 
     No request is read before that, so none has to be ended first. SIGINT counts only from a terminal.

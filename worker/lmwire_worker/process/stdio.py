@@ -18,10 +18,10 @@ _PRINTED_BYTES = 2000
 class Pipes:
     """The host's ends. `stdin` reads commands, `stdout` takes events, `printed` is what anyone else writes to fd 1."""
 
-    def __init__(self, stdin: int, stdout: int, printed: int) -> None:
+    def __init__(self, stdin: int, stdout: int, stray_stdout: int) -> None:
         self.stdin = stdin
         self.stdout = stdout
-        self.printed = printed
+        self.stray_stdout = stray_stdout
 
     def read(self, size: int) -> bytes:
         """Reads what has come, waiting for the first byte; empty at the end of the stream."""
@@ -43,7 +43,7 @@ class Pipes:
                 select.select([], [self.stdout], [])
 
 
-def take_over() -> Pipes:
+def isolate_stdio() -> Pipes:
     """Moves the protocol to private descriptors; fd 0 becomes the null device and fd 1 a pipe that is logged.
 
     Raises:
@@ -65,7 +65,7 @@ def take_over() -> Pipes:
     return Pipes(stdin, stdout, printed)
 
 
-def log_printed(printed: int, log: Log) -> None:
+def log_stray_stdout(printed: int, log: Log) -> None:
     """Passes on what is printed to fd 1, in bounded lines, until every holder of the pipe has closed it."""
     rest = b""
     while data := os.read(printed, 65536):

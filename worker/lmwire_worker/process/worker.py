@@ -10,13 +10,13 @@ from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, lim
 
 from ..engine.interface import ModelLoader
 from ..engine.scheduler import Scheduler
-from ..session.output_queue import Outbox
-from ..session.request_registry import Registry
+from ..session.output_queue import OutputQueue
+from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
 from ..session.v1 import Session
 from . import stdio
-from .exits import leave
-from .lifecycle import EXIT_HOST_GONE, Watcher
+from .exits import exit_now
+from .lifecycle import EXIT_HOST_GONE, LifecycleMonitor
 from .stderr_log import Log
 from .stdio import Pipes
 
@@ -28,10 +28,10 @@ EXIT_PROTOCOL = 76
 
 _READ_BYTES = 256 * 1024
 _LOG_SECONDS = 0.2
-_LAST_WORDS_SECONDS = 2.0
+_LAST_LINES_SECONDS = 2.0
 
 
-class Process:
+class WorkerProcess:
     """One worker, from its first line to its exit.
 
     Args:
@@ -43,11 +43,11 @@ class Process:
     def __init__(self, io: Pipes, log: Log, engine: ModelLoader) -> None:
         self._io = io
         self._log = log
-        self._engine = engine
-        self._outbox = Outbox(io.write)
-        self._registry = Registry(self._outbox)
-        self._watcher = Watcher(self._registry, io.stdout)
-        self._scheduler = Scheduler(self._registry, self._outbox, engine, log)
+        self._loader = engine
+        self._output = OutputQueue(io.write)
+        self._registry = RequestRegistry(self._output)
+        self._monitor = LifecycleMonitor(self._registry, io.stdout)
+        self._scheduler = Scheduler(self._registry, self._output, engine, log)
         self._session: Session | BridgeSession | None = None
 
     def run(self) -> None:
@@ -57,20 +57,20 @@ class Process:
         interactive = os.isatty(self._io.stdin)
         if interactive:
             self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
-        self._watcher.take_signals(interactive=interactive)
-        self._spawn("printed", lambda: stdio.log_printed(self._io.printed, self._log))
-        self._spawn("writer", lambda: self._outbox.run(self._registry.wake, self._watcher.host_gone))
-        self._spawn("watcher", self._watcher.run)
+        self._monitor.install_signal_handlers(interactive=interactive)
+        self._spawn("stray-stdout", lambda: stdio.log_stray_stdout(self._io.stray_stdout, self._log))
+        self._spawn("writer", lambda: self._output.run(self._registry.wake, self._monitor.host_gone))
+        self._spawn("monitor", self._monitor.run)
         self._spawn("reader", self._read)
-        leaver = self._spawn("leaver", self._leave_when_over)
+        exiter = self._spawn("exit", self._exit_when_drained)
         self._guard(self._serve)
-        leaver.join()
+        exiter.join()
 
     def _serve(self) -> None:
-        self._registry.wait_opened()
-        self._outbox.flush(_LAST_WORDS_SECONDS)  # the first answer leaves before the imports take the interpreter
+        self._registry.wait_for_first_line()
+        self._output.flush(_LAST_LINES_SECONDS)  # the first answer leaves before the imports take the interpreter
         self._registry.activity.become("loading")
-        self._engine.prepare()
+        self._loader.prepare()
         self._scheduler.run()
 
     def _read(self) -> None:
@@ -92,17 +92,17 @@ class Process:
             if self._session is None:
                 self._session = self._version_1() if "id" in fields else self._bridge()
             self._session.serve(fields, len(line.data))
-        self._registry.open()
-        self._outbox.wait_for_reply_room()
+        self._registry.mark_first_line()
+        self._output.wait_for_reply_capacity()
 
     def _version_1(self) -> Session:
         return Session(
             self._registry,
-            self._outbox,
+            self._output,
             self._scheduler,
-            self._watcher,
-            self._engine.names,
-            self._engine.features,
+            self._monitor,
+            self._loader.names,
+            self._loader.features,
             self._log,
             self._refuse_protocol,
         )
@@ -114,23 +114,23 @@ class Process:
 
     def _refuse_protocol(self) -> None:
         """After a hello without a common version nothing further is served."""
-        self._watcher.exit_code = EXIT_PROTOCOL
+        self._monitor.exit_code = EXIT_PROTOCOL
         self._registry.end_all(Request.cancellation)
         self._registry.close()
 
-    def _leave_when_over(self) -> None:
+    def _exit_when_drained(self) -> None:
         """The way out: the last lines, the host's time to read them, and the end.
 
         A thread of its own, so that a quit need not wait for imports or an evaluation.
         """
-        self._registry.wait_over()
-        self._engine.flush()
-        code = self._watcher.exit_code  # now: a host may close its end as soon as it has read the last line
+        self._registry.wait_until_drained()
+        self._loader.flush()
+        code = self._monitor.exit_code  # now: a host may close its end as soon as it has read the last line
         self._registry.close()
-        if not self._outbox.flush():
+        if not self._output.flush():
             code = EXIT_HOST_GONE
         self._log.close(_LOG_SECONDS)
-        leave(code)
+        exit_now(code)
 
     def _spawn(self, name: str, work: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)
@@ -149,9 +149,9 @@ class Process:
 
             what = f"{type(error).__name__}: {error}"
             self._log(traceback.format_exc())
-            self._watcher.exit_code = EXIT_INTERNAL
+            self._monitor.exit_code = EXIT_INTERNAL
             self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
             self._registry.close()
-            self._outbox.flush(_LAST_WORDS_SECONDS)
+            self._output.flush(_LAST_LINES_SECONDS)
             self._log.close(_LOG_SECONDS)
-            leave(EXIT_INTERNAL)
+            exit_now(EXIT_INTERNAL)

@@ -15,8 +15,8 @@ from lmwire_protocol.limits import MAX_INT
 
 from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
 from ..process.stderr_log import Log
-from .output_queue import Outbox
-from .request_registry import Registry
+from .output_queue import OutputQueue
+from .request_registry import RequestRegistry
 from .request_state import Request
 
 _MAX_TOKENS = 256
@@ -48,27 +48,27 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Voice:
+class BridgeEventWriter:
     """The bridge's wording: a line a token, and no more fields than its hosts have always had."""
 
-    serial = True
-    raw = True
+    is_serial = True
+    plain_text = True
 
     def __init__(self) -> None:
         self._token_id = 0
 
-    def tokens(self, outbox: Outbox, request: Request, piece: TokenDelta) -> None:
+    def tokens(self, outbox: OutputQueue, request: Request, piece: TokenDelta) -> None:
         # Text that became certain only with the end has no token of its own and goes by the last one's id.
         self._token_id = piece.token_ids[-1] if piece.token_ids else self._token_id
         outbox.put_stream(_line({"token": piece.text, "token_id": self._token_id}))
 
-    def call(self, outbox: Outbox, request: Request, piece: ToolCallDelta) -> None:
+    def call(self, outbox: OutputQueue, request: Request, piece: ToolCallDelta) -> None:
         raise AssertionError("raw text has no calls")
 
-    def embedded(self, outbox: Outbox, request: Request, outcome: EmbeddingOutput) -> None:
+    def embedded(self, outbox: OutputQueue, request: Request, outcome: EmbeddingOutput) -> None:
         raise AssertionError("the bridge has no such request")
 
-    def heard(self, outbox: Outbox, request: Request, outcome: TranscriptSegment) -> None:
+    def heard(self, outbox: OutputQueue, request: Request, outcome: TranscriptSegment) -> None:
         raise AssertionError("the bridge has no such request")
 
     def progress(self, event: Progress) -> bytes:
@@ -96,10 +96,10 @@ class BridgeSession:
         log: hears of what version 1 would refuse and the bridge lets pass.
     """
 
-    def __init__(self, registry: Registry, log: Log) -> None:
+    def __init__(self, registry: RequestRegistry, log: Log) -> None:
         self._registry = registry
         self._log = log
-        self._voice = _Voice()
+        self._writer = BridgeEventWriter()
         self._count = 0
 
     def refuse(self, line: Line, error: RequestError) -> None:
@@ -123,8 +123,8 @@ class BridgeSession:
 
     def _submit(self, command: Command, line_bytes: int, refusal: RequestError | None = None) -> None:
         self._count += 1
-        request = Request(str(self._count), command, self._voice, line_bytes, time.monotonic())
-        request.refusal = refusal
+        request = Request(str(self._count), command, self._writer, line_bytes, time.monotonic())
+        request.deferred_error = refusal
         try:
             self._registry.accept(request)
         except RequestError as error:  # busy or draining: too late, or too much, to answer in turn

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from lmwire_protocol import encode_tokens, limits
 from lmwire_protocol.events import Token
 
-HIGH_WATER_BYTES = 512 * 1024
+MERGE_THRESHOLD_BYTES = 512 * 1024
 """Waiting stream output (tokens and progress) from which on tokens of one request merge when they are written."""
 
-HARD_BYTES = 1024 * 1024
+PAUSE_THRESHOLD_BYTES = 1024 * 1024
 """Waiting stream output from which on the engine makes no step."""
 
 _TOKEN_BYTES = 8
@@ -41,7 +41,7 @@ class _Batch(NamedTuple):
     reply_bytes: int
 
 
-class Outbox:
+class OutputQueue:
     """Takes output from every thread and writes it in order.
 
     Args:
@@ -52,14 +52,14 @@ class Outbox:
         self._write = write
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # for the writer
-        self._settled = threading.Condition(self._lock)  # for those who wait for the writer
+        self._written = threading.Condition(self._lock)  # for those who wait for the writer
         self._queue: list[Token | _Line] = []
         self._stream_bytes = 0
         self._reply_bytes = 0
-        self._hungry = False  # the writer waits for work; to notify it otherwise costs more than to look
+        self._writer_idle = False  # the writer waits for work; to notify it otherwise costs more than to look
         self._writing = False
-        self._sealed = False
-        self._dead = False
+        self._closed = False
+        self._broken = False
 
     def put_tokens(self, token: Token) -> None:
         """Queues generated tokens."""
@@ -68,7 +68,7 @@ class Outbox:
             size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in token.logprobs)
         self._put(token, stream_bytes=size)
 
-    def put_call(self, id: str, line: bytes) -> None:
+    def put_tool_call(self, id: str, line: bytes) -> None:
         """Queues a tool call's event."""
         self._put(_Line(line, id), stream_bytes=len(line))
 
@@ -84,92 +84,92 @@ class Outbox:
         """Queues an answer of the reader itself; `wait_for_reply_room` keeps these bounded."""
         self._put(_Line(line), reply_bytes=len(line))
 
-    def wait_for_reply_room(self) -> None:
+    def wait_for_reply_capacity(self) -> None:
         """Holds the reader up while the replies that it has caused fill their reserve."""
         with self._lock:
-            self._settled.wait_for(lambda: self._reply_bytes < limits.REPLY_BYTES or self._dead)
+            self._written.wait_for(lambda: self._reply_bytes < limits.REPLY_BYTES or self._broken)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the engine must not step."""
-        return self._stream_bytes > HARD_BYTES
+        return self._stream_bytes > PAUSE_THRESHOLD_BYTES
 
     @property
     def waiting_bytes(self) -> int:
         """Output that waits for the host to read."""
         return self._stream_bytes + self._reply_bytes
 
-    def seal(self) -> None:
+    def close(self) -> None:
         """Drops whatever is put from now on: the last line has been queued."""
         with self._lock:
-            self._sealed = True
+            self._closed = True
 
     def flush(self, seconds: float | None = None) -> bool:
         """Waits until everything is written, the host is gone, or the time is over. False when the host is gone."""
         with self._lock:
-            self._settled.wait_for(lambda: self._dead or not (self._queue or self._writing), seconds)
-            return not self._dead
+            self._written.wait_for(lambda: self._broken or not (self._queue or self._writing), seconds)
+            return not self._broken
 
-    def run(self, drained: Callable[[], None], broken: Callable[[], None]) -> None:
+    def run(self, on_drained: Callable[[], None], on_broken: Callable[[], None]) -> None:
         """The writer's thread.
 
         Args:
-            drained: called when the engine may step again.
-            broken: called when the host has closed its end; nothing is written any more.
+            on_drained: Called when the engine may step again.
+            on_broken: Called when the host has closed its end; nothing is written any more.
         """
         while True:
             batch = self._take()
-            items = _merged(batch.items) if batch.stream_bytes > HIGH_WATER_BYTES else batch.items
+            items = _merge(batch.items) if batch.stream_bytes > MERGE_THRESHOLD_BYTES else batch.items
             lines = [encode_tokens(item) if isinstance(item, Token) else item.data for item in items]
             try:
                 self._write(b"".join(lines))
             except OSError:
-                self._give_up()
-                broken()
+                self._discard_all()
+                on_broken()
                 return
-            if self._settle(batch):
-                drained()
+            if self._release_capacity(batch):
+                on_drained()
 
     def _put(self, item: Token | _Line, *, stream_bytes: int = 0, reply_bytes: int = 0) -> None:
         with self._lock:
-            if self._sealed:
+            if self._closed:
                 return
             self._queue.append(item)
             self._stream_bytes += stream_bytes
             self._reply_bytes += reply_bytes
-            if self._hungry:
-                self._hungry = False
+            if self._writer_idle:
+                self._writer_idle = False
                 self._work.notify()
 
     def _take(self) -> _Batch:
         """Waits for output, and takes all of it."""
         with self._lock:
             while not self._queue:
-                self._hungry = True
+                self._writer_idle = True
                 self._work.wait()
             self._writing = True
             items, self._queue = self._queue, []
             return _Batch(items, self._stream_bytes, self._reply_bytes)
 
-    def _settle(self, batch: _Batch) -> bool:
+    def _release_capacity(self, batch: _Batch) -> bool:
         """Gives the room of what was written back. Whether that lets the engine step again."""
         with self._lock:
-            was_full = self.full
+            was_full = self.is_full
             self._stream_bytes -= batch.stream_bytes
             self._reply_bytes -= batch.reply_bytes
             self._writing = False
-            self._settled.notify_all()
-            return was_full and not self.full
+            self._written.notify_all()
+            return was_full and not self.is_full
 
-    def _give_up(self) -> None:
+    def _discard_all(self) -> None:
         with self._lock:
-            self._sealed = self._dead = True
+            self._closed = self._broken = True
             self._queue.clear()
             self._stream_bytes = self._reply_bytes = 0
-            self._settled.notify_all()
+            self._written.notify_all()
 
 
-def _merged(items: Iterable[Token | _Line]) -> list[Token | _Line]:
+def _merge(items: Iterable[Token | _Line]) -> list[Token | _Line]:
     """The same, with the tokens of each choice and channel of a request in as few events as their order allows."""
     merged: list[list[Token] | _Line] = []
     growing: dict[str, dict[int, list[Token]]] = {}
@@ -187,10 +187,10 @@ def _merged(items: Iterable[Token | _Line]) -> list[Token | _Line]:
         else:
             of_request[item.choice] = run = [item]
             merged.append(run)
-    return [item if isinstance(item, _Line) else _joined(item) for item in merged]
+    return [item if isinstance(item, _Line) else _join(item) for item in merged]
 
 
-def _joined(run: list[Token]) -> Token:
+def _join(run: list[Token]) -> Token:
     logprobs = [token.logprobs for token in run if token.logprobs]  # text alone comes without
     return replace(
         run[0],

@@ -16,28 +16,28 @@ from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, Request
 
 from ..engine.activity import Activity
 from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptionProgress, TranscriptSegment
-from .output_queue import Outbox
-from .request_state import Cut, Request
+from .output_queue import OutputQueue
+from .request_state import CancelReason, Request
 
 
-class Registry:
+class RequestRegistry:
     """The ids in flight, the way into the engine, and how far the process is on its way out.
 
     Args:
         outbox: where terminals go.
     """
 
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
+    def __init__(self, outbox: OutputQueue) -> None:
+        self._output = outbox
         self._lock = threading.Lock()
-        self._news = threading.Condition(self._lock)  # for the engine, and for who waits for the end
+        self._changed = threading.Condition(self._lock)  # for the engine, and for who waits for the end
         self._live: dict[str, Request] = {}
         self._quits: dict[str, Request] = {}
         self._inbox: deque[Request] = deque()
         self._cancelled: list[Request] = []
         self._line_bytes = 0
         self._counts = dict.fromkeys(("accepted", "done", "errors", "cancelled"), 0)
-        self._opened = False
+        self._has_first_line = False
         self.activity = Activity()
         """Kept by the engine, reported by every `ping`."""
         self.draining = False
@@ -53,7 +53,7 @@ class Registry:
             RequestError: duplicate_id, busy or draining; nothing was registered.
         """
         with self._lock:
-            self._check_free(request.id)
+            self._check_id_is_free(request.id)
             if self.draining:
                 raise RequestError("draining", "the worker is quitting and takes no further requests")
             if len(self._live) >= limits.REQUESTS:
@@ -65,7 +65,7 @@ class Registry:
             self._counts["accepted"] += 1
             self._inbox.append(request)
             self.activity.rouse()
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def reply(self, id: str, line: bytes) -> None:
         """Answers a command that the reader serves itself.
@@ -74,8 +74,8 @@ class Registry:
             RequestError: duplicate_id.
         """
         with self._lock:
-            self._check_free(id)
-            self._outbox.put_reply(line)
+            self._check_id_is_free(id)
+            self._output.put_reply(line)
 
     def refuse(self, error: RequestError, id: str | None, protocols: list[int] | None = None) -> None:
         """Answers a line that is no request. An id that is in flight is named and not ended."""
@@ -83,7 +83,7 @@ class Registry:
             taken = id in self._live or id in self._quits
             event = error_event(error, id=None if taken else id, bad_id=id if taken else None)
             event.protocols = protocols
-            self._outbox.put_reply(encode_event(event))
+            self._output.put_reply(encode_event(event))
 
     def cancel(self, id: str, target: str | None) -> None:
         """Cancels one request, or all for None. Its own `done` goes before the ends that it causes.
@@ -92,17 +92,19 @@ class Registry:
             RequestError: duplicate_id.
         """
         with self._lock:
-            self._check_free(id)
+            self._check_id_is_free(id)
             found = [request for request in self._live.values() if target is None or request.id == target]
-            self._outbox.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
+            self._output.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
             self._cancel(found)
 
-    def expire(self) -> float:
+    def cancel_expired(self) -> float:
         """Ends the generations whose time is over; returns when the next one's will be, infinity for none."""
         with self._lock:
             now = time.monotonic()
             self._cancel([request for request in self._live.values() if request.deadline <= now], "timeout")
-            return min((request.deadline for request in self._live.values() if not request.cut), default=math.inf)
+            return min(
+                (request.deadline for request in self._live.values() if not request.cancel_reason), default=math.inf
+            )
 
     def cancel_where(self, wanted: Callable[[Request], bool]) -> None:
         """Cancels without an answer: the bridge's cancel, a signal, a host that is gone."""
@@ -116,7 +118,7 @@ class Registry:
             RequestError: duplicate_id.
         """
         with self._lock:
-            self._check_free(request.id)
+            self._check_id_is_free(request.id)
             self._quits[request.id] = request
             self._drain()
             if not drain:
@@ -127,38 +129,38 @@ class Registry:
         with self._lock:
             self._drain()
 
-    def open(self) -> None:
+    def mark_first_line(self) -> None:
         """The first line has been answered: the engine may begin with what is slow."""
         with self._lock:
-            self._opened = True
-            self._news.notify_all()
+            self._has_first_line = True
+            self._changed.notify_all()
 
     # The engine's side.
 
-    def wait_opened(self) -> None:
+    def wait_for_first_line(self) -> None:
         """Waits for the first line, or the end."""
         with self._lock:
-            self._news.wait_for(lambda: self._opened or self._over())
+            self._changed.wait_for(lambda: self._has_first_line or self._is_drained())
 
-    def wait_over(self) -> None:
+    def wait_until_drained(self) -> None:
         """Waits until no request is in flight and none will come."""
         with self._lock:
-            self._news.wait_for(self._over)
+            self._changed.wait_for(self._is_drained)
 
-    def collect(self, *, block: bool) -> list[Request] | None:
+    def take_new(self, *, block: bool) -> list[Request] | None:
         """What has come in since the last call; waits for something when told to. None when all is done for good."""
         if not (block or self._inbox or self.draining):
             return []  # between two steps there is hardly ever anything, and the lock costs more than to look
         with self._lock:
             while not self._inbox and not self._cancelled:
-                if self._over():
+                if self._is_drained():
                     return None
                 if not block:
                     break
-                self._rest("idle")
-            return self._take_inbox()
+                self._wait_in_state("idle")
+            return self._take_inbox_locked()
 
-    def collect_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> list[Request]:
+    def take_new_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> list[Request]:
         """Return what comes in within some seconds, or nothing when other news comes first.
 
         Args:
@@ -167,8 +169,8 @@ class Registry:
         """
         with self._lock:
             if not self._inbox and not unless():
-                self._news.wait(seconds)
-            return self._take_inbox()
+                self._changed.wait(seconds)
+            return self._take_inbox_locked()
 
     def wait_unless(self, ready: Callable[[], bool], state: State) -> None:
         """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads.
@@ -179,13 +181,13 @@ class Registry:
         """
         with self._lock:
             if not (ready() or self._inbox or self._cancelled):
-                self._rest(state)
+                self._wait_in_state(state)
 
     def wake(self) -> None:
         """Makes a waiting engine look again."""
         with self._lock:
             self.activity.rouse()
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def take_cancelled(self) -> list[Request]:
         """The running requests that were cancelled since the last call; the engine ends them."""
@@ -195,7 +197,7 @@ class Registry:
             cancelled, self._cancelled = self._cancelled, []
             return cancelled
 
-    def holds(self, request: Request) -> bool:
+    def is_in_flight(self, request: Request) -> bool:
         """Whether a request is still in flight."""
         return self._live.get(request.id) is request
 
@@ -208,55 +210,55 @@ class Registry:
             request.started_at = time.monotonic()
             return True
 
-    def postpone(self, request: Request) -> None:
+    def requeue(self, request: Request) -> None:
         """Makes a request that was started wait again; one that was cancelled meanwhile ends."""
         with self._lock:
             request.running = False
             request.started_at = None
-            if request.cut:
+            if request.cancel_reason:
                 self._end(request, request.cancellation())
 
-    def emit(self, outcomes: Iterable[tuple[Request, TokenDelta | ToolCallDelta]]) -> None:
+    def deliver(self, outcomes: Iterable[tuple[Request, TokenDelta | ToolCallDelta]]) -> None:
         """Sends what was generated for requests that are still in flight, counts it, and ends those that are over.
 
         Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
         """
-        live, outbox = self._live, self._outbox
+        live, outbox = self._live, self._output
         with self._lock:
             for request, outcome in outcomes:
                 is_live = live.get(request.id) is request
                 if isinstance(outcome, ToolCallDelta):
                     if is_live:
-                        request.voice.call(outbox, request, outcome)
+                        request.writer.call(outbox, request, outcome)
                     continue
-                answer = request.answers[outcome.choice]
+                answer = request.choices[outcome.choice]
                 if is_live:
                     answer.completion_tokens += outcome.generated
-                    answer.thought_tokens += outcome.reasoning_tokens
-                    answer.drafted_tokens += outcome.drafted
+                    answer.reasoning_tokens += outcome.reasoning_tokens
+                    answer.accepted_draft_tokens += outcome.drafted
                     if outcome.text or outcome.token_ids:
-                        request.voice.tokens(outbox, request, outcome)
+                        request.writer.tokens(outbox, request, outcome)
                 if outcome.finish_reason is not None:
                     answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
-                    if request.over:
+                    if request.is_complete:
                         self._end(request, request.result())
 
     def emit_vector(self, request: Request, outcome: EmbeddingOutput) -> None:
         """Sends a vector of a request that is still in flight; the last one ends it."""
         with self._lock:
             if self._live.get(request.id) is request:
-                request.voice.embedded(self._outbox, request, outcome)
+                request.writer.embedded(self._output, request, outcome)
                 request.vectors += 1
                 request.dimensions = len(outcome.vector)
                 request.admitted.prompt_tokens += outcome.prompt_tokens
-                if request.over:
+                if request.is_complete:
                     self._end(request, request.embedding())
 
     def emit_segment(self, request: Request, outcome: TranscriptSegment) -> None:
         """Sends a stretch of a transcript that is still in the making."""
         with self._lock:
             if self._live.get(request.id) is request:
-                request.voice.heard(self._outbox, request, outcome)
+                request.writer.heard(self._output, request, outcome)
                 request.segments += 1
 
     def listen(self, request: Request, outcome: TranscriptionProgress) -> None:
@@ -264,15 +266,15 @@ class Registry:
         with self._lock:
             request.duration_s = outcome.duration_s
             request.language = outcome.language or request.language
-            request.heard_all = outcome.is_complete
+            request.is_transcribed = outcome.is_complete
             if outcome.is_complete:
                 self._end(request, request.transcript("stop"))
 
-    def progress(self, request: Request, line: bytes) -> None:
+    def send_progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""
         with self._lock:
             if line and self._live.get(request.id) is request:
-                self._outbox.put_stream(line)
+                self._output.put_stream(line)
 
     def end(self, request: Request, outcome: Done | RequestError) -> None:
         """Ends a request, unless it has ended already."""
@@ -292,9 +294,9 @@ class Registry:
         """Writes the last lines, those of quit. Nothing is written after them."""
         with self._lock:
             for request in self._quits.values():
-                self._outbox.put_terminal(request.id, request.voice.terminal(request, QuitDone(id=request.id)))
+                self._output.put_terminal(request.id, request.writer.terminal(request, QuitDone(id=request.id)))
             self._quits.clear()
-            self._outbox.seal()
+            self._output.close()
 
     def counts(self) -> RequestStats:
         """Requests since the start."""
@@ -302,7 +304,7 @@ class Registry:
             active, queued = self._active_and_queued()
             return RequestStats(active=active, queued=queued, **self._counts)
 
-    def pong(self, id: str) -> PingDone:
+    def ping_reply(self, id: str) -> PingDone:
         """Report what the engine does, and how long ago it last made progress.
 
         Under the lock that decides every end: once the last terminal is queued, the worker is idle.
@@ -320,38 +322,38 @@ class Registry:
 
     # With the lock held.
 
-    def _rest(self, state: State) -> None:
+    def _wait_in_state(self, state: State) -> None:
         """Lets the engine wait for news."""
         self.activity.become(state)
-        self._news.wait()
+        self._changed.wait()
         self.activity.become("running")
 
-    def _take_inbox(self) -> list[Request]:
+    def _take_inbox_locked(self) -> list[Request]:
         arrived = list(self._inbox)
         self._inbox.clear()
         return arrived
 
-    def _check_free(self, id: str) -> None:
+    def _check_id_is_free(self, id: str) -> None:
         if id in self._live or id in self._quits:
             raise RequestError("duplicate_id", f"the id {id!r} is in flight; it is free again after its terminal")
 
-    def _over(self) -> bool:
+    def _is_drained(self) -> bool:
         return self.draining and not self._live
 
     def _drain(self) -> None:
         self.draining = True
-        self._news.notify_all()
+        self._changed.notify_all()
 
-    def _cancel(self, found: list[Request], why: Cut = "cancelled") -> None:
+    def _cancel(self, found: list[Request], why: CancelReason = "cancelled") -> None:
         for request in found:
-            if request.cut:
+            if request.cancel_reason:
                 continue
-            request.cut = why
-            if request.running or request.voice.serial:
+            request.cancel_reason = why
+            if request.running or request.writer.is_serial:
                 self._cancelled.append(request)
             else:
                 self._end(request, request.cancellation())
-        self._news.notify_all()
+        self._changed.notify_all()
 
     def _end(self, request: Request, outcome: Done | RequestError) -> None:
         if self._live.get(request.id) is not request:
@@ -365,9 +367,9 @@ class Registry:
         else:
             self._counts["cancelled" if getattr(outcome, "finish_reason", "") == "cancelled" else "done"] += 1
             event = outcome
-        self._outbox.put_terminal(request.id, request.voice.terminal(request, event))
+        self._output.put_terminal(request.id, request.writer.terminal(request, event))
         if self.draining:
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _active_and_queued(self) -> tuple[int, int]:
         active = sum(request.running for request in self._live.values())

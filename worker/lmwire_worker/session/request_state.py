@@ -28,33 +28,33 @@ from ..engine.interface import (
     ToolCallDelta,
     TranscriptSegment,
 )
-from .output_queue import Outbox
+from .output_queue import OutputQueue
 
-Cut = Literal["cancelled", "timeout"]
+CancelReason = Literal["cancelled", "timeout"]
 """Why a request ends before its own end."""
 
 
-class Voice(Protocol):
+class EventWriter(Protocol):
     """How a session words what happens to a request. Version 1 and the older bridge differ in nothing else."""
 
-    serial: bool
+    is_serial: bool
     """One request at a time, each waiting for the one before: the bridge."""
-    raw: bool
+    plain_text: bool
     """All generated text is content: the bridge knows neither reasoning nor calls."""
 
-    def tokens(self, outbox: Outbox, request: "Request", piece: TokenDelta) -> None:
+    def tokens(self, outbox: OutputQueue, request: "Request", piece: TokenDelta) -> None:
         """Sends generated tokens."""
         ...
 
-    def call(self, outbox: Outbox, request: "Request", piece: ToolCallDelta) -> None:
+    def call(self, outbox: OutputQueue, request: "Request", piece: ToolCallDelta) -> None:
         """Sends a piece of a tool call. Where all text is raw there is none."""
         ...
 
-    def embedded(self, outbox: Outbox, request: "Request", outcome: EmbeddingOutput) -> None:
+    def embedded(self, outbox: OutputQueue, request: "Request", outcome: EmbeddingOutput) -> None:
         """Sends a vector. The bridge asks for none."""
         ...
 
-    def heard(self, outbox: Outbox, request: "Request", outcome: TranscriptSegment) -> None:
+    def heard(self, outbox: OutputQueue, request: "Request", outcome: TranscriptSegment) -> None:
         """Sends a stretch of a transcript. The bridge asks for none."""
         ...
 
@@ -67,15 +67,15 @@ class Voice(Protocol):
         ...
 
 
-class Answer:
+class ChoiceState:
     """One of a generation's choices: what was sent of it, and how it ended."""
 
-    __slots__ = ("completion_tokens", "drafted_tokens", "finish_reason", "stop", "thought_tokens")
+    __slots__ = ("accepted_draft_tokens", "completion_tokens", "finish_reason", "reasoning_tokens", "stop")
 
     def __init__(self) -> None:
         self.completion_tokens = 0
-        self.thought_tokens = 0
-        self.drafted_tokens = 0
+        self.reasoning_tokens = 0
+        self.accepted_draft_tokens = 0
         self.finish_reason: FinishReason | None = None
         self.stop: str | None = None
 
@@ -90,85 +90,85 @@ class Request:
     __slots__ = (
         "accepted_at",
         "admitted",
-        "answers",
+        "cancel_reason",
+        "choices",
         "command",
-        "cut",
         "deadline",
+        "deferred_error",
         "dimensions",
-        "due",
         "duration_s",
+        "finish_round",
         "first_token_at",
-        "heard_all",
         "id",
+        "is_transcribed",
         "key",
         "language",
         "line_bytes",
         "preparation",
         "progress_at",
-        "refusal",
         "running",
         "seed",
         "segments",
         "started_at",
         "vectors",
-        "voice",
+        "writer",
     )
 
-    def __init__(self, id: str, command: Command, voice: Voice, line_bytes: int, accepted_at: float) -> None:
+    def __init__(self, id: str, command: Command, writer: EventWriter, line_bytes: int, accepted_at: float) -> None:
         self.id = id
         self.command = command
-        self.voice = voice
+        self.writer = writer
         self.line_bytes = line_bytes
         self.accepted_at = accepted_at
-        self.refusal: RequestError | None = None
+        self.deferred_error: RequestError | None = None
         self.running = False
-        self.cut: Cut | None = None
+        self.cancel_reason: CancelReason | None = None
         self.key = 0
-        self.due = 0.0
+        self.finish_round = 0.0
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = AdmittedRequest(prompt_tokens=0)
-        self.answers = [Answer() for _ in range(command.n if isinstance(command, Generation) else 1)]
+        self.choices = [ChoiceState() for _ in range(command.n if isinstance(command, Generation) else 1)]
         self.preparation: Preparation | None = None
         self.vectors = 0
         self.dimensions = 0
         self.segments = 0
         self.duration_s = 0.0
         self.language: str | None = None
-        self.heard_all = False
+        self.is_transcribed = False
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
     @property
-    def over(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether a task has come to its own end."""
         if isinstance(self.command, Embed):
             return self.vectors == len(self.command.input)
         if isinstance(self.command, Transcribe):
-            return self.heard_all
-        return all(answer.finish_reason is not None for answer in self.answers)
+            return self.is_transcribed
+        return all(answer.finish_reason is not None for answer in self.choices)
 
     @property
-    def unended(self) -> int:
+    def unfinished_choices(self) -> int:
         """Return how many of its choices have not ended: so many rows it has, or is to have."""
-        return sum(answer.finish_reason is None for answer in self.answers)
+        return sum(answer.finish_reason is None for answer in self.choices)
 
     def embedding(self) -> EmbedDone:
         """The `done` of an `embed` whose vectors are all sent."""
         usage = Usage(self.admitted.prompt_tokens, cached_tokens=0, completion_tokens=0)
         return EmbedDone(self.id, self.vectors, self.dimensions, usage)
 
-    def transcript(self, finish_reason: Literal["stop"] | Cut) -> TranscribeDone:
+    def transcript(self, finish_reason: Literal["stop"] | CancelReason) -> TranscribeDone:
         """The `done` of a transcription that ends now."""
         timings = self._timings(time.monotonic())
         return TranscribeDone(self.id, finish_reason, self.duration_s, timings, self.language)
 
     def result(self) -> ResultDone:
         """The `done` of a generation that ends now, in whatever state its answers are."""
-        answers = self.answers
-        why = self.cut or "cancelled"  # of those that have not ended by themselves
+        answers = self.choices
+        why = self.cancel_reason or "cancelled"  # of those that have not ended by themselves
         ends = [Choice(answer.finish_reason or why, answer.completion_tokens, answer.stop) for answer in answers]
         return ResultDone(
             id=self.id,
@@ -179,8 +179,8 @@ class Request:
                 prompt_tokens=self.admitted.prompt_tokens,
                 cached_tokens=self.admitted.cached_tokens,
                 completion_tokens=self._completion_tokens,
-                reasoning_tokens=sum(answer.thought_tokens for answer in answers),
-                draft_accepted=sum(answer.drafted_tokens for answer in answers),
+                reasoning_tokens=sum(answer.reasoning_tokens for answer in answers),
+                draft_accepted=sum(answer.accepted_draft_tokens for answer in answers),
             ),
             timings=self._timings(time.monotonic()),
             choices=ends if len(ends) > 1 else None,
@@ -191,12 +191,12 @@ class Request:
         if self.command.done is ResultDone:
             return self.result()
         if self.command.done is TranscribeDone:
-            return self.transcript(self.cut or "cancelled")
+            return self.transcript(self.cancel_reason or "cancelled")
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
 
     @property
     def _completion_tokens(self) -> int:
-        return sum(answer.completion_tokens for answer in self.answers)
+        return sum(answer.completion_tokens for answer in self.choices)
 
     def _timings(self, now: float) -> Timings:
         started, first = self.started_at, self.first_token_at

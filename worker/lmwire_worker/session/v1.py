@@ -30,21 +30,21 @@ from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, Seg
 
 from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
 from ..engine.scheduler import Scheduler
-from ..process.lifecycle import Watcher
+from ..process.lifecycle import LifecycleMonitor
 from ..process.process_tree import is_ancestor
 from ..process.stderr_log import Log
-from .output_queue import Outbox
-from .request_registry import Registry
+from .output_queue import OutputQueue
+from .request_registry import RequestRegistry
 from .request_state import Request
 
 
-class _Voice:
+class EventWriterV1:
     """Version 1's wording: events as they are, tokens merged when the host is slow."""
 
-    serial = False
-    raw = False
+    is_serial = False
+    plain_text = False
 
-    def tokens(self, outbox: Outbox, request: Request, piece: TokenDelta) -> None:
+    def tokens(self, outbox: OutputQueue, request: Request, piece: TokenDelta) -> None:
         if not (piece.text or piece.token_ids):
             return
         token = Token(
@@ -58,7 +58,7 @@ class _Voice:
         )
         outbox.put_tokens(token)
 
-    def call(self, outbox: Outbox, request: Request, piece: ToolCallDelta) -> None:
+    def call(self, outbox: OutputQueue, request: Request, piece: ToolCallDelta) -> None:
         call = ToolCall(
             id=request.id,
             choice=piece.choice,
@@ -68,13 +68,13 @@ class _Voice:
             arguments=piece.arguments,
             complete=piece.complete,
         )
-        outbox.put_call(request.id, encode_calls(call))
+        outbox.put_tool_call(request.id, encode_calls(call))
 
-    def embedded(self, outbox: Outbox, request: Request, outcome: EmbeddingOutput) -> None:
+    def embedded(self, outbox: OutputQueue, request: Request, outcome: EmbeddingOutput) -> None:
         numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
         outbox.put_stream(encode_embedding(request.id, outcome.index, outcome.vector, numbers=numbers))
 
-    def heard(self, outbox: Outbox, request: Request, outcome: TranscriptSegment) -> None:
+    def heard(self, outbox: OutputQueue, request: Request, outcome: TranscriptSegment) -> None:
         segment = Segment(
             id=request.id,
             index=request.segments,
@@ -92,7 +92,7 @@ class _Voice:
         return encode_event(event)
 
 
-VOICE = _Voice()
+EVENT_WRITER = EventWriterV1()
 
 
 class Session:
@@ -107,23 +107,23 @@ class Session:
 
     def __init__(
         self,
-        registry: Registry,
-        outbox: Outbox,
+        registry: RequestRegistry,
+        output: OutputQueue,
         scheduler: Scheduler,
-        watcher: Watcher,
+        monitor: LifecycleMonitor,
         engines: list[str],
         features: Sequence[str],
         log: Log,
-        refused: Callable[[], None],
+        on_refused: Callable[[], None],
     ) -> None:
         self._registry = registry
-        self._outbox = outbox
+        self._output = output
         self._scheduler = scheduler
-        self._watcher = watcher
+        self._monitor = monitor
         self._engines = engines
         self._features = features
         self._log = log
-        self._refused = refused
+        self._on_refused = on_refused
         self._started_at = time.monotonic()
 
     def refuse(self, line: Line, error: RequestError) -> None:
@@ -147,20 +147,22 @@ class Session:
             case Hello():
                 self._hello(id, command)
             case Ping():
-                self._registry.reply(id, encode_event(self._registry.pong(id)))
+                self._registry.reply(id, encode_event(self._registry.ping_reply(id)))
             case Stats():
                 self._registry.reply(id, encode_event(self._stats(id)))
             case Cancel():
                 self._registry.cancel(id, command.target)
             case Quit():
-                self._registry.quit(Request(id, command, VOICE, line_bytes, time.monotonic()), drain=command.drain)
+                self._registry.quit(
+                    Request(id, command, EVENT_WRITER, line_bytes, time.monotonic()), drain=command.drain
+                )
                 if not command.drain:
-                    self._watcher.end_soon()
+                    self._monitor.start_quit_timeout()
             case _:
-                request = Request(id, command, VOICE, line_bytes, time.monotonic())
+                request = Request(id, command, EVENT_WRITER, line_bytes, time.monotonic())
                 self._registry.accept(request)
                 if request.deadline < math.inf:
-                    self._watcher.look_at_deadlines()
+                    self._monitor.deadlines_changed()
 
     def _hello(self, id: str, hello: Hello) -> None:
         low, high = hello.protocol
@@ -168,7 +170,7 @@ class Session:
             ours = f"this worker speaks version {limits.PROTOCOL_VERSION}, the host {low} to {high}"
             error = RequestError("unsupported_protocol", f"no common protocol version: {ours}", field="protocol")
             self._registry.refuse(error, id, protocols=[limits.PROTOCOL_VERSION])
-            self._refused()
+            self._on_refused()
             return
         if hello.host_pid is not None and not is_ancestor(hello.host_pid):
             raise RequestError(
@@ -177,13 +179,13 @@ class Session:
                 " leave it out when the worker runs on another machine or in a container",
                 field="host_pid",
             )
-        self._registry.reply(id, encode_event(self._welcome(id)))
+        self._registry.reply(id, encode_event(self._hello_reply(id)))
         if hello.client:
             self._log(f"the host is {hello.client!r}")
         if hello.host_pid is not None:
-            self._watcher.watch_host(hello.host_pid)
+            self._monitor.exit_with_host(hello.host_pid)
 
-    def _welcome(self, id: str) -> HelloDone:
+    def _hello_reply(self, id: str) -> HelloDone:
         return HelloDone(
             id=id,
             protocol=limits.PROTOCOL_VERSION,
@@ -206,6 +208,6 @@ class Session:
             requests=self._registry.counts(),
             tokens=msgspec.structs.replace(self._scheduler.tokens),
             memory=self._scheduler.memory(),
-            outbox_bytes=self._outbox.waiting_bytes,
+            outbox_bytes=self._output.waiting_bytes,
             cache=self._scheduler.cache(),
         )

@@ -27,7 +27,7 @@ class FaultyPipes(Pipes):
     """
 
     def __init__(self, io: Pipes, faults: Iterable[Chosen]) -> None:
-        super().__init__(io.stdin, io.stdout, io.printed)
+        super().__init__(io.stdin, io.stdout, io.stray_stdout)
         chosen = {name: parameters for name, parameters in faults}
         self._line_faults = [partial(LINE_FAULTS[name], **chosen[name]) for name in chosen if name in LINE_FAULTS]
         self._deaf_to_eof = "ignore-eof" in chosen or "ignore-sigterm" in chosen
