@@ -28,7 +28,7 @@ def vector(index: int) -> EmbeddingOutput:
 def test_the_last_vector_ends_its_request(registry: RequestRegistry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     for index in (1, 0):
-        registry.emit_vector(request, vector(index))
+        registry.deliver([(request, vector(index))])
     first, second, done = outbox.lines
     assert (first["index"], first["embedding"], second["index"]) == (1, [0.5, 1], 0)
     assert (done["event"], done["count"], done["dimensions"]) == ("done", 2, 2)
@@ -37,7 +37,7 @@ def test_the_last_vector_ends_its_request(registry: RequestRegistry, outbox: Rec
 def test_no_vector_comes_after_the_end(registry: RequestRegistry, outbox: Recorder) -> None:
     request = running(registry, EMBED)
     registry.end(request, request.cancellation())
-    registry.emit_vector(request, vector(0))
+    registry.deliver([(request, vector(0))])
     assert [line["event"] for line in outbox.lines] == ["error"]
     assert outbox.lines[0]["code"] == "cancelled"
 
@@ -46,10 +46,10 @@ def test_segments_are_counted_and_the_recordings_end_ends_the_request(
     registry: RequestRegistry, outbox: Recorder
 ) -> None:
     request = running(registry, TRANSCRIBE)
-    registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
+    registry.deliver([(request, TranscriptionProgress(1, 0.0, 9.0, "en"))])
     for start in (0.0, 2.0):
-        registry.emit_segment(request, TranscriptSegment(1, start, start + 1, " a"))
-    registry.listen(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))
+        registry.deliver([(request, TranscriptSegment(1, start, start + 1, " a"))])
+    registry.deliver([(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))])
     first, second, done = outbox.lines
     assert [(line["index"], line["start_s"]) for line in (first, second)] == [(0, 0), (1, 2)]
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 9, "en")
@@ -59,11 +59,11 @@ def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
     registry: RequestRegistry, outbox: Recorder
 ) -> None:
     request = running(registry, TRANSCRIBE)
-    registry.listen(request, TranscriptionProgress(1, 0.0, 9.0, "en"))
+    registry.deliver([(request, TranscriptionProgress(1, 0.0, 9.0, "en"))])
     request.cancel_reason = "cancelled"
     registry.end(request, request.cancellation())
-    registry.emit_segment(request, TranscriptSegment(1, 0.0, 1.0, " a"))
-    registry.listen(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))
+    registry.deliver([(request, TranscriptSegment(1, 0.0, 1.0, " a"))])
+    registry.deliver([(request, TranscriptionProgress(1, 9.0, 9.0, is_complete=True))])
     (done,) = outbox.lines
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
 

@@ -13,12 +13,12 @@ from mutation import wrap
 
 def change_pieces(change: Callable[[TokenDelta], object]) -> None:
     """Change every text before the worker writes it."""
-    _change_on_its_way("tokens", change)
+    _change_on_its_way(TokenDelta, change)
 
 
 def change_calls(change: Callable[[ToolCallDelta], object]) -> None:
     """Change every part of a call before the worker writes it."""
-    _change_on_its_way("call", change)
+    _change_on_its_way(ToolCallDelta, change)
 
 
 def change_results(change: Callable[[events.ResultDone], object]) -> None:
@@ -29,7 +29,7 @@ def change_results(change: Callable[[events.ResultDone], object]) -> None:
         change(done)
         return done
 
-    wrap(request_state.Request, "result", changed)
+    wrap(request_state.GenerationState, "done", changed)
 
 
 def step_only_after(owner: Any, name: str) -> None:
@@ -50,9 +50,10 @@ def step_only_after(owner: Any, name: str) -> None:
     wrap(MockRunner, "step", step_late)
 
 
-def _change_on_its_way(voice: str, change: Callable[[Any], object]) -> None:
-    def show_changed(show: Any, self: Any, outbox: Any, request: Any, piece: Any) -> None:
-        change(piece)
-        show(self, outbox, request, piece)
+def _change_on_its_way(kind: type, change: Callable[[Any], object]) -> None:
+    def write_changed(write: Any, self: Any, output: Any, request: Any, event: Any) -> None:
+        if isinstance(event, kind):
+            change(event)
+        write(self, output, request, event)
 
-    wrap(v1.EventWriterV1, voice, show_changed)
+    wrap(v1.EventWriterV1, "write", write_changed)

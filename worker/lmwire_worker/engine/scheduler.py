@@ -150,7 +150,7 @@ class Scheduler:
         https://en.wikipedia.org/wiki/Weighted_fair_queueing
         """
         for request in arrived:
-            request.finish_round = self._round + len(request.choices)
+            request.finish_round = self._round + request.rows
             place = len(self._waiting)
             while place and _is_due_later(self._waiting[place - 1], request):
                 place -= 1
@@ -222,8 +222,8 @@ class Scheduler:
         """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
         if request is self._blocked_on_memory:
             return False
-        taken = sum(active.unfinished_choices for active in self._active.values())
-        return not (self._runner and taken) or taken + len(request.choices) <= self._runner.max_batch_size
+        taken = sum(active.state.unfinished_choices for active in self._active.values())
+        return not (self._runner and taken) or taken + request.rows <= self._runner.max_batch_size
 
     def _start_one(self, request: Request) -> bool:
         """Serves a request, or begins to. False: it has to wait for memory."""
@@ -275,7 +275,7 @@ class Scheduler:
         request.preparation = None  # the pictures of a long answer would take memory all the while
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
-        self._round += len(request.choices) / (1 + len(self._waiting))
+        self._round += request.rows / (1 + len(self._waiting))
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
         tokens, text = self._runner_for(command).tokenize(command, request.preparation)
@@ -356,23 +356,25 @@ class Scheduler:
                 generated.append((request, outcome))
             elif isinstance(outcome, PrefillProgress):
                 self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
-            elif isinstance(outcome, EmbeddingOutput):
-                self.tokens.prompt += outcome.prompt_tokens
-                self._registry.emit_vector(request, outcome)
-                ended.add(request)
-            elif isinstance(outcome, TranscriptSegment):
-                self._registry.emit_segment(request, outcome)
-            elif isinstance(outcome, TranscriptionProgress):
-                self._progress(request, "transcribe", int(outcome.done_s), int(outcome.duration_s), "seconds")
-                self._registry.listen(request, outcome)
-                ended.add(request)
-            else:
+            elif isinstance(outcome, Failed):
                 self._fail(request, outcome)
+            else:
+                self._deliver_one(request, outcome)
+                ended.add(request)
         if generated:
             self._registry.deliver(generated)
         for request in ended:
-            if request.is_complete:
+            if request.state.is_complete:
                 self._forget(request)
+
+    def _deliver_one(
+        self, request: Request, event: EmbeddingOutput | TranscriptSegment | TranscriptionProgress
+    ) -> None:
+        if isinstance(event, EmbeddingOutput):
+            self.tokens.prompt += event.prompt_tokens
+        elif isinstance(event, TranscriptionProgress):
+            self._progress(request, "transcribe", int(event.done_s), int(event.duration_s), "seconds")
+        self._registry.deliver([(request, event)])
 
     def _fail(self, request: Request, outcome: Failed) -> None:
         self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")

@@ -13,8 +13,9 @@ from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_comm
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
-from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
+from ..engine.interface import TokenDelta
 from ..process.stderr_log import Log
+from .event_writer import OutputEvent
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request
@@ -57,19 +58,12 @@ class BridgeEventWriter:
     def __init__(self) -> None:
         self._token_id = 0
 
-    def tokens(self, outbox: OutputQueue, request: Request, piece: TokenDelta) -> None:
-        # Text that became certain only with the end has no token of its own and goes by the last one's id.
-        self._token_id = piece.token_ids[-1] if piece.token_ids else self._token_id
-        outbox.put_stream(_line({"token": piece.text, "token_id": self._token_id}))
-
-    def call(self, outbox: OutputQueue, request: Request, piece: ToolCallDelta) -> None:
-        raise AssertionError("raw text has no calls")
-
-    def embedded(self, outbox: OutputQueue, request: Request, outcome: EmbeddingOutput) -> None:
-        raise AssertionError("the bridge has no such request")
-
-    def heard(self, outbox: OutputQueue, request: Request, outcome: TranscriptSegment) -> None:
-        raise AssertionError("the bridge has no such request")
+    def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
+        assert isinstance(event, TokenDelta), "the bridge's commands have no other events"
+        if event.text or event.token_ids:
+            # Text that becomes certain only at the end has no token; it carries the last token's id.
+            self._token_id = event.token_ids[-1] if event.token_ids else self._token_id
+            output.put_stream(_line({"token": event.text, "token_id": self._token_id}))
 
     def progress(self, event: Progress) -> bytes:
         return b""

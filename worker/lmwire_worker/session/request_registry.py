@@ -15,7 +15,7 @@ from lmwire_protocol import Load, RequestError, encode_event, error_event, limit
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
 from ..engine.activity import Activity
-from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptionProgress, TranscriptSegment
+from .event_writer import OutputEvent
 from .output_queue import OutputQueue
 from .request_state import CancelReason, Request
 
@@ -218,57 +218,19 @@ class RequestRegistry:
             if request.cancel_reason:
                 self._end(request, request.cancellation())
 
-    def deliver(self, outcomes: Iterable[tuple[Request, TokenDelta | ToolCallDelta]]) -> None:
-        """Sends what was generated for requests that are still in flight, counts it, and ends those that are over.
+    def deliver(self, events: Iterable[tuple[Request, OutputEvent]]) -> None:
+        """Apply a runner's events to their requests, write them, and end the requests that they complete.
 
-        Under one lock, so that whoever else ends a request counts exactly the tokens that were sent.
+        All of it happens under one lock, so that whoever else ends a request counts exactly the tokens delivered.
         """
-        live, outbox = self._live, self._output
+        live, output = self._live, self._output
         with self._lock:
-            for request, outcome in outcomes:
-                is_live = live.get(request.id) is request
-                if isinstance(outcome, ToolCallDelta):
-                    if is_live:
-                        request.writer.call(outbox, request, outcome)
-                    continue
-                answer = request.choices[outcome.choice]
-                if is_live:
-                    answer.completion_tokens += outcome.generated
-                    answer.reasoning_tokens += outcome.reasoning_tokens
-                    answer.accepted_draft_tokens += outcome.drafted
-                    if outcome.text or outcome.token_ids:
-                        request.writer.tokens(outbox, request, outcome)
-                if outcome.finish_reason is not None:
-                    answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
-                    if request.is_complete:
-                        self._end(request, request.result())
-
-    def emit_vector(self, request: Request, outcome: EmbeddingOutput) -> None:
-        """Sends a vector of a request that is still in flight; the last one ends it."""
-        with self._lock:
-            if self._live.get(request.id) is request:
-                request.writer.embedded(self._output, request, outcome)
-                request.vectors += 1
-                request.dimensions = len(outcome.vector)
-                request.admitted.prompt_tokens += outcome.prompt_tokens
-                if request.is_complete:
-                    self._end(request, request.embedding())
-
-    def emit_segment(self, request: Request, outcome: TranscriptSegment) -> None:
-        """Sends a stretch of a transcript that is still in the making."""
-        with self._lock:
-            if self._live.get(request.id) is request:
-                request.writer.heard(self._output, request, outcome)
-                request.segments += 1
-
-    def listen(self, request: Request, outcome: TranscriptionProgress) -> None:
-        """Takes in how far a transcription has come, and ends one that is over."""
-        with self._lock:
-            request.duration_s = outcome.duration_s
-            request.language = outcome.language or request.language
-            request.is_transcribed = outcome.is_complete
-            if outcome.is_complete:
-                self._end(request, request.transcript("stop"))
+            for request, event in events:
+                is_complete = request.state.apply(event)
+                if live.get(request.id) is request:
+                    request.writer.write(output, request, event)
+                    if is_complete:
+                        self._end(request, request.done())
 
     def send_progress(self, request: Request, line: bytes) -> None:
         """Sends a progress line of a request that is still in flight."""

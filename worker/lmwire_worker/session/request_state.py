@@ -1,23 +1,12 @@
-"""One accepted command's life, from its line to its terminal, and the words in which a session hears of it."""
+"""Requests in flight: what all of them have, and the state of each kind."""
 
 import math
 import os
 import time
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from lmwire_protocol import Command, Embed, Generation, RequestError, Transcribe
-from lmwire_protocol.events import (
-    Choice,
-    Done,
-    EmbedDone,
-    Error,
-    FinishReason,
-    Progress,
-    ResultDone,
-    Timings,
-    TranscribeDone,
-    Usage,
-)
+from lmwire_protocol.events import Choice, Done, EmbedDone, FinishReason, ResultDone, Timings, TranscribeDone, Usage
 from lmwire_protocol.limits import MAX_INT
 
 from ..engine.interface import (
@@ -26,49 +15,57 @@ from ..engine.interface import (
     Preparation,
     TokenDelta,
     ToolCallDelta,
+    TranscriptionProgress,
     TranscriptSegment,
 )
-from .output_queue import OutputQueue
+from .event_writer import EventWriter, OutputEvent
 
 CancelReason = Literal["cancelled", "timeout"]
-"""Why a request ends before its own end."""
+"""Why a request ends early."""
 
 
-class EventWriter(Protocol):
-    """How a session words what happens to a request. Version 1 and the older bridge differ in nothing else."""
+class RequestState(Protocol):
+    """How far one kind of request has come. The registry's lock guards it."""
 
-    is_serial: bool
-    """One request at a time, each waiting for the one before: the bridge."""
-    plain_text: bool
-    """All generated text is content: the bridge knows neither reasoning nor calls."""
+    has_partial_result: ClassVar[bool]
+    """A cancelled request ends with what it has so far, not with an error."""
 
-    def tokens(self, outbox: OutputQueue, request: "Request", piece: TokenDelta) -> None:
-        """Sends generated tokens."""
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the request has come to its own end."""
         ...
 
-    def call(self, outbox: OutputQueue, request: "Request", piece: ToolCallDelta) -> None:
-        """Sends a piece of a tool call. Where all text is raw there is none."""
+    @property
+    def unfinished_choices(self) -> int:
+        """Return the number of choices that still need a row of the batch."""
         ...
 
-    def embedded(self, outbox: OutputQueue, request: "Request", outcome: EmbeddingOutput) -> None:
-        """Sends a vector. The bridge asks for none."""
+    def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
         ...
 
-    def heard(self, outbox: OutputQueue, request: "Request", outcome: TranscriptSegment) -> None:
-        """Sends a stretch of a transcript. The bridge asks for none."""
+    def done(self, request: "Request") -> Done:
+        """Return the `done` of the request as it stands now."""
         ...
 
-    def progress(self, event: Progress) -> bytes:
-        """The line for a progress event; empty for none."""
-        ...
 
-    def terminal(self, request: "Request", event: Done | Error) -> bytes:
-        """The request's last line; empty for none."""
-        ...
+class CommandState:
+    """A command that the engine serves at once: it has no events before its terminal."""
+
+    __slots__ = ()
+    has_partial_result: ClassVar[bool] = False
+    is_complete = False
+    unfinished_choices = 1
+
+    def apply(self, event: OutputEvent) -> bool:
+        return False
+
+    def done(self, request: "Request") -> Done:
+        raise AssertionError("the scheduler makes the done of such a command")
 
 
 class ChoiceState:
-    """One of a generation's choices: what was sent of it, and how it ended."""
+    """One choice of a generation: what was delivered, and how it ended."""
 
     __slots__ = ("accepted_draft_tokens", "completion_tokens", "finish_reason", "reasoning_tokens", "stop")
 
@@ -80,37 +77,161 @@ class ChoiceState:
         self.stop: str | None = None
 
 
-class Request:
-    """A command in flight. The registry's lock guards `running`, `cut` and `answers`; the engine writes the rest.
+class GenerationState:
+    """A `generate` or `chat`.
 
-    `cut` is why it is to end, once it is. `refusal` is an answer that is known already and only waits for its turn
-    (the bridge answers in order).
+    Args:
+        choices: The number of choices.
+    """
+
+    __slots__ = ("choices",)
+    has_partial_result: ClassVar[bool] = True
+
+    def __init__(self, choices: int) -> None:
+        self.choices = [ChoiceState() for _ in range(choices)]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(choice.finish_reason is not None for choice in self.choices)
+
+    @property
+    def unfinished_choices(self) -> int:
+        return sum(choice.finish_reason is None for choice in self.choices)
+
+    @property
+    def completion_tokens(self) -> int:
+        """Return the tokens generated for all choices."""
+        return sum(choice.completion_tokens for choice in self.choices)
+
+    def apply(self, event: OutputEvent) -> bool:
+        if not isinstance(event, TokenDelta):
+            assert isinstance(event, ToolCallDelta)
+            return False
+        choice = self.choices[event.choice]
+        choice.completion_tokens += event.generated
+        choice.reasoning_tokens += event.reasoning_tokens
+        choice.accepted_draft_tokens += event.drafted
+        if event.finish_reason is None:
+            return False
+        choice.finish_reason, choice.stop = event.finish_reason, event.stop
+        return self.is_complete
+
+    def done(self, request: "Request") -> ResultDone:
+        choices = self.choices
+        unfinished = request.cancel_reason or "cancelled"
+        ends = [Choice(choice.finish_reason or unfinished, choice.completion_tokens, choice.stop) for choice in choices]
+        return ResultDone(
+            id=request.id,
+            finish_reason=ends[0].finish_reason,
+            stop=ends[0].stop,
+            seed=request.seed,
+            usage=Usage(
+                prompt_tokens=request.admitted.prompt_tokens,
+                cached_tokens=request.admitted.cached_tokens,
+                completion_tokens=self.completion_tokens,
+                reasoning_tokens=sum(choice.reasoning_tokens for choice in choices),
+                draft_accepted=sum(choice.accepted_draft_tokens for choice in choices),
+            ),
+            timings=request.timings(self.completion_tokens),
+            choices=ends if len(ends) > 1 else None,
+        )
+
+
+class EmbeddingState:
+    """An `embed`.
+
+    Args:
+        inputs: The number of inputs.
+    """
+
+    __slots__ = ("_delivered", "_dimensions", "_inputs", "_prompt_tokens")
+    has_partial_result: ClassVar[bool] = False
+    unfinished_choices = 1
+
+    def __init__(self, inputs: int) -> None:
+        self._inputs = inputs
+        self._delivered = 0
+        self._dimensions = 0
+        self._prompt_tokens = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self._delivered == self._inputs
+
+    def apply(self, event: OutputEvent) -> bool:
+        assert isinstance(event, EmbeddingOutput)
+        self._delivered += 1
+        self._dimensions = len(event.vector)
+        self._prompt_tokens += event.prompt_tokens
+        return self.is_complete
+
+    def done(self, request: "Request") -> EmbedDone:
+        prompt_tokens = request.admitted.prompt_tokens + self._prompt_tokens
+        usage = Usage(prompt_tokens, cached_tokens=0, completion_tokens=0)
+        return EmbedDone(request.id, self._delivered, self._dimensions, usage)
+
+
+class TranscriptionState:
+    """A `transcribe`."""
+
+    __slots__ = ("_duration_s", "_language", "is_complete", "segments")
+    has_partial_result: ClassVar[bool] = True
+    unfinished_choices = 1
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self.segments = 0
+        """Segments so far."""
+        self._duration_s = 0.0
+        self._language: str | None = None
+
+    def apply(self, event: OutputEvent) -> bool:
+        if isinstance(event, TranscriptSegment):
+            self.segments += 1
+            return False
+        assert isinstance(event, TranscriptionProgress)
+        self._duration_s = event.duration_s
+        self._language = event.language or self._language
+        self.is_complete = event.is_complete
+        return event.is_complete
+
+    def done(self, request: "Request") -> TranscribeDone:
+        reason = "stop" if self.is_complete else request.cancel_reason or "cancelled"
+        return TranscribeDone(request.id, reason, self._duration_s, request.timings(0), self._language)
+
+
+class Request:
+    """A command in flight.
+
+    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest.
+
+    Args:
+        id: The host's name for it.
+        command: What the host sent.
+        writer: The session's event writer.
+        line_bytes: Size of the command's line.
+        accepted_at: When its line arrived, on the monotonic clock, in seconds.
     """
 
     __slots__ = (
         "accepted_at",
         "admitted",
         "cancel_reason",
-        "choices",
         "command",
         "deadline",
         "deferred_error",
-        "dimensions",
-        "duration_s",
         "finish_round",
         "first_token_at",
         "id",
-        "is_transcribed",
         "key",
-        "language",
         "line_bytes",
         "preparation",
         "progress_at",
+        "rows",
         "running",
         "seed",
-        "segments",
         "started_at",
-        "vectors",
+        "state",
         "writer",
     )
 
@@ -120,7 +241,11 @@ class Request:
         self.writer = writer
         self.line_bytes = line_bytes
         self.accepted_at = accepted_at
+        self.state = _state(command)
+        self.rows = self.state.unfinished_choices
+        """Rows of the batch that it needs: one for each choice."""
         self.deferred_error: RequestError | None = None
+        """An error that is known already and waits for its turn: the bridge answers in order."""
         self.running = False
         self.cancel_reason: CancelReason | None = None
         self.key = 0
@@ -129,76 +254,28 @@ class Request:
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = AdmittedRequest(prompt_tokens=0)
-        self.choices = [ChoiceState() for _ in range(command.n if isinstance(command, Generation) else 1)]
         self.preparation: Preparation | None = None
-        self.vectors = 0
-        self.dimensions = 0
-        self.segments = 0
-        self.duration_s = 0.0
-        self.language: str | None = None
-        self.is_transcribed = False
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether a task has come to its own end."""
-        if isinstance(self.command, Embed):
-            return self.vectors == len(self.command.input)
-        if isinstance(self.command, Transcribe):
-            return self.is_transcribed
-        return all(answer.finish_reason is not None for answer in self.choices)
-
-    @property
-    def unfinished_choices(self) -> int:
-        """Return how many of its choices have not ended: so many rows it has, or is to have."""
-        return sum(answer.finish_reason is None for answer in self.choices)
-
-    def embedding(self) -> EmbedDone:
-        """The `done` of an `embed` whose vectors are all sent."""
-        usage = Usage(self.admitted.prompt_tokens, cached_tokens=0, completion_tokens=0)
-        return EmbedDone(self.id, self.vectors, self.dimensions, usage)
-
-    def transcript(self, finish_reason: Literal["stop"] | CancelReason) -> TranscribeDone:
-        """The `done` of a transcription that ends now."""
-        timings = self._timings(time.monotonic())
-        return TranscribeDone(self.id, finish_reason, self.duration_s, timings, self.language)
-
-    def result(self) -> ResultDone:
-        """The `done` of a generation that ends now, in whatever state its answers are."""
-        answers = self.choices
-        why = self.cancel_reason or "cancelled"  # of those that have not ended by themselves
-        ends = [Choice(answer.finish_reason or why, answer.completion_tokens, answer.stop) for answer in answers]
-        return ResultDone(
-            id=self.id,
-            finish_reason=ends[0].finish_reason,
-            stop=ends[0].stop,
-            seed=self.seed,
-            usage=Usage(
-                prompt_tokens=self.admitted.prompt_tokens,
-                cached_tokens=self.admitted.cached_tokens,
-                completion_tokens=self._completion_tokens,
-                reasoning_tokens=sum(answer.reasoning_tokens for answer in answers),
-                draft_accepted=sum(answer.accepted_draft_tokens for answer in answers),
-            ),
-            timings=self._timings(time.monotonic()),
-            choices=ends if len(ends) > 1 else None,
-        )
+    def done(self) -> Done:
+        """Return the `done` of the request as it stands now."""
+        return self.state.done(self)
 
     def cancellation(self) -> Done | RequestError:
-        """How a cut ends it: with what a generation has so far, and with an error where there is nothing."""
-        if self.command.done is ResultDone:
-            return self.result()
-        if self.command.done is TranscribeDone:
-            return self.transcript(self.cancel_reason or "cancelled")
+        """Return the terminal of a cancelled request: its partial result, or an error if its kind has none."""
+        if self.state.has_partial_result:
+            return self.done()
         return RequestError("cancelled", f"the {self.command.name} was cancelled")
 
-    @property
-    def _completion_tokens(self) -> int:
-        return sum(answer.completion_tokens for answer in self.choices)
+    def timings(self, completion_tokens: int) -> Timings:
+        """Return the times of a request that ends now.
 
-    def _timings(self, now: float) -> Timings:
+        Args:
+            completion_tokens: Tokens generated for all choices.
+        """
+        now = time.monotonic()
         started, first = self.started_at, self.first_token_at
         timings = Timings(
             queued_ms=_ms((started or now) - self.accepted_at),
@@ -208,12 +285,20 @@ class Request:
             timings.prefill_ms = _ms(first - started)
             timings.first_token_ms = _ms(first - self.accepted_at)
             timings.prompt_tps = _rate(self.admitted.prompt_tokens, first - started)
-            timings.decode_tps = _rate(self._completion_tokens - 1, now - first)
+            timings.decode_tps = _rate(completion_tokens - 1, now - first)
         return timings
 
 
+def _state(command: Command) -> RequestState:
+    if isinstance(command, Generation):
+        return GenerationState(command.n)
+    if isinstance(command, Embed):
+        return EmbeddingState(len(command.input))
+    return TranscriptionState() if isinstance(command, Transcribe) else CommandState()
+
+
 def _seed(command: Command) -> int:
-    """The request's own seed, or one drawn now, so that even a request that never ran can be run again with it."""
+    """Return the request's own seed, or draw one, so that even a request that never ran can be repeated."""
     if isinstance(command, Generation) and command.seed is not None:
         return command.seed
     return int.from_bytes(os.urandom(8)) & MAX_INT

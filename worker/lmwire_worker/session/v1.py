@@ -33,9 +33,10 @@ from ..engine.scheduler import Scheduler
 from ..process.lifecycle import LifecycleMonitor
 from ..process.process_tree import is_ancestor
 from ..process.stderr_log import Log
+from .event_writer import OutputEvent
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
-from .request_state import Request
+from .request_state import Request, TranscriptionState
 
 
 class EventWriterV1:
@@ -44,52 +45,56 @@ class EventWriterV1:
     is_serial = False
     plain_text = False
 
-    def tokens(self, outbox: OutputQueue, request: Request, piece: TokenDelta) -> None:
-        if not (piece.text or piece.token_ids):
-            return
-        token = Token(
-            id=request.id,
-            token=piece.text,
-            token_ids=piece.token_ids,
-            choice=piece.choice,
-            channel=piece.channel,
-            call=piece.is_call_text,
-            logprobs=piece.logprobs,
-        )
-        outbox.put_tokens(token)
-
-    def call(self, outbox: OutputQueue, request: Request, piece: ToolCallDelta) -> None:
-        call = ToolCall(
-            id=request.id,
-            choice=piece.choice,
-            index=piece.index,
-            call_id=piece.call_id,
-            name=piece.name,
-            arguments=piece.arguments,
-            complete=piece.complete,
-        )
-        outbox.put_tool_call(request.id, encode_calls(call))
-
-    def embedded(self, outbox: OutputQueue, request: Request, outcome: EmbeddingOutput) -> None:
-        numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
-        outbox.put_stream(encode_embedding(request.id, outcome.index, outcome.vector, numbers=numbers))
-
-    def heard(self, outbox: OutputQueue, request: Request, outcome: TranscriptSegment) -> None:
-        segment = Segment(
-            id=request.id,
-            index=request.segments,
-            start_s=outcome.start_s,
-            end_s=outcome.end_s,
-            text=outcome.text,
-            words=outcome.words,
-        )
-        outbox.put_stream(encode_event(segment))
+    def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
+        if isinstance(event, TokenDelta):
+            if event.text or event.token_ids:
+                token = Token(
+                    id=request.id,
+                    token=event.text,
+                    token_ids=event.token_ids,
+                    choice=event.choice,
+                    channel=event.channel,
+                    call=event.is_call_text,
+                    logprobs=event.logprobs,
+                )
+                output.put_tokens(token)
+        elif isinstance(event, ToolCallDelta):
+            output.put_tool_call(request.id, encode_calls(_tool_call(request, event)))
+        elif isinstance(event, EmbeddingOutput):
+            as_numbers = isinstance(request.command, Embed) and request.command.encoding == "float"
+            output.put_stream(encode_embedding(request.id, event.index, event.vector, numbers=as_numbers))
+        elif isinstance(event, TranscriptSegment):
+            output.put_stream(encode_event(_segment(request, event)))
 
     def progress(self, event: Progress) -> bytes:
         return encode_event(event)
 
     def terminal(self, request: Request, event: Done | Error) -> bytes:
         return encode_event(event)
+
+
+def _tool_call(request: Request, delta: ToolCallDelta) -> ToolCall:
+    return ToolCall(
+        id=request.id,
+        choice=delta.choice,
+        index=delta.index,
+        call_id=delta.call_id,
+        name=delta.name,
+        arguments=delta.arguments,
+        complete=delta.complete,
+    )
+
+
+def _segment(request: Request, segment: TranscriptSegment) -> Segment:
+    assert isinstance(request.state, TranscriptionState)
+    return Segment(
+        id=request.id,
+        index=request.state.segments - 1,  # it is counted already
+        start_s=segment.start_s,
+        end_s=segment.end_s,
+        text=segment.text,
+        words=segment.words,
+    )
 
 
 EVENT_WRITER = EventWriterV1()
