@@ -13,9 +13,9 @@ from tokenizers import AddedToken, Tokenizer
 
 from lmwire_protocol import Chat, Generate, Tool
 from lmwire_protocol.messages import Function
-from lmwire_worker.generation.output_parsing import Syntax
 from lmwire_worker.generation.structured_output import Constraint, Grammars, Masks
-from lmwire_worker.generation.tool_parsers import ToolFormat
+from lmwire_worker.output_parsing import Syntax
+from lmwire_worker.tool_parsers import ToolFormat
 from random_model import write_model
 
 CLOSING = tuple('"}])<\n{`')

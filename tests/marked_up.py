@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from lmwire_worker.generation.output_parsing import Answer, Syntax, Text
-from lmwire_worker.generation.tool_parsers import CallText, ToolFormat
+from lmwire_worker.output_parsing import Answer, Syntax, Text
+from lmwire_worker.tool_parsers import CallText, ToolFormat
 
 TAGS = ("<think>", "</think>")
 GEMMA4 = ("<|channel>", "<channel|>")

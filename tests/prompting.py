@@ -10,10 +10,10 @@ from mlx_lm.tokenizer_utils import load
 
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
-from lmwire_worker.generation.output_parsing import Syntax, harmony
-from lmwire_worker.generation.tool_parsers import FORMATS
+from lmwire_worker.output_parsing import Syntax, harmony
 from lmwire_worker.prompts.builder import Prompt, read_prompt
 from lmwire_worker.prompts.tokenization import Encoder
+from lmwire_worker.tool_parsers import FORMATS
 
 VOCABULARY = 2**20
 WEATHER = Tool(

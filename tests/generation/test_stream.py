@@ -10,12 +10,12 @@ from lmwire_protocol import Chat, Generate, Message, Tool
 from lmwire_protocol.events import Logprob
 from lmwire_protocol.messages import Function
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
-from lmwire_worker.generation.output_parsing import Answer, Syntax
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
 from lmwire_worker.generation.sequence import Sequence
-from lmwire_worker.generation.string_matcher import Strings
-from lmwire_worker.generation.tool_parsers import FORMATS
+from lmwire_worker.output_parsing import Answer, Syntax
+from lmwire_worker.text_stream.string_matcher import Strings
+from lmwire_worker.tool_parsers import FORMATS
 
 END = 0
 TOOLS = [Tool(function=Function(name="f", parameters={"type": "object"}))]

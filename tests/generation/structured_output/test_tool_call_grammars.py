@@ -15,8 +15,8 @@ from constrained import Speaker, tool, write_tokenizer
 from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
-from lmwire_worker.generation.output_parsing import Answer, Text
-from lmwire_worker.generation.tool_parsers import FORMATS
+from lmwire_worker.output_parsing import Answer, Text
+from lmwire_worker.tool_parsers import FORMATS
 
 SPECIAL = {
     "mistral": ["[TOOL_CALLS]", "[ARGS]"],

@@ -13,12 +13,12 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Channel, FinishReason, Logprob
 
 from ..engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
-from .logprob_attribution import Attribution
-from .output_parsing import Answer, Text
-from .output_parsing.detokenizer import Detokenizer
+from ..output_parsing import Answer, Text
+from ..text_stream.detokenizer import Detokenizer
+from ..text_stream.logprob_attribution import Attribution
+from ..text_stream.string_matcher import Scanner, Strings
+from ..tool_parsers import CallText
 from .sampling.logprobs import LogprobHandle
-from .string_matcher import Scanner, Strings
-from .tool_parsers import CallText
 
 CALL_ID_CHARACTERS = string.ascii_letters + string.digits
 CALL_ID_LENGTH = 9

@@ -11,21 +11,21 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
+from ..output_parsing import REASONING, Answer, Syntax
 from ..prompts.builder import Prompt, read_prompt
 from ..prompts.chat_template import find_template
 from ..prompts.template_probe import find_traits
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import fit
+from ..text_stream.detokenizer import make_detokenizers, token_bytes
+from ..text_stream.string_matcher import Strings
+from ..tool_parsers import find_format
 from .media_expander import MediaExpander, MediaLayout
-from .output_parsing import REASONING, Answer, Syntax
-from .output_parsing.detokenizer import make_detokenizers, token_bytes
 from .output_processor import OutputProcessor
 from .sampling.logprobs import LogprobFormatter
 from .sampling.penalties import check_logit_bias
 from .sequence import Sequence
-from .string_matcher import Strings
 from .structured_output import Constraint, Grammars
-from .tool_parsers import find_format
 
 
 @dataclass(frozen=True, slots=True)

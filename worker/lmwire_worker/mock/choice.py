@@ -12,8 +12,8 @@ from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
-    from ..generation.logprob_attribution import Attribution
-    from ..generation.string_matcher import Scanner
+    from ..text_stream.logprob_attribution import Attribution
+    from ..text_stream.string_matcher import Scanner
 
 _UNLIKELY = -1000.0
 """The log-probability of the second best token; each after it has so much less."""
@@ -198,13 +198,13 @@ def has_ended(outcomes: list[RunnerEvent]) -> bool:
 
 
 def _attribution() -> "Attribution":
-    from ..generation.logprob_attribution import Attribution
+    from ..text_stream.logprob_attribution import Attribution
 
     return Attribution()
 
 
 def _scanner(strings: list[str]) -> "Scanner":
-    from ..generation.string_matcher import (  # the text lane's own, which knows no model library
+    from ..text_stream.string_matcher import (  # the text lane's own, which knows no model library
         Scanner,
         Strings,
     )

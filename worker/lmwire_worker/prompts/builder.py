@@ -8,8 +8,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
-from ..generation.output_parsing import Syntax
-from ..generation.tool_parsers import ToolFormat
+from ..output_parsing import Syntax
+from ..tool_parsers import ToolFormat
 from .chat_template import Tools, find_template
 from .media_notes import MARKS
 from .reasoning import Reasoning

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from lmwire_protocol import RequestError
 
-from ..generation.output_parsing import Syntax
+from ..output_parsing import Syntax
 from .chat_template import ChatTemplate
 from .template_probe import ANSWER, THOUGHT, USER, Shape
 from .turns import Turn

@@ -7,7 +7,7 @@ from itertools import groupby, takewhile
 
 from lmwire_protocol import Tool
 
-from ..generation.tool_parsers import ToolFormat
+from ..tool_parsers import ToolFormat
 from .python_tool_signatures import call_text, signature
 from .template_probe import Traits
 from .turns import Call, Turn

@@ -5,7 +5,7 @@ import json
 from lmwire_protocol import Chat, Generate, Tokenize
 from lmwire_protocol.messages import NamedTool
 
-from ..output_parsing import Syntax
+from ...output_parsing import Syntax
 from .calls import Calls, check_form, enforced, offered
 from .formats import check_format, format_grammar
 from .frames import frame_of

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire_protocol import Tool
 
-from ..tool_parsers import ToolFormat
+from ...tool_parsers import ToolFormat
 from .bounds import check_size, invalid
 from .formats import check_schema
 from .frames import Frame

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ..output_parsing import CONTENT, Syntax
+from ...output_parsing import CONTENT, Syntax
 from .parameters import unsupported
 
 

@@ -7,8 +7,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, RequestError
 
-from ..output_parsing import Syntax
-from ..output_parsing.detokenizer import token_bytes
+from ...output_parsing import Syntax
+from ...text_stream.detokenizer import token_bytes
 from .answer import answer_grammar
 from .bounds import CHARACTERS, check_count, invalid
 from .constraint import Constraint

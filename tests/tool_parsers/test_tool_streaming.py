@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lmwire_worker.generation.tool_parsers import FORMATS, CallText
+from lmwire_worker.tool_parsers import FORMATS, CallText
 from tool_samples import WRITERS, tool
 
 STORY = "Once upon a time there was a <wolf>.\n\n" * 10 + "The end."

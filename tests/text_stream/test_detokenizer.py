@@ -16,7 +16,7 @@ from mlx_lm.tokenizer_utils import (
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from lmwire_worker.generation.output_parsing.detokenizer import Detokenizer, make_detokenizers
+from lmwire_worker.text_stream.detokenizer import Detokenizer, make_detokenizers
 from random_model import write_model
 from text_lanes import stock
 

@@ -11,7 +11,7 @@ from lmwire_protocol import Chat, Generate
 from lmwire_worker.generation.runner import GenerationRunner
 from text_lanes import Answer, LaneOf, ask, chat, open_lane, stock
 
-TINY = Path(__file__).parents[3] / "worker/lmwire_worker/builtin/tiny"
+TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
 

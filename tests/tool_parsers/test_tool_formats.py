@@ -11,7 +11,7 @@ import pytest
 from mlx_lm import tool_parsers
 from mlx_lm.tokenizer_utils import load
 
-from lmwire_worker.generation.tool_parsers import FORMATS, find_format
+from lmwire_worker.tool_parsers import FORMATS, find_format
 from random_model import write_model
 from tool_samples import WRITERS, tool
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lmwire_protocol import Tool
 from lmwire_protocol.events import Channel
 
-from ..string_matcher import Scanner
+from ..text_stream.string_matcher import Scanner
 from ..tool_parsers import CallText
 from .section import Section
 from .states import BARE_CALL, CONTENT, REASONING

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lmwire_protocol.events import Logprob
-from lmwire_worker.generation.logprob_attribution import Attribution
+from lmwire_worker.text_stream.logprob_attribution import Attribution
 
 
 def token(data: bytes) -> Logprob:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.generation.output_parsing import CONTENT, REASONING, Answer, Syntax, Text
-from lmwire_worker.generation.tool_parsers import CallText, ToolFormat
+from lmwire_worker.output_parsing import CONTENT, REASONING, Answer, Syntax, Text
+from lmwire_worker.tool_parsers import CallText, ToolFormat
 from marked_up import BARE, CALLS, TAGS, TO_THE_END, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS, tools=CALLS)

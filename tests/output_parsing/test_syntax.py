@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.generation.output_parsing import CONTENT, REASONING
+from lmwire_worker.output_parsing import CONTENT, REASONING
 from marked_up import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
 
 

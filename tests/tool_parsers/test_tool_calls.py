@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
-from lmwire_worker.generation.tool_parsers import FORMATS, CallReader
+from lmwire_worker.tool_parsers import FORMATS, CallReader
 from tool_samples import WRITERS, tool
 
 TOOLS = [tool("get_weather"), tool("add")]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
-from lmwire_worker.generation.output_parsing import CONTENT, REASONING
+from lmwire_worker.output_parsing import CONTENT, REASONING
 from marked_up import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
 
 

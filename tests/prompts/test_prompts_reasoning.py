@@ -7,7 +7,7 @@ import pytest
 
 from chat_templates import DEEPSEEK_R1, GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from lmwire_protocol import RequestError
-from lmwire_worker.generation.output_parsing import Syntax
+from lmwire_worker.output_parsing import Syntax
 from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, tokenized, user
 
 FLAG = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmwire_worker.generation.tool_parsers import FORMATS, CallText
+from lmwire_worker.tool_parsers import FORMATS, CallText
 from tool_samples import ONE_CALL, WRITERS, Call, tool
 
 TOOLS = [tool(name) for name in ("get_weather", "add", "get-weather", "weather.now")]

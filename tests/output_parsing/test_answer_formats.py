@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.generation.output_parsing import Answer, Syntax, Text
-from lmwire_worker.generation.tool_parsers import FORMATS
+from lmwire_worker.output_parsing import Answer, Syntax, Text
+from lmwire_worker.tool_parsers import FORMATS
 from marked_up import HARMONY, TAGS, cut, joined, syntax_of
 from tool_samples import ONE_CALL, WRITERS, Call, tool
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from ..string_matcher import Scanner
+from ..text_stream.string_matcher import Scanner
 from ..tool_parsers import ToolFormat
 from . import harmony
 from .families import find_states, find_thought

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from lmwire_protocol.events import Channel
 
-from ..string_matcher import Strings
+from ..text_stream.string_matcher import Strings
 
 CONTENT: Final[Channel] = "content"
 REASONING: Final[Channel] = "reasoning"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.generation.string_matcher import Scanner, Strings
+from lmwire_worker.text_stream.string_matcher import Scanner, Strings
 
 letters = st.text("ab", max_size=30)
 some_strings = st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=4)

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.generation.output_parsing import CONTENT, REASONING, Answer, Text
+from lmwire_worker.output_parsing import CONTENT, REASONING, Answer, Text
 from marked_up import GEMMA4, TAGS, XTML, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS)
