@@ -11,7 +11,7 @@ from mlx_lm.tokenizer_utils import load
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
 from lmwire_worker.output_parsing import Syntax, harmony
-from lmwire_worker.prompts.builder import Prompt, read_prompt
+from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.tool_parsers import FORMATS
 
@@ -57,11 +57,11 @@ HARMONY = Syntax(harmony.STATES, "header", harmony.THINK_START, harmony.THINK_EN
 def prompt(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fields: Any) -> Prompt:
     """A chat's prompt. The template None is the built-in model's own."""
     request = Chat(messages=list(messages), **fields)
-    return read_prompt(request, Encoder(tokenizer(template)), VOCABULARY, syntax)
+    return build_prompt(request, Encoder(tokenizer(template)), VOCABULARY, syntax)
 
 
 def tokenized(template: str | None, **fields: Any) -> Prompt:
-    return read_prompt(Tokenize(**fields), Encoder(tokenizer(template)), VOCABULARY, QWEN)
+    return build_prompt(Tokenize(**fields), Encoder(tokenizer(template)), VOCABULARY, QWEN)
 
 
 def _of(role: Any) -> Callable[..., Message]:

@@ -3,14 +3,16 @@
 import json
 import random
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from lmwire_protocol import Chat, Generate, Message, TextPart
+from lmwire_worker.prompts.truncation import truncate_prompt
 from random_model import write_model
-from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, chat, expected, open_lane, stock
+from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, ask_alone, chat, expected, open_lane, stock
 
 
 def varied(number: int) -> Generate | Chat:
@@ -163,3 +165,18 @@ def test_text_held_for_a_stop_string_comes_when_the_answer_ends_by_itself(lane_o
     (whole,) = ask(lane, chat("hello", max_tokens=20))
     (held,) = ask(lane, chat("hello", max_tokens=20, stop=[whole.text[-9:] + "\0never"]))
     assert (held.text, held.finish_reason, held.stop) == (whole.text, "length", None)
+
+
+@pytest.mark.parametrize("truncate", ["left", "middle"])
+def test_an_answer_is_the_one_to_the_prompt_that_is_left(
+    folder_of: FolderOf, truncate: Literal["left", "middle"]
+) -> None:
+    context = 400
+    lane = open_lane(folder_of("llama"), context_len=context)
+    long = [7 + place % 90 for place in range(context + 50)]
+    left = Generate(
+        prompt=truncate_prompt(Generate(prompt=long, truncate=truncate, max_tokens=6), long, context), max_tokens=6
+    )
+    cut, alone = ask_alone(lane, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
+    assert cut.prefilled[-1][1] == context - 6
+    assert (cut.token_ids, cut.finish_reason) == (alone.token_ids, alone.finish_reason)

@@ -6,7 +6,7 @@ import pytest
 
 from chat_templates import GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PARTS_ONLY, PHI3, QWEN3
 from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart
-from lmwire_worker.prompts.builder import Prompt, read_prompt
+from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.sandbox import Sandbox
 from prompting import (
@@ -36,7 +36,7 @@ def refusal(*messages: Message, template: str | None = QWEN3, **fields: Any) -> 
 
 
 def generate(text: str | list[int], found: Any = None, vocabulary: int = VOCABULARY) -> Any:
-    return read_prompt(Generate(prompt=text), Encoder(found or tokenizer(None)), vocabulary, QWEN)
+    return build_prompt(Generate(prompt=text), Encoder(found or tokenizer(None)), vocabulary, QWEN)
 
 
 # What the model reads
@@ -85,7 +85,7 @@ def test_no_beginning_of_text_is_doubled() -> None:
     for text in ("Hello", "<|endoftext|>Hello"):
         assert generate(text, found).tokens.count(begin) == 1
     chat = Chat(messages=[user("Hello")])
-    assert read_prompt(chat, Encoder(found), VOCABULARY, QWEN).tokens.count(begin) == 1
+    assert build_prompt(chat, Encoder(found), VOCABULARY, QWEN).tokens.count(begin) == 1
 
 
 def test_a_model_without_a_template_says_to_use_generate_or_to_give_one() -> None:
@@ -93,10 +93,10 @@ def test_a_model_without_a_template_says_to_use_generate_or_to_give_one() -> Non
     bare._tokenizer.chat_template = None
     bare.has_chat_template = False
     with pytest.raises(RequestError) as caught:
-        read_prompt(Chat(messages=[user("Hi")]), Encoder(bare), VOCABULARY, PLAIN)
+        build_prompt(Chat(messages=[user("Hi")]), Encoder(bare), VOCABULARY, PLAIN)
     assert caught.value.code == "unsupported" and "generate" in caught.value.message
     given = Chat(messages=[user("Hi")], chat_template="{{ messages[0].content }}")
-    assert read_prompt(given, Encoder(bare), VOCABULARY, PLAIN).text == "Hi"
+    assert build_prompt(given, Encoder(bare), VOCABULARY, PLAIN).text == "Hi"
 
 
 # Roles
@@ -304,7 +304,7 @@ def test_a_model_with_several_templates_uses_the_one_for_tools_when_there_are_to
     found = tokenizer.__wrapped__(None)
     found.chat_template = {"default": "default {{ messages[0].content }}", "tool_use": QWEN3}
     asked = Chat(messages=[user("Hi")]), Chat(messages=[user("Hi")], tools=[WEATHER])
-    plain, with_tools = (read_prompt(request, Encoder(found), VOCABULARY, QWEN).text for request in asked)
+    plain, with_tools = (build_prompt(request, Encoder(found), VOCABULARY, QWEN).text for request in asked)
     assert plain == "default Hi" and "get_weather" in with_tools
 
 
@@ -331,7 +331,7 @@ def test_a_template_in_python_is_used_as_any_other() -> None:
 
     def texts(**fields: Any) -> Prompt:
         request = Chat(messages=[user("Hi"), assistant("", tool_calls=[call()]), result("sunny")], **fields)
-        return read_prompt(request, Encoder(found), VOCABULARY, QWEN)
+        return build_prompt(request, Encoder(found), VOCABULARY, QWEN)
 
     thinking, silent = texts(tools=[WEATHER]), texts(reasoning="off")
     assert thinking.text.endswith("<think>") and silent.text.endswith("</think>")

@@ -11,7 +11,8 @@ from tokenizers import AddedToken, normalizers, pre_tokenizers
 
 from constrained import write_tokenizer
 from lmwire_protocol import RequestError
-from lmwire_worker.prompts.tokenization import LARGE_CHARACTERS, Encoder, Least
+from lmwire_worker.prompts.token_lower_bound import TokenLowerBound
+from lmwire_worker.prompts.tokenization import LARGE_CHARACTERS, Encoder
 from prompting import tokenizer
 
 PIECES = st.sampled_from(["hello", " world", "\n", "  ", "é", "e\u0301", "界", "<|im_end|>", "1", "aaaa", "\U0001f600"])
@@ -20,11 +21,11 @@ PIECES = st.sampled_from(["hello", " world", "\n", "  ", "é", "e\u0301", "界",
 @given(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80))
 def test_a_text_has_at_least_the_tokens_that_the_bound_says(text: str) -> None:
     found = tokenizer(None)
-    assert Least(found).tokens(text) <= len(found.encode(text, add_special_tokens=False))
+    assert TokenLowerBound(found).tokens(text) <= len(found.encode(text, add_special_tokens=False))
 
 
 def test_the_bound_says_something() -> None:
-    assert Least(tokenizer(None)).tokens("hello world " * 1000) > 500
+    assert TokenLowerBound(tokenizer(None)).tokens("hello world " * 1000) > 500
 
 
 def _changed(folder: Path, **parts: Any) -> TokenizerWrapper:
@@ -42,14 +43,14 @@ def test_nothing_is_certain_of_a_tokenizer_that_may_drop_or_rewrite_text(tmp_pat
         "removes what it splits at": {"pre_tokenizer": removing},
         "rewrites": {"normalizer": normalizers.NFKC()},
     }.items():
-        assert Least(_changed(tmp_path / name, **parts)).tokens("a b " * 1000) == 0
+        assert TokenLowerBound(_changed(tmp_path / name, **parts)).tokens("a b " * 1000) == 0
     stripping = write_tokenizer(tmp_path / "strips", [])
     stripping._tokenizer.add_tokens([AddedToken("<x>", lstrip=True)])
-    assert Least(stripping).tokens("a b " * 1000) == 0
+    assert TokenLowerBound(stripping).tokens("a b " * 1000) == 0
 
 
 def test_a_text_that_composing_makes_shorter_is_not_judged(tmp_path: Path) -> None:
-    composing = Least(_changed(tmp_path, normalizer=normalizers.NFC()))
+    composing = TokenLowerBound(_changed(tmp_path, normalizer=normalizers.NFC()))
     assert composing.tokens("e\u0301" * 1000) == 0
     assert composing.tokens("e" * 1000) > 0
 
@@ -57,13 +58,13 @@ def test_a_text_that_composing_makes_shorter_is_not_judged(tmp_path: Path) -> No
 def test_a_large_text_has_the_tokens_that_the_tokenizer_itself_gives() -> None:
     found = tokenizer(None)
     text = "Hello, wörld <|im_end|>\n" * (LARGE_CHARACTERS // 10)
-    assert Encoder(found).encode(text, begins=True, whole=False) == found.encode(text)
+    assert Encoder(found).encode(text, add_special_tokens=True, allow_overflow=False) == found.encode(text)
 
 
 def test_what_cannot_fit_is_refused_unless_it_is_to_be_cut() -> None:
     found = Encoder(tokenizer(None), context_len=100)
     text = "hello " * LARGE_CHARACTERS
     with pytest.raises(RequestError, match="at least") as refused:
-        found.encode(text, begins=False, whole=False)
+        found.encode(text, add_special_tokens=False, allow_overflow=False)
     assert refused.value.code == "context_overflow"
-    assert len(found.encode(text, begins=False, whole=True)) > 100
+    assert len(found.encode(text, add_special_tokens=False, allow_overflow=True)) > 100

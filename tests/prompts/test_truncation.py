@@ -16,16 +16,15 @@ from lmwire_protocol import Generate, RequestError
 from lmwire_worker.prompts import tokenization as encoding
 from lmwire_worker.prompts import truncation
 from lmwire_worker.prompts.tokenization import Encoder
-from lmwire_worker.prompts.truncation import fit
+from lmwire_worker.prompts.truncation import truncate_prompt
 from prompting import tokenizer
-from text_lanes import FolderOf, ask_alone, open_lane
 
 BOS = 1
 LONG = [BOS, *range(100, 120)]
 
 
 def cut(tokens: list[int], context_len: int, **fields: Any) -> list[int]:
-    return fit(Generate(prompt=tokens, **fields), tokens, context_len, BOS)
+    return truncate_prompt(Generate(prompt=tokens, **fields), tokens, context_len, BOS)
 
 
 def refusal(tokens: list[int], context_len: int, **fields: Any) -> RequestError:
@@ -95,17 +94,6 @@ def test_a_cut_is_exact_and_what_is_kept_is_a_beginning_and_an_end(
     room = context_len - (1 if max_tokens is None else max_tokens)
     assert len(kept) == min(len(tokens), room)
     assert any(kept == tokens[:head] + tokens[len(tokens) - len(kept) + head :] for head in range(len(kept) + 1))
-
-
-@pytest.mark.parametrize("truncate", ["left", "middle"])
-def test_an_answer_is_the_one_to_the_prompt_that_is_left(folder_of: FolderOf, truncate: Any) -> None:
-    context = 400
-    lane = open_lane(folder_of("llama"), context_len=context)
-    long = [7 + place % 90 for place in range(context + 50)]
-    left = Generate(prompt=fit(Generate(prompt=long, truncate=truncate, max_tokens=6), long, context), max_tokens=6)
-    cut, alone = ask_alone(lane, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
-    assert cut.prefilled[-1][1] == context - 6
-    assert (cut.token_ids, cut.finish_reason) == (alone.token_ids, alone.finish_reason)
 
 
 # Large texts: only their ends are tokenized.
@@ -196,7 +184,7 @@ def _configured(name: str) -> TokenizerWrapper:
 @pytest.fixture
 def small_pieces() -> Any:
     """Sizes as small as the texts of these tests."""
-    sizes = patch.multiple(truncation, WINDOW=32, MARGIN=0, CHARACTERS_EACH=1)
+    sizes = patch.multiple(truncation, SEARCH_CHARACTERS=32, MARGIN_TOKENS=0, CHARACTERS_PER_TOKEN=1)
     with sizes, patch.object(encoding, "LARGE_CHARACTERS", 32):
         yield
 
@@ -217,8 +205,8 @@ def test_the_ends_of_a_text_have_the_tokens_that_the_whole_text_has_there(
     request = Generate(prompt=text, truncate=truncate, max_tokens=0)
     whole = list(found.encode(text, add_special_tokens=begins))
     for context_len in range(3, 60):
-        ends = Encoder(found, context_len).encode_ends(text, begins=begins, truncate=truncate)
-        assert fit(request, ends, context_len, found.bos_token_id) == fit(
+        ends = Encoder(found, context_len).encode_ends(text, add_special_tokens=begins, truncate=truncate)
+        assert truncate_prompt(request, ends, context_len, found.bos_token_id) == truncate_prompt(
             request, whole, context_len, found.bos_token_id
         )
 
@@ -241,12 +229,12 @@ def test_what_is_tokenized_does_not_grow_with_the_text(piece: str, truncate: Any
         tokenized: list[int] = []
 
         class Spy(Encoder):
-            def _tokenize(self, text: str, *, begins: bool = False) -> list[int]:
+            def _tokenize(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
                 tokenized.append(len(text))  # noqa: B023
-                return super()._tokenize(text, begins=begins)
+                return super()._tokenize(text, add_special_tokens=add_special_tokens)
 
         text = piece * (size // len(piece))
-        tokens = Spy(found, context_len=100).encode_ends(text, begins=False, truncate=truncate)
+        tokens = Spy(found, context_len=100).encode_ends(text, add_special_tokens=False, truncate=truncate)
         assert len(tokens) > 100
         sizes[size] = sum(tokenized)
     assert sizes[2**20] == sizes[2**24] < 2**17
@@ -256,11 +244,15 @@ def test_what_is_tokenized_does_not_grow_with_the_text(piece: str, truncate: Any
 def test_a_cut_leaves_nothing_of_a_special_tokens_text(truncate: Any) -> None:
     """Wherever it falls: the text has no place where a word ends."""
     found = Encoder(tokenizer(None), context_len=100)
-    special = found.encode("<|im_start|>", begins=False, whole=True)
+    special = found.encode("<|im_start|>", add_special_tokens=False, allow_overflow=True)
     assert len(special) == 1
     for shift in range(12):
         text = "<|im_start|>" * 10_000 + "!" * shift + "<|im_end|>"
-        tokens = found.encode_ends(text, begins=False, truncate=truncate)
-        cut = fit(Generate(prompt=text, truncate=truncate), tokens, 100)
-        whole = fit(Generate(prompt=text, truncate=truncate), found.encode(text, begins=False, whole=True), 100)
+        tokens = found.encode_ends(text, add_special_tokens=False, truncate=truncate)
+        cut = truncate_prompt(Generate(prompt=text, truncate=truncate), tokens, 100)
+        whole = truncate_prompt(
+            Generate(prompt=text, truncate=truncate),
+            found.encode(text, add_special_tokens=False, allow_overflow=True),
+            100,
+        )
         assert cut == whole

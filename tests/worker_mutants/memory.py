@@ -45,10 +45,10 @@ def remembers_what_was_cleared() -> None:
 
 @mutant("N-7", "n-7-truncate")
 def cuts_a_token_more_than_it_must() -> None:
-    def fit_less(fit: Any, request: Any, tokens: Any, context_len: int) -> Any:
-        return fit(request, tokens, context_len - (len(tokens) > context_len))
+    def cut_one_more(truncate_prompt: Any, request: Any, tokens: Any, context_len: int) -> Any:
+        return truncate_prompt(request, tokens, context_len - (len(tokens) > context_len))
 
-    wrap(truncation, "fit", fit_less)
+    wrap(truncation, "truncate_prompt", cut_one_more)
 
 
 @mutant("#load", "n-7-truncate")

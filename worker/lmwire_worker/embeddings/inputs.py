@@ -4,7 +4,7 @@ from functools import cached_property
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from ..prompts.tokenization import Least
+from ..prompts.token_lower_bound import TokenLowerBound
 from .recipe import Recipe
 
 
@@ -42,8 +42,8 @@ class TextInputs:
         return self._least.tokens(self.render(text))
 
     @cached_property
-    def _least(self) -> Least:
-        return Least(self._tokenizer)
+    def _least(self) -> TokenLowerBound:
+        return TokenLowerBound(self._tokenizer)
 
     def _known(self, tokens: list[int]) -> list[int]:
         """Return tokens that are all in the network's table: it reads beyond its memory for others."""

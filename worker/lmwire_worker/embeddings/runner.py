@@ -24,7 +24,7 @@ from ..engine.interface import (
 from ..engine.preparation import Prepared, Preparer
 from ..media import Image, Reader, items_of
 from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage
-from ..prompts.tokenization import BYTES_EACH
+from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
 from .inputs import TextInputs
 from .network import EmbeddingNetwork, Input
 from .qwen3_vl import SeenInputs
@@ -205,7 +205,7 @@ class EmbeddingRunner:
             raise RequestError("invalid_request", problem, field=f"{field}.media") from None
 
     def _text_tokens(self, text: str, field: str) -> list[int]:
-        need = BYTES_EACH * len(text.encode())
+        need = MEMORY_PER_TEXT_BYTE * len(text.encode())
         if need > self._budget:
             problem = f"{field}: to tokenize it takes {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)

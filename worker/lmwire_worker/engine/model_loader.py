@@ -18,7 +18,7 @@ from .load_context import LoadContext
 
 if TYPE_CHECKING:
     from ..generation.loader import TextModelLoader
-    from ..generation.media_expander import MediaLoader
+    from ..generation.media_backend import MediaLoader
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from .batching import LengthBucketedBatch, SpeculativeBatch
 from .cache_manager import CacheManager
-from .media_expander import MediaInput
+from .media_backend import MediaInput
 from .sequence import Sequence
 
 Batch = LengthBucketedBatch | SpeculativeBatch

@@ -14,7 +14,7 @@ from lmwire_protocol.events import CacheStats
 from ..models.memory_budget import format_bytes
 from .admission import MemoryBudget
 from .batching import Checkpoint
-from .media_expander import FeatureCache
+from .media_backend import FeatureCache
 from .prefix_cache import CacheHit, CacheSchema, DiskRead, DiskTier, PrefixCache, logits_match
 from .sequence import Sequence
 

@@ -21,7 +21,7 @@ from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
 from .kv_cache_options import limit_context, quantize_cache
 from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
-from .media_expander import MediaLoader
+from .media_backend import MediaLoader
 from .prefix_cache import DiskTier, open_disk_tier
 from .prefix_cache.fingerprint import fingerprint
 from .runner import GenerationRunner

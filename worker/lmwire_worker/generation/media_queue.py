@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from .media_expander import MediaPrefill
+from .media_backend import MediaPrefill
 from .sequence import Sequence
 
 

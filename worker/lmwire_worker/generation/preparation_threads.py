@@ -9,7 +9,7 @@ from lmwire_protocol import Chat, Generate, Tokenize
 from ..engine.preparation import Prepared, Preparer
 from ..media import items_of
 from ..prompts.builder import Prompt
-from .media_expander import MediaExpander
+from .media_backend import MediaBackend
 from .request_preparation import PreparedRequest, RequestPreparer
 from .structured_output import is_constrained
 
@@ -29,7 +29,7 @@ class PreparationThreads:
         media: Reads media; None for a model without.
     """
 
-    def __init__(self, preparer: RequestPreparer, media: MediaExpander | None) -> None:
+    def __init__(self, preparer: RequestPreparer, media: MediaBackend | None) -> None:
         self._preparer = preparer
         self._media = media
         self._threads = Preparer(THREAD_COUNTS, scarce=("hard",))

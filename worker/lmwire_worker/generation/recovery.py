@@ -14,7 +14,7 @@ from ..models.memory_budget import is_out_of_memory
 from .active_requests import ActiveRequests
 from .batching import prefill
 from .cache_manager import CacheManager
-from .media_expander import MediaExpander
+from .media_backend import MediaBackend
 from .sequence import Sequence
 
 
@@ -29,7 +29,7 @@ class Recovery:
     """
 
     def __init__(
-        self, network: nn.Module, active: ActiveRequests, cache_manager: CacheManager, media: MediaExpander | None
+        self, network: nn.Module, active: ActiveRequests, cache_manager: CacheManager, media: MediaBackend | None
     ) -> None:
         self._network = network
         self._active = active

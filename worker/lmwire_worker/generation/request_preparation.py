@@ -12,15 +12,15 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
 from ..output_parsing import REASONING, Answer, Syntax
-from ..prompts.builder import Prompt, read_prompt
-from ..prompts.chat_template import find_template
-from ..prompts.template_probe import find_traits
+from ..prompts.builder import Prompt, build_prompt
+from ..prompts.chat_template import select_template
+from ..prompts.template_probe import probe_template
 from ..prompts.tokenization import Encoder
-from ..prompts.truncation import fit
+from ..prompts.truncation import truncate_prompt
 from ..text_stream.detokenizer import make_detokenizers, token_bytes
 from ..text_stream.string_matcher import Strings
 from ..tool_parsers import find_format
-from .media_expander import MediaExpander, MediaLayout
+from .media_backend import MediaBackend, MediaLayout
 from .output_processor import OutputProcessor
 from .sampling.logprobs import LogprobFormatter
 from .sampling.penalties import check_logit_bias
@@ -53,7 +53,7 @@ class RequestPreparer:
     """
 
     def __init__(
-        self, tokenizer: TokenizerWrapper, model: ModelInfo, max_bytes: int, media: MediaExpander | None = None
+        self, tokenizer: TokenizerWrapper, model: ModelInfo, max_bytes: int, media: MediaBackend | None = None
     ) -> None:
         self.eos_token_ids = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
         """The model's end-of-turn tokens."""
@@ -77,7 +77,7 @@ class RequestPreparer:
     def probe_template(self) -> None:
         """Find out what the model's chat template supports, so that the first chat need not wait for it."""
         with contextlib.suppress(RequestError):
-            find_traits(find_template(self._tokenizer, None, tools=False))
+            probe_template(select_template(self._tokenizer, None, tools=False))
 
     def read_prompt(self, request: Generate | Chat | Tokenize, media: abc.Sequence[Any] = ()) -> Prompt:
         """Return a request's prompt.
@@ -90,7 +90,7 @@ class RequestPreparer:
             RequestError: invalid_request, unsupported.
         """
         expander: Any = self._media
-        return read_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media)
+        return build_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media)
 
     def prepare(self, request: Generate | Chat, media: abc.Sequence[Any] = ()) -> PreparedRequest:
         """Do all work on a request that can take long.
@@ -104,13 +104,13 @@ class RequestPreparer:
         """
         check_logit_bias(request, self._model.vocab_size)
         prompt = self.read_prompt(request, media)
-        tokens = fit(request, prompt.tokens, self._model.context_len, self._tokenizer.bos_token_id)
-        if prompt.images and tokens != prompt.tokens:
+        tokens = truncate_prompt(request, prompt.tokens, self._model.context_len, self._tokenizer.bos_token_id)
+        if prompt.media_layout and tokens != prompt.tokens:
             problem = f"truncate: the prompt has {len(prompt.tokens)} tokens, and one with images cannot be cut"
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
         constraint = self._grammars.constraint(request, self._syntax, is_reasoning)
-        return PreparedRequest(array("i", tokens), prompt.opening, prompt.images, constraint)
+        return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
 
     def build_sequences(
         self, key: int, request: Generate | Chat, seed: int, prepared: PreparedRequest, *, plain_text: bool

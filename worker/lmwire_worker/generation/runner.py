@@ -40,7 +40,7 @@ from .batching import (
     supports_padding,
 )
 from .cache_manager import CacheManager
-from .media_expander import MediaExpander
+from .media_backend import MediaBackend
 from .media_queue import MediaQueue
 from .pending import PendingRequest, PendingRequests
 from .prefill.policy import PrefillPolicy
@@ -77,7 +77,7 @@ class GenerationRunner:
         model: ModelInfo,
         budget: MemoryBudget,
         disk: DiskTier | None = None,
-        media: MediaExpander | None = None,
+        media: MediaBackend | None = None,
         *,
         batches: bool = True,
         weights: object = None,

@@ -4,7 +4,7 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import FinishReason
 
 from ..engine.interface import RunnerEvent
-from .media_expander import MediaInput, MediaLayout
+from .media_backend import MediaInput, MediaLayout
 from .output_processor import OutputProcessor
 from .prefix_cache import CacheHit
 from .sampling.logprobs import LogprobHandle

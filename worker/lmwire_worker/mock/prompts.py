@@ -60,9 +60,9 @@ def tokenize(request: Tokenize) -> tuple[list[int], str]:
 def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:
     if len(prompt) <= context_len and request.truncate == "none":
         return prompt
-    from ..prompts.truncation import fit  # the text lane's own, which knows no model library
+    from ..prompts.truncation import truncate_prompt  # the text lane's own, which knows no model library
 
-    return fit(request, prompt, context_len)
+    return truncate_prompt(request, prompt, context_len)
 
 
 def _words_of(request: Generate | Chat | Tokenize) -> list[str]:

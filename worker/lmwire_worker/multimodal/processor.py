@@ -56,11 +56,11 @@ class Sight:
             return Looking(self._forgetful, partial(self._pictures.of, keep=False), items, ready)
         return Looking(self._reader, self._pictures.of, items, ready)
 
-    def expand(self, text: str, pictures: Sequence[Picture]) -> str:
+    def expand_placeholders(self, text: str, pictures: Sequence[Picture]) -> str:
         """See `layout.expand`."""
         return expand(text, pictures, self._pictures.senses.values())
 
-    def layout(self, tokens: list[int], pictures: Sequence[Picture]) -> ImageLayout | None:
+    def find_layout(self, tokens: list[int], pictures: Sequence[Picture]) -> ImageLayout | None:
         """See `layout.find_layout`."""
         return find_layout(tokens, pictures)
 

@@ -1,1 +1,1 @@
-"""Prompts: messages, tools and media become text by the chat template, and then tokens."""
+"""Prompts: the chat template turns messages, tools and media into text, and the tokenizer turns text into tokens."""

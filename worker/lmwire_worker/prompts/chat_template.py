@@ -1,4 +1,4 @@
-"""Chat templates: a model's own, or one that a host gives in its place. Jinja runs in a sandbox process."""
+"""Chat templates: the model's own, or one from the request. Jinja runs in a sandbox process."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,96 +13,114 @@ from lmwire_protocol import RequestError
 from ..sandbox import Exhausted, Sandbox
 from ..sandbox.jinja import find_opening
 
-RESERVED: Final = frozenset({"messages", "tools", "add_generation_prompt"})
-"""Variables that have fields of their own."""
+RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
+"""Template variables that `template_args` cannot set: the request's own fields set them."""
 SANDBOXES: Final = {given: Sandbox() for given in (False, True)}
-"""One for models' templates and one for requests' own: a request that keeps the latter busy holds up only its like."""
+"""A sandbox for templates from requests (True) and one for models' templates (False), so that a slow template from a
+request delays only requests of that kind."""
 
 T = TypeVar("T")
 Messages = Sequence[dict[str, Any]]
 Tools = Sequence[dict[str, Any]] | None
-"""In OpenAI's shape, as templates take them."""
+"""Tools in OpenAI's form, as templates take them."""
 
 
-class TemplateFault(Exception):
-    """A template's own words.
+class TemplateError(Exception):
+    """An error that a template raised.
 
     Args:
-        words: Why it wrote nothing.
-        refused: It refused the messages on purpose.
+        message: The template's message.
+        raised_on_purpose: The template called `raise_exception` to refuse the messages.
     """
 
-    def __init__(self, words: str, *, refused: bool) -> None:
-        super().__init__(words)
-        self.refused = refused
+    def __init__(self, message: str, *, raised_on_purpose: bool) -> None:
+        super().__init__(message)
+        self.raised_on_purpose = raised_on_purpose
 
 
 @dataclass(frozen=True, eq=False)
 class ChatTemplate:
-    """A program that writes a conversation as the model knows it."""
+    """A program that renders a conversation in the model's format."""
 
-    write: Callable[..., str]
-    """Takes `messages`, `tools`, `add_generation_prompt` and further variables by name."""
+    renderer: Callable[..., str]
+    """Renders; takes `messages`, `tools`, `add_generation_prompt` and further variables by name."""
     source: str = ""
-    """Jinja; empty for a program in Python."""
+    """Jinja source; empty for a program in Python."""
     variables: frozenset[str] | None = None
-    """Those that it reads; None when only calling it can tell."""
-    given: bool = False
-    """It came with the request."""
-    write_opened: Callable[..., tuple[str, str]] | None = None
-    """Does what `open_turn` returns at once; None where `write` is called twice."""
+    """Names of the variables that the template reads; None if unknown, for a program in Python."""
+    from_request: bool = False
+    """True if the template came with the request."""
+    opened_renderer: Callable[..., tuple[str, str]] | None = None
+    """Renders for `open_turn` in one call; None to call `renderer` twice."""
 
     def render(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
-        """Return what it writes.
+        """Return the rendered conversation.
+
+        Args:
+            messages: The messages, in OpenAI's form.
+            tools: The tools, in OpenAI's form.
+            add_generation_prompt: Open the assistant's turn at the end.
+            **variables: Further template variables.
 
         Raises:
-            RequestError: invalid_request, with the template's own words, or with the limit that it came to.
+            RequestError: invalid_request: the template failed or exceeded a limit. The message has the reason.
         """
         values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
-        return self._run(self.write, values)
+        return self._run(self.renderer, values)
 
     def open_turn(self, messages: Messages, tools: Tools = None, **variables: Any) -> tuple[str, str]:
-        """Return what it writes with `add_generation_prompt`, and what that adds at its end, if anything.
+        """Return the conversation rendered with `add_generation_prompt`, and the part that this adds at the end.
+
+        Args:
+            messages: The messages, in OpenAI's form.
+            tools: The tools, in OpenAI's form.
+            **variables: Further template variables.
 
         Raises:
-            RequestError: As `render` does.
+            RequestError: As from `render`.
         """
-        if self.write_opened is not None:
-            return self._run(self.write_opened, {"messages": messages, "tools": tools, **variables})
+        if self.opened_renderer is not None:
+            return self._run(self.opened_renderer, {"messages": messages, "tools": tools, **variables})
         opened = self.render(messages, tools, **variables)
-        return opened, find_opening(opened, self.attempt(messages, tools, add_generation_prompt=False, **variables))
+        return opened, find_opening(opened, self.try_render(messages, tools, add_generation_prompt=False, **variables))
 
-    def attempt(
+    def try_render(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
-        """Return what it writes, or nothing when it fails.
+        """Return the rendered conversation, or an empty text if the template fails.
+
+        Args:
+            messages: The messages, in OpenAI's form.
+            tools: The tools, in OpenAI's form.
+            add_generation_prompt: Open the assistant's turn at the end.
+            **variables: Further template variables.
 
         Raises:
-            RequestError: invalid_request: it came to a limit.
+            RequestError: invalid_request: the template exceeded a limit.
         """
         values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
         try:
-            return self.write(**values)
+            return self.renderer(**values)
         except Exhausted as limit:
-            raise self._exhausted(limit) from None
+            raise self._limit_error(limit) from None
         except Exception:
             return ""
 
-    def check(self, variables: Iterable[str]) -> None:
-        """Refuses what this template would ignore, and what has a field of its own.
+    def check_variables(self, variables: Iterable[str]) -> None:
+        """Refuse variables that this template ignores, or that have a field of their own.
 
         Raises:
             RequestError: invalid_request.
         """
         for name in variables:
             field = f"template_args.{name}"
-            if name in RESERVED:
+            if name in RESERVED_VARIABLES:
                 problem = f"{field}: is written by the request's own field `{name}`"
                 raise RequestError("invalid_request", problem, field=field)
             if self.variables is not None and name not in self.variables:
-                known = ", ".join(sorted(self.variables - RESERVED)) or "none"
+                known = ", ".join(sorted(self.variables - RESERVED_VARIABLES)) or "none"
                 problem = f"{field}: the chat template has no such variable; it has: {known}"
                 raise RequestError("invalid_request", problem, field=field)
 
@@ -110,46 +128,51 @@ class ChatTemplate:
         try:
             return write(**values)
         except Exhausted as limit:
-            raise self._exhausted(limit) from None
+            raise self._limit_error(limit) from None
         except Exception as error:  # templates are programs, and raise what they like
-            # What a template refuses on purpose is the messages' fault; what else fails in it is its writer's.
-            refused = isinstance(error, TemplateFault) and error.refused
+            # The messages are at fault if the template refuses them on purpose, and otherwise the template.
+            refused = isinstance(error, TemplateError) and error.raised_on_purpose
             words = f"fails on these messages: {error or type(error).__name__}"
-            raise self._problem("chat_template" if self.given and not refused else "messages", words) from None
+            raise self._error("chat_template" if self.from_request and not refused else "messages", words) from None
 
-    def _exhausted(self, limit: Exhausted) -> RequestError:
-        return self._problem("chat_template" if self.given else "messages", str(limit))
+    def _limit_error(self, limit: Exhausted) -> RequestError:
+        return self._error("chat_template" if self.from_request else "messages", str(limit))
 
-    def _problem(self, field: str, words: str) -> RequestError:
-        whose = "the given" if self.given else "this model's"
+    def _error(self, field: str, words: str) -> RequestError:
+        whose = "the given" if self.from_request else "this model's"
         return RequestError("invalid_request", f"{field}: {whose} chat template {words}", field=field)
 
 
-def find_template(tokenizer: TokenizerWrapper, given: str | None, *, tools: bool) -> ChatTemplate:
-    """The template for a request: the given one, or the model's, which may have another one for requests with tools.
+def select_template(tokenizer: TokenizerWrapper, request_template: str | None, *, tools: bool) -> ChatTemplate:
+    """Return the template for a request.
+
+    Args:
+        tokenizer: The model's tokenizer, which has the model's templates.
+        request_template: The request's own template, in Jinja; None to use the model's.
+        tools: The request has tools. Some models have a separate template for these.
 
     Raises:
-        RequestError: invalid_request when the given one is no Jinja, unsupported when the model has none that works.
+        RequestError: invalid_request: the request's template is not Jinja; unsupported: the model has no valid one.
     """
     tokens = tuple((name, text) for name, text in tokenizer.special_tokens_map.items() if isinstance(text, str))
-    if given is not None:
-        return _jinja(given, tokens, True)
+    if request_template is not None:
+        return _load_jinja(request_template, tokens, True)
     if not tokenizer.has_chat_template:
         problem = "this model has no chat template, so it cannot chat; use `generate` with a prompt of your own, or"
         raise RequestError("unsupported", f"{problem} give a chat_template")
     renderer = _find_renderer(tokenizer)
     if renderer is not None:
-        return _python(renderer, own=tokenizer._chat_template is None)
+        return _wrap_renderer(renderer, is_tokenizer_method=tokenizer._chat_template is None)
     try:
         source = cast(PreTrainedTokenizerBase, tokenizer).get_chat_template(tools=[{}] if tools else None)
     except ValueError as error:
         raise RequestError("unsupported", f"this model's chat templates: {error}") from None
-    return _jinja(source, tokens, False)
+    return _load_jinja(source, tokens, False)
 
 
 @lru_cache(maxsize=4)
-def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> ChatTemplate:
-    sandbox = SANDBOXES[given]
+def _load_jinja(source: str, tokens: tuple[tuple[str, str], ...], from_request: bool) -> ChatTemplate:
+    sandbox = SANDBOXES[from_request]
     try:
         found = sandbox.ask({"subject": "template", "source": source})
     except Exhausted as limit:
@@ -157,7 +180,7 @@ def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> Cha
     if "error" in found:
         line = found.get("line")
         problem = f"is not valid Jinja{f', line {line}' if line else ''}: {found['error']}"
-        if given:
+        if from_request:
             raise RequestError("invalid_request", f"chat_template: {problem}", field="chat_template")
         raise RequestError("unsupported", f"this model's chat template {problem}; give a chat_template")
 
@@ -166,7 +189,7 @@ def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> Cha
         if "exhausted" in answer:
             raise Exhausted(answer["exhausted"])
         if "error" in answer:
-            raise TemplateFault(answer["error"], refused=answer["refused"])
+            raise TemplateError(answer["error"], raised_on_purpose=answer["refused"])
         return answer
 
     def write(**values: Any) -> str:
@@ -176,11 +199,14 @@ def _jinja(source: str, tokens: tuple[tuple[str, str], ...], given: bool) -> Cha
         answer = ask("opened", values)
         return answer["text"], answer["opening"]
 
-    return ChatTemplate(write, source, frozenset(found["variables"]), given, write_opened)
+    return ChatTemplate(write, source, frozenset(found["variables"]), from_request, write_opened)
 
 
 def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
-    """mlx-lm's, or that of the model's own tokenizer class, for models whose template is no Jinja."""
+    """Return the Python function that renders conversations, for models whose template is not Jinja, or None.
+
+    mlx-lm has some of these, and some tokenizer classes have their own.
+    """
     if tokenizer._chat_template is not None:
         return tokenizer._chat_template
     inner = tokenizer._tokenizer
@@ -189,8 +215,8 @@ def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
 
 
 @lru_cache(maxsize=1)
-def _python(renderer: Callable[..., Any], own: bool) -> ChatTemplate:
+def _wrap_renderer(renderer: Callable[..., Any], is_tokenizer_method: bool) -> ChatTemplate:
     def write(*, messages: Messages, **values: Any) -> str:
-        return renderer(messages, **values, **({"tokenize": False} if own else {}))
+        return renderer(messages, **values, **({"tokenize": False} if is_tokenizer_method else {}))
 
     return ChatTemplate(write)

@@ -1,4 +1,4 @@
-"""What stands in a message's text for the images and sounds in it."""
+"""The text that stands for images and sounds in a message."""
 
 import secrets
 from collections.abc import Container
@@ -9,24 +9,24 @@ from lmwire_protocol import AudioPart, Message, RequestError, TextPart
 
 from ..media import Kind
 
-MARKS: Final[dict[Kind, str]] = {
+MEDIA_MARKERS: Final[dict[Kind, str]] = {
     "image": f"qvImage{secrets.token_hex(16)}",
     "sound": f"qvSound{secrets.token_hex(16)}",
 }
-"""What the model takes, on its way to the template. No text of a host's can hold it."""
+"""Text that stands for media until the template is rendered. It is random, so that no message contains it."""
 
 
-def message_text(message: Message, path: str, *, strict: bool, takes: Container[Kind] = ()) -> str:
-    """A message's texts as they are, and a line that counts what else was attached.
+def message_text(message: Message, path: str, *, strict: bool, supported_kinds: Container[Kind] = ()) -> str:
+    """Return a message's text, with markers for media that the model takes and a note that counts other media.
 
     Args:
-        message: With content or without.
-        path: Where it stands in its request, as `messages[2]`.
-        strict: Refuse instead what the model cannot take.
-        takes: What it takes: that becomes marks.
+        message: The message, with or without content.
+        path: The message's path in the request, such as `messages[2]`.
+        strict: Refuse media that the model does not take.
+        supported_kinds: The kinds of media that the model takes.
 
     Raises:
-        RequestError: unsupported.
+        RequestError: unsupported: the message has media that the model does not take, and `strict` is true.
     """
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
@@ -37,27 +37,29 @@ def message_text(message: Message, path: str, *, strict: bool, takes: Container[
             texts.append(part.text)
             continue
         kind: Kind = "sound" if isinstance(part, AudioPart) else "image"
-        if kind in takes:
-            texts.append(MARKS[kind])
+        if kind in supported_kinds:
+            texts.append(MEDIA_MARKERS[kind])
             continue
         if strict:
             field = f"{path}.content[{index}]"
-            problem = f"{field}: this model takes no {kind}s; send text, or set strict_media to false{_extra(kind)}"
+            problem = (
+                f"{field}: this model takes no {kind}s; send text, or set strict_media to false{_install_hint(kind)}"
+            )
             raise RequestError("unsupported", problem, field=field)
         untaken.append(kind)
     text = "".join(texts)
-    note = _note(untaken)
+    note = _attachment_note(untaken)
     return f"{text}\n{note}" if text and note else text or note
 
 
-def _extra(kind: Kind) -> str:
+def _install_hint(kind: Kind) -> str:
     if find_spec("mlx_vlm"):
         return ""
     verb = "hear are given sounds" if kind == "sound" else "see are shown images"
     return f"; models that {verb} with `pip install 'lmwire[vision]'`"
 
 
-def _note(kinds: list[Kind]) -> str:
-    """As "[2 images and 1 sound were attached]"; empty when there is nothing to tell."""
-    counts = [f"{count} {kind}{'s' * (count > 1)}" for kind in MARKS if (count := kinds.count(kind))]
+def _attachment_note(kinds: list[Kind]) -> str:
+    """Return a note such as "[2 images and 1 sound were attached]"; empty without media."""
+    counts = [f"{count} {kind}{'s' * (count > 1)}" for kind in MEDIA_MARKERS if (count := kinds.count(kind))]
     return f"[{' and '.join(counts)} {'was' if len(kinds) == 1 else 'were'} attached]" if counts else ""

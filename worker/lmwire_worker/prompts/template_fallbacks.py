@@ -1,4 +1,4 @@
-"""Conversations rewritten for templates that know less: no tools, no system messages, no two messages of one role."""
+"""Rewrites conversations for templates without tools, without system messages, or with strictly alternating roles."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,51 +9,60 @@ from lmwire_protocol import Tool
 
 from ..tool_parsers import ToolFormat
 from .python_tool_signatures import call_text, signature
-from .template_probe import Traits
-from .turns import Call, Turn
+from .template_probe import TemplateTraits
+from .turns import ToolCall, Turn
 
 _BREAK = "\n\n"
 
 
-def takes_folding(tool_format: ToolFormat) -> bool:
-    """Whether a model can be told in plain text to write its calls like this."""
+def can_put_calls_into_text(tool_format: ToolFormat) -> bool:
+    """Return whether the prompt's text can describe this format of tool calls to the model."""
     return tool_format.name == "json_tools" or _is_python(tool_format)
 
 
-def fold_tools(turns: Sequence[Turn], tools: Sequence[Tool], tool_format: ToolFormat) -> list[Turn]:
-    """Tools into the system message, calls into the assistant's text, results into the user's."""
+def put_tools_into_text(turns: Sequence[Turn], tools: Sequence[Tool], tool_format: ToolFormat) -> list[Turn]:
+    """Return the turns with tools in the system text, calls in the assistant's text and results in the user's text.
+
+    Args:
+        turns: The conversation.
+        tools: The tools to describe; empty to describe none.
+        tool_format: The format of calls.
+    """
     python = _is_python(tool_format)
-    folded = _front(turns)
+    folded = _leading_system_turns(turns)
     rest = turns[len(folded) :]
     if tools:
         folded.append(Turn("system", (_python_tools if python else _json_tools)(tools, tool_format)))
     for role, group in groupby(rest, key=lambda turn: turn.role):
         if role == "tool":
-            results = "\n".join(_result(turn, python=python) for turn in group)
+            results = "\n".join(_result_text(turn, python=python) for turn in group)
             folded.append(Turn("user", results))
         else:
-            folded += [_say_calls(turn, tool_format, python=python) for turn in group]
+            folded += [_put_calls_into_text(turn, tool_format, python=python) for turn in group]
     return folded
 
 
-def fold_roles(turns: Sequence[Turn], traits: Traits) -> list[Turn]:
-    """One system message at the front or none, and neighbours of one role joined, as the template needs it."""
-    front = _front(turns)
+def adapt_roles(turns: Sequence[Turn], traits: TemplateTraits) -> list[Turn]:
+    """Return the turns with roles that the template accepts.
+
+    System messages become one at the front, or part of the user's text. Neighbours of one role are joined if needed.
+    """
+    front = _leading_system_turns(turns)
     rest = list(turns[len(front) :])
     if not traits.late_system:
         rest = [replace(turn, role="user") if turn.role == "system" else turn for turn in rest]
     if front:
         system = Turn("system", _BREAK.join(turn.text for turn in front if turn.text))
-        rest = [system, *rest] if traits.system else _into_user(system.text, rest)
-    return rest if traits.neighbours else _joined(rest)
+        rest = [system, *rest] if traits.system else _prepend_to_user(system.text, rest)
+    return rest if traits.same_role_neighbours else _join_neighbours(rest)
 
 
-def _front(turns: Sequence[Turn]) -> list[Turn]:
-    """The system messages that a conversation begins with."""
+def _leading_system_turns(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the system messages at the start of a conversation."""
     return list(takewhile(lambda turn: turn.role == "system", turns))
 
 
-def _into_user(text: str, turns: list[Turn]) -> list[Turn]:
+def _prepend_to_user(text: str, turns: list[Turn]) -> list[Turn]:
     if not text:
         return turns or [Turn("user", "")]
     if turns and turns[0].role == "user":
@@ -61,7 +70,7 @@ def _into_user(text: str, turns: list[Turn]) -> list[Turn]:
     return [Turn("user", text), *turns]
 
 
-def _joined(turns: Sequence[Turn]) -> list[Turn]:
+def _join_neighbours(turns: Sequence[Turn]) -> list[Turn]:
     joined: list[Turn] = []
     for turn in turns:
         if joined and _are_neighbours(joined[-1], turn):
@@ -78,7 +87,7 @@ def _are_neighbours(before: Turn, turn: Turn) -> bool:
     return turn.role == before.role and turn.role in ("user", "assistant") and not (before.calls or turn.calls)
 
 
-def _say_calls(turn: Turn, tool_format: ToolFormat, *, python: bool) -> Turn:
+def _put_calls_into_text(turn: Turn, tool_format: ToolFormat, *, python: bool) -> Turn:
     if not turn.calls:
         return turn
     calls = _python_calls(turn.calls, tool_format) if python else _json_calls(turn.calls, tool_format)
@@ -86,7 +95,7 @@ def _say_calls(turn: Turn, tool_format: ToolFormat, *, python: bool) -> Turn:
 
 
 def _json_tools(tools: Sequence[Tool], tool_format: ToolFormat) -> str:
-    described = "\n".join(_json(_described(tool)) for tool in tools)
+    described = "\n".join(_json(_tool_schema(tool)) for tool in tools)
     return (
         "# Tools\n\nYou may call these functions, each described by a line of JSON:\n"
         f"<tools>\n{described}\n</tools>\n\n"
@@ -96,14 +105,14 @@ def _json_tools(tools: Sequence[Tool], tool_format: ToolFormat) -> str:
     )
 
 
-def _json_calls(calls: Iterable[Call], tool_format: ToolFormat) -> str:
+def _json_calls(calls: Iterable[ToolCall], tool_format: ToolFormat) -> str:
     return "\n".join(
         f"{tool_format.start}\n{_json({'name': call.name, 'arguments': call.arguments})}\n{tool_format.end}"
         for call in calls
     )
 
 
-def _described(tool: Tool) -> dict[str, object]:
+def _tool_schema(tool: Tool) -> dict[str, object]:
     function = tool.function
     fields = {"name": function.name, "description": function.description, "parameters": function.parameters}
     return {name: value for name, value in fields.items() if value}
@@ -120,12 +129,12 @@ def _python_tools(tools: Sequence[Tool], tool_format: ToolFormat) -> str:
     )
 
 
-def _python_calls(calls: Iterable[Call], tool_format: ToolFormat) -> str:
+def _python_calls(calls: Iterable[ToolCall], tool_format: ToolFormat) -> str:
     lines = "\n".join(call_text(call.name, call.arguments) for call in calls)
     return f"{tool_format.start.rstrip()}\n{lines}\n```"
 
 
-def _result(turn: Turn, *, python: bool) -> str:
+def _result_text(turn: Turn, *, python: bool) -> str:
     if python:
         return f"```tool_output\n{turn.text}\n```"
     return f"<tool_response>\n{turn.text}\n</tool_response>"

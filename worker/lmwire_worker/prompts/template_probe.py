@@ -1,4 +1,4 @@
-"""What a chat template takes, found out by letting it write small conversations; and turns in the shape it takes."""
+"""Probes a chat template with small conversations, to find which messages it accepts and in which form."""
 
 import itertools
 import json
@@ -12,64 +12,64 @@ from lmwire_protocol import RequestError
 
 from ..media import Kind
 from .chat_template import ChatTemplate
-from .media_notes import MARKS
-from .turns import Call, Turn
+from .media_notes import MEDIA_MARKERS
+from .turns import ToolCall, Turn
 
-# Words that no template writes by itself.
-SYSTEM, USER, LATER, ANSWER, THOUGHT, RESULT, FUNCTION, VALUE = (
+# Words that no template contains.
+SYSTEM, USER, LATER, ANSWER, REASONING, RESULT, FUNCTION, VALUE = (
     f"qv{word}" for word in ("system", "user", "later", "answer", "thought", "result", "function", "value")
 )
-_CALL: Final = Call("call_qv", FUNCTION, {"word": VALUE})
-_SECOND: Final = Call("call_qw", f"{LATER}function", {"word": LATER})
+_FIRST_CALL: Final = ToolCall("call_qv", FUNCTION, {"word": VALUE})
+_SECOND_CALL: Final = ToolCall("call_qw", f"{LATER}function", {"word": LATER})
 _PARAMETERS: Final = {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}}
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {"name": FUNCTION, "description": "Does it.", "parameters": _PARAMETERS | {"required": ["word"]}},
 }
 _PART_TYPES: Final[dict[Kind, str]] = {"image": "image", "sound": "audio"}
-"""As templates call them."""
-_MARK: Final = re.compile(f"({'|'.join(MARKS.values())})")
+"""The names of parts in templates."""
+_MEDIA_MARKER: Final = re.compile(f"({'|'.join(MEDIA_MARKERS.values())})")
 _ASKED: Final = Turn("user", USER)
-_ANSWERED: Final = Turn("tool", RESULT, call_id=_CALL.id, name=FUNCTION)
+_ANSWERED: Final = Turn("tool", RESULT, call_id=_FIRST_CALL.id, name=FUNCTION)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The form in which a template takes turns. False everywhere is the commonest form."""
+class MessageFormat:
+    """The form in which a template takes turns. All fields are false for the most common form."""
 
-    parts: bool = False
-    """A message's content is a list of parts."""
-    no_content: bool = False
-    """Of a message with calls and no text: the content is null."""
-    text_arguments: bool = False
+    content_parts: bool = False
+    """Content is a list of parts."""
+    null_content: bool = False
+    """Content is null in a message that has calls and no text."""
+    arguments_as_text: bool = False
     """A call's arguments are JSON text."""
     short_ids: bool = False
     """A call's id has nine digits."""
     single_calls: bool = False
-    """A message has one call at most, and its result follows it."""
-    bare_calls: bool = False
-    """A message with calls has no text; what is said before them is a message of its own."""
+    """A message has at most one call, and its result follows."""
+    calls_without_text: bool = False
+    """A message with calls has no text; text before the calls is a separate message."""
 
     def messages(self, turns: Sequence[Turn]) -> list[dict[str, Any]]:
-        """Turns in OpenAI's shape, with the differences that this template wants."""
+        """Return turns as OpenAI's messages, in this form."""
         if self.single_calls:
-            turns = _one_by_one(turns)
+            turns = _split_calls(turns)
         ids = {call.id: f"{number:09}" for number, call in enumerate(c for turn in turns for c in turn.calls)}
         return [self._message(part, ids) for turn in turns for part in self._split(turn)]
 
     def _split(self, turn: Turn) -> list[Turn]:
-        if self.bare_calls and turn.calls and turn.text:
+        if self.calls_without_text and turn.calls and turn.text:
             return [replace(turn, calls=(), reasoning=""), replace(turn, text="")]
         return [turn]
 
     def _message(self, turn: Turn, ids: dict[str, str]) -> dict[str, Any]:
-        content = _parts(turn.text) if self.parts or _MARK.search(turn.text) else turn.text
+        content = _content_parts(turn.text) if self.content_parts or _MEDIA_MARKER.search(turn.text) else turn.text
         message: dict[str, Any] = {"role": turn.role, "content": content}
         if turn.reasoning:  # under the names that templates know
             message |= {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
         if turn.calls:
             message["tool_calls"] = [self._called(call, ids) for call in turn.calls]
-            if self.no_content and not turn.text:
+            if self.null_content and not turn.text:
                 message["content"] = None
         if turn.role == "tool":
             message["tool_call_id"] = ids.get(turn.call_id, "0" * 9) if self.short_ids else turn.call_id
@@ -77,112 +77,120 @@ class Shape:
                 message["name"] = turn.name
         return message
 
-    def _called(self, call: Call, ids: dict[str, str]) -> dict[str, Any]:
-        arguments = json.dumps(call.arguments, ensure_ascii=False) if self.text_arguments else call.arguments
+    def _called(self, call: ToolCall, ids: dict[str, str]) -> dict[str, Any]:
+        arguments = json.dumps(call.arguments, ensure_ascii=False) if self.arguments_as_text else call.arguments
         function = {"name": call.name, "arguments": arguments}
         return {"id": ids[call.id] if self.short_ids else call.id, "type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
-    """What a template writes of what it is given."""
+class TemplateTraits:
+    """The features of a template."""
 
-    shape: Shape
+    message_format: MessageFormat
     system: bool
-    """A system message, at the front."""
+    """Writes a system message at the front."""
     late_system: bool
-    """Another one further back."""
-    neighbours: bool
-    """Two messages of one role, one behind the other."""
+    """Writes a system message after other messages."""
+    same_role_neighbours: bool
+    """Writes two messages of one role in a row."""
     tools: bool
-    """Descriptions of tools, calls of them and their results."""
+    """Writes tools, calls and results."""
     tools_need_system: bool
-    """Tools are described only where there is a system message."""
+    """Writes tools only if the conversation has a system message."""
 
 
-_FOUND: Final[WeakKeyDictionary[ChatTemplate, Traits | RequestError]] = WeakKeyDictionary()
+_PROBED: Final[WeakKeyDictionary[ChatTemplate, TemplateTraits | RequestError]] = WeakKeyDictionary()
 
 
-def find_traits(template: ChatTemplate) -> Traits:
-    """Try a template out, once. What raises in it is not supported.
+def probe_template(template: ChatTemplate) -> TemplateTraits:
+    """Return a template's features, which are found once. A feature that makes the template fail is unsupported.
 
     Raises:
-        RequestError: invalid_request: it came to a limit even on small conversations. It is not tried again.
+        RequestError: invalid_request: the template exceeds a limit even for small conversations.
     """
-    if (found := _FOUND.get(template)) is None:
+    if (found := _PROBED.get(template)) is None:
         try:
-            found = _try(template)
+            found = _probe(template)
         except RequestError as error:
             found = error
-        _FOUND[template] = found
+        _PROBED[template] = found
     if isinstance(found, RequestError):
         raise found.with_traceback(None)
     return found
 
 
-def _try(template: ChatTemplate) -> Traits:
-    shape = Shape(parts=not _writes(template, Shape(), [_ASKED], USER))
+def _probe(template: ChatTemplate) -> TemplateTraits:
+    form = MessageFormat(content_parts=not _writes(template, MessageFormat(), [_ASKED], USER))
     system = Turn("system", SYSTEM)
-    late = [system, _ASKED, Turn("assistant", ANSWER), Turn("system", THOUGHT), Turn("user", LATER)]
-    described = _writes(template, shape, [_ASKED], FUNCTION, tools=True)
-    tools_need_system = not described and _writes(template, shape, [system, _ASKED], FUNCTION, tools=True)
-    with_calls = _find_calls(template, shape) if described or tools_need_system else None
-    return Traits(
-        shape=with_calls or shape,
-        system=_writes(template, shape, [system, _ASKED], SYSTEM, USER),
-        late_system=_writes(template, shape, late, SYSTEM, USER, ANSWER, THOUGHT, LATER),
-        neighbours=_writes(template, shape, [_ASKED, Turn("user", LATER)], USER, LATER),
+    late = [system, _ASKED, Turn("assistant", ANSWER), Turn("system", REASONING), Turn("user", LATER)]
+    described = _writes(template, form, [_ASKED], FUNCTION, tools=True)
+    tools_need_system = not described and _writes(template, form, [system, _ASKED], FUNCTION, tools=True)
+    with_calls = _find_calls(template, form) if described or tools_need_system else None
+    return TemplateTraits(
+        message_format=with_calls or form,
+        system=_writes(template, form, [system, _ASKED], SYSTEM, USER),
+        late_system=_writes(template, form, late, SYSTEM, USER, ANSWER, REASONING, LATER),
+        same_role_neighbours=_writes(template, form, [_ASKED, Turn("user", LATER)], USER, LATER),
         tools=with_calls is not None,
         tools_need_system=tools_need_system,
     )
 
 
-def _find_calls(template: ChatTemplate, shape: Shape) -> Shape | None:
-    """The first of the shapes, the commonest first, in which the template writes a call and its result."""
-    called = Turn("assistant", "", calls=(_CALL,))
-    for no_content, text_arguments, short_ids in itertools.product((False, True), repeat=3):
-        candidate = replace(shape, no_content=no_content, text_arguments=text_arguments, short_ids=short_ids)
+def _find_calls(template: ChatTemplate, form: MessageFormat) -> MessageFormat | None:
+    """Return the first form in which the template writes a call and its result, from the most common form on."""
+    called = Turn("assistant", "", calls=(_FIRST_CALL,))
+    for null_content, as_text, short_ids in itertools.product((False, True), repeat=3):
+        candidate = replace(form, null_content=null_content, arguments_as_text=as_text, short_ids=short_ids)
         if _writes(template, candidate, [_ASKED, called, _ANSWERED], FUNCTION, VALUE, RESULT, tools=True):
             return _find_limits(template, candidate)
     return None
 
 
-def _find_limits(template: ChatTemplate, shape: Shape) -> Shape:
-    """Templates refuse or leave out a second call, or the text beside a call."""
-    both = Turn("assistant", "", calls=(_CALL, _SECOND))
-    results = [_ANSWERED, Turn("tool", ANSWER, call_id=_SECOND.id, name=_SECOND.name)]
-    if not _writes(template, shape, [_ASKED, both, *results], VALUE, _SECOND.name, ANSWER, tools=True):
-        shape = replace(shape, single_calls=True)
-    full = Turn("assistant", ANSWER, reasoning=THOUGHT, calls=(_CALL,))
+def _find_limits(template: ChatTemplate, form: MessageFormat) -> MessageFormat:
+    """Return the form, with the limits of templates that refuse or drop a second call, or text beside a call."""
+    both = Turn("assistant", "", calls=(_FIRST_CALL, _SECOND_CALL))
+    results = [_ANSWERED, Turn("tool", ANSWER, call_id=_SECOND_CALL.id, name=_SECOND_CALL.name)]
+    if not _writes(template, form, [_ASKED, both, *results], VALUE, _SECOND_CALL.name, ANSWER, tools=True):
+        form = replace(form, single_calls=True)
+    full = Turn("assistant", ANSWER, reasoning=REASONING, calls=(_FIRST_CALL,))
     turns = [_ASKED, full, _ANSWERED, Turn("assistant", LATER)]
-    for candidate in (shape, replace(shape, bare_calls=True)):
+    for candidate in (form, replace(form, calls_without_text=True)):
         if _writes(template, candidate, turns, ANSWER, VALUE, LATER, tools=True):
             return candidate
-    return shape
+    return form
 
 
-def _writes(template: ChatTemplate, shape: Shape, turns: Sequence[Turn], *words: str, tools: bool = False) -> bool:
-    text = template.attempt(shape.messages(turns), [_TOOL] if tools else None)
+def _writes(
+    template: ChatTemplate, form: MessageFormat, turns: Sequence[Turn], *words: str, tools: bool = False
+) -> bool:
+    text = template.try_render(form.messages(turns), [_TOOL] if tools else None)
     return all(word in text for word in words)
 
 
-def takes_part(template: ChatTemplate, kind: Kind, placeholder: str) -> bool:
-    """Whether it writes an image, or a sound, where it stands in a message, as its placeholder."""
+def writes_placeholder(template: ChatTemplate, kind: Kind, placeholder: str) -> bool:
+    """Return whether a template writes the placeholder for media, at its place in the message.
+
+    Args:
+        template: The template.
+        kind: The kind of media.
+        placeholder: The text that the model's processor expects.
+    """
     content = [{"type": _PART_TYPES[kind]}, {"type": "text", "text": USER}]
-    _, found, after = template.attempt([{"role": "user", "content": content}]).partition(placeholder)
+    _, found, after = template.try_render([{"role": "user", "content": content}]).partition(placeholder)
     return bool(found) and placeholder not in after and USER in after
 
 
-def _parts(text: str) -> list[dict[str, str]]:
-    """A text as a list of parts, with the images and sounds that it has marks for."""
-    types = {MARKS[kind]: name for kind, name in _PART_TYPES.items()}
-    pieces = _MARK.split(text)
+def _content_parts(text: str) -> list[dict[str, str]]:
+    """Return a text as a list of parts, with a part for each media marker."""
+    types = {MEDIA_MARKERS[kind]: name for kind, name in _PART_TYPES.items()}
+    pieces = _MEDIA_MARKER.split(text)
     parts = [{"type": types[piece]} if piece in types else {"type": "text", "text": piece} for piece in pieces]
     return [part for part in parts if part.get("text") != "" or len(parts) == 1]
 
 
-def _one_by_one(turns: Sequence[Turn]) -> list[Turn]:
-    """Each call in a turn of its own, with its result behind it."""
+def _split_calls(turns: Sequence[Turn]) -> list[Turn]:
+    """Return turns with at most one call each, followed by its result."""
     single: list[Turn] = []
     rest = list(turns)
     while rest:

@@ -1,4 +1,4 @@
-"""Prompts that are too long: what is left out of them. It knows no model library."""
+"""Truncation of prompts that are longer than the context. Imports no model library."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,30 +7,29 @@ from typing import Final, Literal, TypeVar
 from lmwire_protocol import Chat, Generate, RequestError
 
 T = TypeVar("T")
-Tokenizer = Callable[[str], list[int]]
+Tokenize = Callable[[str], list[int]]
 
-WORD_END: Final = re.compile(r"[^\W_](?=[ \n\u3002\uff0c])")
-"""The end of a word. Tokenizers split texts here: their expressions match no letter or digit together with what follows
-it here, and no token of SentencePiece's reaches across. So the tokens before it do not depend on the text after it, and
-the other way round."""
-WINDOW: Final = 2**12
-"""Characters among which such a place is looked for."""
-CHARACTERS_EACH: Final = 8
-"""Characters of a token, as a first guess. Texts have fewer; runs of spaces have more."""
-MARGIN: Final = 64
-"""Tokens beyond those that are kept. What a cut leaves of a special token's text is among them."""
+WORD_BOUNDARY: Final = re.compile(r"[^\W_](?=[ \n\u3002\uff0c])")
+"""The end of a word. Tokenizers split texts here: no pattern matches a letter or digit together with these characters,
+and no SentencePiece token crosses the boundary. The tokens on one side do not depend on the text of the other."""
+SEARCH_CHARACTERS: Final = 2**12
+"""Characters that are searched for a word boundary."""
+CHARACTERS_PER_TOKEN: Final = 8
+"""First guess of a token's length. Most texts have fewer characters a token; runs of spaces have more."""
+MARGIN_TOKENS: Final = 64
+"""Tokens beyond those that the prompt keeps. A special token's text that the cut splits lies among them."""
 
 
-def fit(request: Generate | Chat, tokens: Sequence[T], context_len: int, bos: T | None = None) -> list[T]:
-    """A request's prompt, as much of it as the context holds.
+def truncate_prompt(request: Generate | Chat, tokens: Sequence[T], context_len: int, bos: T | None = None) -> list[T]:
+    """Return a request's prompt, truncated to the context if the request allows it.
 
-    With `truncate` the answer has room for max_tokens behind it, or for one token: `left` keeps the end of the prompt,
-    `middle` the two halves of what fits. A beginning-of-text token stays.
+    A truncated prompt leaves space for max_tokens, or for one token. `left` keeps the end of the prompt, and `middle`
+    keeps its beginning and its end. A beginning-of-text token stays.
 
     Args:
-        request: Whose prompt it is.
-        tokens: The prompt.
-        context_len: Tokens of prompt and answer together, at most.
+        request: The request, which has `truncate` and `max_tokens`.
+        tokens: The prompt's tokens.
+        context_len: Maximum number of tokens of prompt and answer together.
         bos: The beginning-of-text token, if the model has one.
 
     Raises:
@@ -53,33 +52,33 @@ def fit(request: Generate | Chat, tokens: Sequence[T], context_len: int, bos: T 
 
 
 def tokenize_ends(
-    text: str, tokenize: Tokenizer, context_len: int, truncate: Literal["left", "middle"]
+    text: str, tokenize: Tokenize, context_len: int, truncate: Literal["left", "middle"]
 ) -> tuple[list[int], list[int]] | None:
-    """Tokenize a beginning and an end of a text, which `fit` cuts to the same tokens as it does the whole.
+    """Tokenize the beginning and the end of a text, such that `truncate_prompt` gives the same tokens as for all of it.
 
     Args:
         text: The text.
         tokenize: Returns a text's tokens.
-        context_len: Tokens of prompt and answer together, at most.
-        truncate: What is left out of the text.
+        context_len: Maximum number of tokens of prompt and answer together.
+        truncate: The part of the text that truncation drops.
 
     Returns:
-        The tokens of the beginning and those of the end, or None where these would be the whole text.
+        The tokens of the beginning and those of the end; None if both together would be the whole text.
     """
     half = context_len // 2 + 1
     first, last = (half, half) if truncate == "middle" else (1, context_len)
-    beginning = _tokenize_beginning(text, tokenize, first + MARGIN)
-    end = _tokenize_end(text, tokenize, last + MARGIN) if beginning else None
+    beginning = _tokenize_beginning(text, tokenize, first + MARGIN_TOKENS)
+    end = _tokenize_end(text, tokenize, last + MARGIN_TOKENS) if beginning else None
     if beginning is None or end is None or beginning[1] > end[1]:
         return None
     return beginning[0], end[0]
 
 
-def _tokenize_beginning(text: str, tokenize: Tokenizer, count: int) -> tuple[list[int], int] | None:
-    """Return tokens of a beginning, `count` at least, and where it ends; None where the whole text has too few."""
-    size = max(CHARACTERS_EACH * count, WINDOW)
+def _tokenize_beginning(text: str, tokenize: Tokenize, count: int) -> tuple[list[int], int] | None:
+    """Return at least `count` tokens of a beginning, and its end in the text; None if the text is too short."""
+    size = max(CHARACTERS_PER_TOKEN * count, SEARCH_CHARACTERS)
     while size < len(text):
-        place = WORD_END.search(text, size, size + WINDOW)
+        place = WORD_BOUNDARY.search(text, size, size + SEARCH_CHARACTERS)
         end = place.end() if place else size
         tokens = tokenize(text[:end])
         if len(tokens) >= count:
@@ -88,12 +87,12 @@ def _tokenize_beginning(text: str, tokenize: Tokenizer, count: int) -> tuple[lis
     return None
 
 
-def _tokenize_end(text: str, tokenize: Tokenizer, count: int) -> tuple[list[int], int] | None:
-    """Return tokens of an end, `count` of them after its first word, and where it begins; None as above."""
-    size = max(CHARACTERS_EACH * count, 2 * WINDOW)
+def _tokenize_end(text: str, tokenize: Tokenize, count: int) -> tuple[list[int], int] | None:
+    """Return tokens of an end, at least `count` after its first word, and its start; None if the text is too short."""
+    size = max(CHARACTERS_PER_TOKEN * count, 2 * SEARCH_CHARACTERS)
     while size < len(text):
         start = len(text) - size
-        place = WORD_END.search(text, start, start + WINDOW)
+        place = WORD_BOUNDARY.search(text, start, start + SEARCH_CHARACTERS)
         tokens = tokenize(text[start:])
         unsure = len(tokenize(text[start : place.end()])) if place else 0
         if len(tokens) - unsure >= count:

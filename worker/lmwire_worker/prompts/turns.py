@@ -1,4 +1,4 @@
-"""A request's messages as turns: what is said and called, before any template's wishes."""
+"""Turns: a request's messages in a form that does not depend on the chat template."""
 
 import json
 from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call of an assistant's turn."""
 
     id: str
@@ -24,35 +24,40 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message in plain terms."""
+    """One message."""
 
     role: Role
     text: str
     reasoning: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
-    """Of a tool's turn: the call that it answers."""
+    """Id of the call that a tool's turn answers."""
     name: str = ""
-    """Of a tool's turn: its function, where that is known."""
+    """Name of the function of a tool's turn; empty if unknown."""
 
 
-def read_turns(messages: Sequence[Message], *, strict_media: bool, takes: Container[Kind] = ()) -> list[Turn]:
-    """What is said; what the model takes of images and sounds are marks.
+def read_turns(messages: Sequence[Message], *, strict_media: bool, supported_kinds: Container[Kind] = ()) -> list[Turn]:
+    """Return messages as turns, with a marker for each image or sound that the model takes.
+
+    Args:
+        messages: The request's messages.
+        strict_media: Refuse media that the model does not take. Otherwise a note in the text counts it.
+        supported_kinds: The kinds of media that the model takes.
 
     Raises:
-        RequestError: invalid_request and unsupported, with the part's or the argument's path.
+        RequestError: invalid_request, unsupported: the error names the path of the part or of the arguments.
     """
     turns: list[Turn] = []
     names: dict[str, str] = {}
     for index, message in enumerate(messages):
         path = f"messages[{index}]"
-        calls = tuple(_call(call, f"{path}.tool_calls[{at}]") for at, call in enumerate(message.tool_calls))
+        calls = tuple(_read_call(call, f"{path}.tool_calls[{at}]") for at, call in enumerate(message.tool_calls))
         names |= {call.id: call.name for call in calls}
         call_id = message.tool_call_id or ""
         turns.append(
             Turn(
                 role="system" if message.role == "developer" else message.role,
-                text=message_text(message, path, strict=strict_media, takes=takes),
+                text=message_text(message, path, strict=strict_media, supported_kinds=supported_kinds),
                 reasoning=message.reasoning or "",
                 calls=calls,
                 call_id=call_id,
@@ -62,18 +67,18 @@ def read_turns(messages: Sequence[Message], *, strict_media: bool, takes: Contai
     return turns
 
 
-def _call(call: CalledTool, path: str) -> Call:
+def _read_call(call: CalledTool, path: str) -> ToolCall:
     arguments = call.arguments
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")  # a call without arguments often comes as no text at all
         except (ValueError, RecursionError) as error:
-            raise _no_object(path, f"is not JSON: {error}") from None
+            raise _arguments_error(path, f"is not JSON: {error}") from None
         if not isinstance(arguments, dict):
-            raise _no_object(path, "is JSON, but no object")
-    return Call(call.id, call.name, arguments)
+            raise _arguments_error(path, "is JSON, but no object")
+    return ToolCall(call.id, call.name, arguments)
 
 
-def _no_object(path: str, problem: str) -> RequestError:
+def _arguments_error(path: str, problem: str) -> RequestError:
     field = f"{path}.arguments"
     return RequestError("invalid_request", f"{field}: {problem}; give an object, or its text", field=field)

@@ -12,8 +12,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from ..engine.interface import Report
 from ..engine.preparation import Media
-from ..media import Kind, Policy
+from ..media import Policy
 from ..models.shared_weights import SharedWeights
+from ..prompts.media_expander import MediaExpander
 
 
 class MediaInput(Protocol):
@@ -100,7 +101,7 @@ class FeatureCache(Protocol):
         ...
 
 
-class MediaExpander(Protocol):
+class MediaBackend(MediaExpander, Protocol):
     """Media for one multimodal model: reads it, expands placeholders in prompts, and prefills prompts with media."""
 
     @property
@@ -113,21 +114,8 @@ class MediaExpander(Protocol):
         """The capabilities that the model has with media, such as `images`."""
         ...
 
-    @property
-    def placeholders(self) -> dict[Kind, str]:
-        """The text that stands for one media input in a rendered conversation, for each kind."""
-        ...
-
     def gather(self, request: Any, ready: Callable[[], None]) -> Media | None:
         """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
-        ...
-
-    def expand(self, text: str, pictures: Sequence[Any]) -> str:
-        """Return a rendered conversation with each placeholder replaced by the text of its media input."""
-        ...
-
-    def layout(self, tokens: list[int], pictures: Sequence[Any]) -> Any:
-        """Return the `MediaLayout` of a prompt, or None without media."""
         ...
 
     def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, held: int) -> MediaPrefill:
@@ -184,7 +172,7 @@ class MediaLoader(Protocol):
         """
         ...
 
-    def open(self, network: Any, policy: Policy, report: Report) -> MediaExpander:
+    def open(self, network: Any, policy: Policy, report: Report) -> MediaBackend:
         """Return the media part, once it has passed a trial.
 
         Args:
