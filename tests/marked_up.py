@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from lmwire_worker.output_parsing import Answer, Syntax, Text
-from lmwire_worker.tool_parsers import CallText, ToolFormat
+from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
+from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
 
 TAGS = ("<think>", "</think>")
 GEMMA4 = ("<|channel>", "<channel|>")
@@ -37,37 +37,37 @@ class LetterCalls:
     """
 
     def __init__(self, tools: Sequence[Any] = (), *, bare: bool = False) -> None:
-        self.lost = False
+        self.is_abandoned = False
         self._bare = bare
         self._calls = 0
         self._name = ""
         self._inside = False
         self._open = ""
 
-    def push(self, text: str) -> list[CallText]:
+    def push(self, text: str) -> list[ToolCallFragment]:
         pieces = []
         for character in text:
             if self._bare and not (character.isalnum() or character in "() "):
-                self.lost = True
+                self.is_abandoned = True
             self._open += character
             pieces += self._read(character)
         return pieces
 
-    def end(self, closed: bool = True) -> tuple[list[CallText], str]:
-        pieces = [CallText(self._calls, complete=False)] if self._inside else []
+    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        pieces = [ToolCallFragment(self._calls, complete=False)] if self._inside else []
         return pieces, self._open
 
-    def _read(self, character: str) -> Iterable[CallText]:
-        if self.lost or (self._name == "!" and not self._inside):
+    def _read(self, character: str) -> Iterable[ToolCallFragment]:
+        if self.is_abandoned or (self._name == "!" and not self._inside):
             return
         if not self._inside and character == "(" and self._name:
             self._inside = True
-            yield CallText(self._calls, name=self._name)
+            yield ToolCallFragment(self._calls, name=self._name)
         elif self._inside and character == ")":
-            yield CallText(self._calls, complete=True)
+            yield ToolCallFragment(self._calls, complete=True)
             self._calls, self._name, self._inside, self._open = self._calls + 1, "", False, ""
         elif self._inside:
-            yield CallText(self._calls, arguments=character)
+            yield ToolCallFragment(self._calls, arguments=character)
         else:
             self._name = self._name + character if character.isalpha() else "!"
 
@@ -90,16 +90,16 @@ def parts_of(
 
     Text is `(channel, text)`, a call `("call", number, name, arguments, "whole" | "taken back")`.
     """
-    answer = Answer(syntax, syntax.initial if state is None else state, (), reads_calls)
+    answer = OutputParser(syntax, syntax.initial if state is None else state, (), reads_calls)
     parts = [part for piece in pieces for part in answer.push(piece)]
     return joined(parts + answer.end(finished))
 
 
-def joined(parts: Iterable[Text | CallText]) -> list[tuple[str, ...]]:
+def joined(parts: Iterable[TextFragment | ToolCallFragment]) -> list[tuple[str, ...]]:
     """Neighbouring texts of one channel, and the pieces of a call, put together."""
     whole: list[list[str]] = []
     for part in parts:
-        if isinstance(part, Text):
+        if isinstance(part, TextFragment):
             if whole and whole[-1][0] == part.channel:
                 whole[-1][1] += part.text
             else:

@@ -13,8 +13,8 @@ from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, Tool
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
 from lmwire_worker.generation.sequence import Sequence
-from lmwire_worker.output_parsing import Answer, Syntax
-from lmwire_worker.text_stream.string_matcher import Strings
+from lmwire_worker.output_parsing import OutputParser, Syntax
+from lmwire_worker.text_stream.string_matcher import StringAutomaton
 from lmwire_worker.tool_parsers import FORMATS
 
 END = 0
@@ -67,7 +67,7 @@ SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_too
 def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:
     if chats:
         request: Chat | Generate = Chat(messages=[Message(role="user", content="x")], tools=TOOLS, **fields)
-        answer = Answer(SYNTAX, SYNTAX.start_state(opening), TOOLS, reads_calls=True)
+        answer = OutputParser(SYNTAX, SYNTAX.start_state(opening), TOOLS, parses_calls=True)
     else:
         request, answer = Generate(prompt="x", **fields), None
     output = OutputProcessor(
@@ -78,7 +78,7 @@ def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **f
         eos_token_ids={END},
         detokenizer=Letters(),
         answer=answer,
-        stops=Strings(request.stop) if request.stop else None,
+        stops=StringAutomaton(request.stop) if request.stop else None,
         format_logprob=describe,
     )
     return Sequence(1, request, 0, [1], output)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.output_parsing import Answer, Syntax, Text
+from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
 from marked_up import HARMONY, TAGS, cut, joined, syntax_of
 from tool_samples import ONE_CALL, WRITERS, Call, tool
@@ -41,7 +41,7 @@ def thought(name: str, text: str) -> str:
 def told_apart(name: str, pieces: Iterable[str], *, finished: bool = True, reads_calls: bool = True) -> list[object]:
     """Texts with their channels, and whole calls; calls that were taken back are left out."""
     syntax: Syntax = SYNTAXES[name]
-    answer = Answer(syntax, syntax.initial, TOOLS, reads_calls)
+    answer = OutputParser(syntax, syntax.initial, TOOLS, reads_calls)
     parts = [part for piece in pieces for part in answer.push(piece)]
     found: list[object] = []
     for part in joined(parts + answer.end(finished)):
@@ -116,9 +116,9 @@ def test_a_call_of_llama_needs_no_marker() -> None:
 
 def test_code_that_llama_marks_is_text_as_soon_as_it_can_be_no_call() -> None:
     syntax = SYNTAXES["llama3_json"]
-    answer = Answer(syntax, syntax.initial, TOOLS, reads_calls=True)
-    assert answer.push("<|python_tag|>pri") == [Text("content", "<|python_tag|>pri")]
-    assert answer.push("nt(1)") == [Text("content", "nt(1)")]
+    answer = OutputParser(syntax, syntax.initial, TOOLS, parses_calls=True)
+    assert answer.push("<|python_tag|>pri") == [TextFragment("content", "<|python_tag|>pri")]
+    assert answer.push("nt(1)") == [TextFragment("content", "nt(1)")]
 
 
 def fragments(name: str) -> list[str]:

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.output_parsing import CONTENT, REASONING, Answer, Text
+from lmwire_worker.output_parsing import CONTENT, REASONING, OutputParser, TextFragment
 from marked_up import GEMMA4, TAGS, XTML, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS)
@@ -60,15 +60,15 @@ def test_text_without_markers_is_shown_as_it_is(text: str, places: list[int]) ->
 
 
 def test_text_is_shown_as_soon_as_it_can_be_no_marker() -> None:
-    answer = Answer(SYNTAX, CONTENT, (), reads_calls=False)
-    assert answer.push("a <thi") == [Text("content", "a ")]
-    assert answer.push("s") == [Text("content", "<this")]
+    answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=False)
+    assert answer.push("a <thi") == [TextFragment("content", "a ")]
+    assert answer.push("s") == [TextFragment("content", "<this")]
     assert answer.push("<think") == []
-    assert answer.push(">b</") == [Text("reasoning", "b")]
+    assert answer.push(">b</") == [TextFragment("reasoning", "b")]
 
 
 def test_the_channel_changes_with_the_marker() -> None:
-    answer = Answer(SYNTAX, CONTENT, (), reads_calls=False)
+    answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=False)
     channels = []
     for piece in ("a", "<think", ">", "b", "</think>", "c"):
         answer.push(piece)

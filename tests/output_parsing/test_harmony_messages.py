@@ -28,7 +28,9 @@ class HarmonyCalls(LetterCalls):
         return pieces, ""
 
 
-HARMONY_CALLS = replace(CALLS, name="harmony", start="<|channel|>commentary to=", end="<|call|>", reader=HarmonyCalls)
+HARMONY_CALLS = replace(
+    CALLS, name="harmony", start="<|channel|>commentary to=", end="<|call|>", make_parser=HarmonyCalls
+)
 SYNTAX = syntax_of(*HARMONY, model_type="gpt_oss", tools=HARMONY_CALLS)
 OPENED = "<|start|>assistant"
 STATE = SYNTAX.start_state(OPENED)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.output_parsing import CONTENT, REASONING, Answer, Syntax, Text
-from lmwire_worker.tool_parsers import CallText, ToolFormat
+from lmwire_worker.output_parsing import CONTENT, REASONING, OutputParser, Syntax, TextFragment
+from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
 from marked_up import BARE, CALLS, TAGS, TO_THE_END, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS, tools=CALLS)
@@ -60,7 +60,7 @@ def test_what_is_no_call_in_a_section_is_text_and_its_whole_calls_stand() -> Non
 
 
 def test_calls_are_counted_when_they_are_whole() -> None:
-    answer = Answer(SYNTAX, CONTENT, (), reads_calls=True)
+    answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=True)
     counts = []
     for text in ("<call>f", "(1", ")", "g(", "</call>", "<call>g(2)"):
         answer.push(text)
@@ -69,11 +69,11 @@ def test_calls_are_counted_when_they_are_whole() -> None:
 
 
 def test_pieces_of_a_call_are_given_as_they_come() -> None:
-    answer = Answer(SYNTAX, CONTENT, (), reads_calls=True)
-    assert answer.push("a<call>f") == [Text("content", "a")]
+    answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=True)
+    assert answer.push("a<call>f") == [TextFragment("content", "a")]
     assert answer.channel == "content"
-    assert answer.push("(1") == [CallText(0, name="f"), CallText(0, arguments="1")]
-    assert answer.push(")") == [CallText(0, complete=True)]
+    assert answer.push("(1") == [ToolCallFragment(0, name="f"), ToolCallFragment(0, arguments="1")]
+    assert answer.push(")") == [ToolCallFragment(0, complete=True)]
 
 
 def test_a_section_without_an_end_marker_lasts_to_the_end() -> None:
@@ -86,12 +86,12 @@ def test_the_reader_is_told_whether_its_section_was_closed(finished: bool) -> No
     told = []
 
     class Reader:
-        lost = False
+        is_abandoned = False
 
-        def push(self, text: str) -> list[CallText]:
+        def push(self, text: str) -> list[ToolCallFragment]:
             return []
 
-        def end(self, closed: bool = True) -> tuple[list[CallText], str]:
+        def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
             told.append(closed)
             return [], ""
 
@@ -164,10 +164,10 @@ def test_a_bare_call_opens_the_content(text: str, expected: list[tuple[str, ...]
 
 
 def test_what_is_no_bare_call_is_shown_at_once() -> None:
-    answer = Answer(BARELY, CONTENT, (), reads_calls=True)
+    answer = OutputParser(BARELY, CONTENT, (), parses_calls=True)
     assert answer.push("Hm") == []
-    assert answer.push(", a") == [Text("content", "Hm, a")]
-    assert answer.push(" f(1)") == [Text("content", " f(1)")]
+    assert answer.push(", a") == [TextFragment("content", "Hm, a")]
+    assert answer.push(" f(1)") == [TextFragment("content", " f(1)")]
 
 
 # Any text.

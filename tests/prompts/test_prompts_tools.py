@@ -199,7 +199,7 @@ def test_a_call_that_went_into_the_text_reads_as_that_call(template: str, syntax
     found = text(template, user("?"), assistant(tool_calls=called), tools=[WEATHER], syntax=syntax)
     assert syntax.tools is not None
     section = found.rpartition(syntax.tools.start)[2].partition(syntax.tools.end)[0]
-    reader = syntax.tools.reader([WEATHER])
+    reader = syntax.tools.make_parser([WEATHER])
     pieces = reader.push(section) + reader.end(closed=True)[0]
     assert pieces[0].name == "get_weather" and pieces[-1].complete
     assert json.loads("".join(piece.arguments for piece in pieces)) == arguments

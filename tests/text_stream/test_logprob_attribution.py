@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lmwire_protocol.events import Logprob
-from lmwire_worker.text_stream.logprob_attribution import Attribution
+from lmwire_worker.text_stream.logprob_attribution import LogprobAttribution
 
 
 def token(data: bytes) -> Logprob:
@@ -20,7 +20,7 @@ def own(logprob: Logprob) -> bytes:
 
 
 def test_a_token_waits_for_its_text() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     attribution.add(token(b"a"), "a")
     attribution.add(token(b"b"), "b")
     attribution.take("ab", 2)
@@ -30,7 +30,7 @@ def test_a_token_waits_for_its_text() -> None:
 
 
 def test_a_marker_and_a_stop_string_have_no_text_in_the_answer() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     for piece in ("<call>", "Hel", "lo st", "op"):
         attribution.add(token(piece.encode()), piece)
     attribution.take("Hello stop", attribution.length)
@@ -41,7 +41,7 @@ def test_a_marker_and_a_stop_string_have_no_text_in_the_answer() -> None:
 
 
 def test_a_token_that_ends_inside_a_character_goes_with_its_neighbour() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     attribution.add(token(b"x\xe4"), "x")
     attribution.add(token(b"\xbd\xa0y"), "\u4f60y")
     attribution.take("x\u4f60y", 3)
@@ -52,7 +52,7 @@ def test_a_token_that_ends_inside_a_character_goes_with_its_neighbour() -> None:
 
 
 def test_a_space_that_the_answer_does_not_begin_with_is_not_in_the_token() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     attribution.add(token(b" Hello"), "Hello")
     attribution.take("Hello", 5)
     [hello] = attribution.send("Hello", "content")
@@ -60,7 +60,7 @@ def test_a_space_that_the_answer_does_not_begin_with_is_not_in_the_token() -> No
 
 
 def test_bytes_that_are_no_text_come_with_what_the_detokenizer_makes_of_them_at_once() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     for data in (b"\x8b", b"a\xff\xfe"):
         text = data.decode(errors="replace")
         attribution.add(token(data), text)
@@ -71,7 +71,7 @@ def test_bytes_that_are_no_text_come_with_what_the_detokenizer_makes_of_them_at_
 
 def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them_later() -> None:
     """It holds each of them back until it has seen the next, and gives the last one at the end."""
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     told: list[int] = []
     for text in ("", "\ufffd", "\ufffd"):
         attribution.add(token(b"\x8b"), text)
@@ -88,7 +88,7 @@ def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them_late
 
 
 def test_several_tokens_that_are_held_back_come_with_their_text_each() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     attribution.add(token(b"x"), "x")
     attribution.take("x", 1)
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_several_tokens_that_are_held_back_come_with_their_text_each() -> None:
 
 
 def test_text_without_a_token_is_sent_all_the_same() -> None:
-    attribution = Attribution()
+    attribution = LogprobAttribution()
     attribution.flush("x")
     attribution.take("x", 1)
     assert attribution.send("x", "content") == []
@@ -111,7 +111,7 @@ def test_text_without_a_token_is_sent_all_the_same() -> None:
 def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
     """Whatever is dropped, and however long what is between is held back."""
     chance = random.Random(seed)
-    attribution, told, shown, pending = Attribution(), b"", "", ""
+    attribution, told, shown, pending = LogprobAttribution(), b"", "", ""
     for _ in range(40):
         text = "".join(chance.choice("ab\u00e9\u4f60 <") for _ in range(chance.randrange(4)))
         attribution.add(token(text.encode()), text)

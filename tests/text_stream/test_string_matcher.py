@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.text_stream.string_matcher import Scanner, Strings
+from lmwire_worker.text_stream.string_matcher import StringAutomaton, StringMatcher
 
 letters = st.text("ab", max_size=30)
 some_strings = st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=4)
@@ -20,7 +20,7 @@ def plainly(text: str, strings: list[str]) -> tuple[str, str | None]:
 
 @given(st.lists(letters, max_size=12), some_strings)
 def test_pieces_give_what_the_whole_text_gives(pieces: list[str], strings: list[str]) -> None:
-    scanner = Scanner(Strings(strings))
+    scanner = StringMatcher(StringAutomaton(strings))
     shown = ""
     for piece in pieces:
         text, found = scanner.push(piece)
@@ -35,7 +35,7 @@ def test_pieces_give_what_the_whole_text_gives(pieces: list[str], strings: list[
 def test_nothing_is_shown_that_may_become_part_of_a_string_and_nothing_else_is_held(
     pieces: list[str], strings: list[str]
 ) -> None:
-    scanner = Scanner(Strings(strings))
+    scanner = StringMatcher(StringAutomaton(strings))
     seen = shown = ""
     for piece in pieces:
         text, found = scanner.push(piece)
@@ -49,19 +49,19 @@ def test_nothing_is_shown_that_may_become_part_of_a_string_and_nothing_else_is_h
 
 
 def test_a_string_inside_a_longer_one_that_does_not_come_is_found() -> None:
-    scanner = Scanner(Strings(["abcd", "bc"]))
+    scanner = StringMatcher(StringAutomaton(["abcd", "bc"]))
     assert scanner.push("ab") == ("", None)
     assert scanner.push("c") == ("a", "bc")
 
 
 def test_any_unicode_can_be_found() -> None:
-    scanner = Scanner(Strings(["é🎉\n"]))
+    scanner = StringMatcher(StringAutomaton(["é🎉\n"]))
     assert scanner.push("cafe é🎉") == ("cafe ", None)
     assert scanner.push("\n and on") == ("", "é🎉\n")
 
 
 def test_behind_a_match_it_begins_again() -> None:
-    scanner = Scanner(Strings(["ab"]))
+    scanner = StringMatcher(StringAutomaton(["ab"]))
     assert scanner.push("xaby") == ("x", "ab")
     assert scanner.rest == "y"
     assert scanner.push("ab") == ("", "ab")

@@ -7,20 +7,20 @@ import pytest
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
-from lmwire_worker.tool_parsers import FORMATS, CallReader
+from lmwire_worker.tool_parsers import FORMATS, ToolCallParser
 from tool_samples import WRITERS, tool
 
 TOOLS = [tool("get_weather"), tool("add")]
 PARIS = '{"city": "Paris"}'
 
 
-def reader_of(name: str) -> CallReader:
-    return FORMATS[name].reader(TOOLS)
+def reader_of(name: str) -> ToolCallParser:
+    return FORMATS[name].make_parser(TOOLS)
 
 
 def calls(name: str, text: str, tools: list[Tool] = TOOLS) -> list[tuple[str | None, Any, str | None]]:
     """The whole calls of a section that holds nothing else: names, arguments, ids."""
-    reader = FORMATS[name].reader(tools)
+    reader = FORMATS[name].make_parser(tools)
     pieces = reader.push(text)
     last, rest = reader.end()
     pieces += last
@@ -105,7 +105,7 @@ def test_llama_calls_may_follow_a_python_tag() -> None:
     reader = reader_of("llama3_json")
     for character in text:
         reader.push(character)
-        assert not reader.lost
+        assert not reader.is_abandoned
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_llama_calls_may_follow_a_python_tag() -> None:
 def test_text_that_is_no_call_is_known_at_once(text: str) -> None:
     reader = reader_of("llama3_json")
     assert reader.push(text[:-1]) == []
-    assert not reader.lost
+    assert not reader.is_abandoned
     assert reader.push(text[-1]) == []
-    assert reader.lost
+    assert reader.is_abandoned
     assert reader.end() == ([], text)
 
 
 def test_text_behind_a_bare_call_is_text() -> None:
     reader = reader_of("llama3_json")
     reader.push(f'{{"name": "add", "parameters": {PARIS}}} ')
-    assert not reader.lost
+    assert not reader.is_abandoned
     reader.push("Done")
-    assert reader.lost
+    assert reader.is_abandoned
     assert reader.end() == ([], " Done")
 
 
@@ -179,7 +179,7 @@ def test_a_value_between_tags_may_hold_other_tags() -> None:
 
 def test_a_call_inside_a_value_is_not_called() -> None:
     text = "<function=f><parameter=days>\n<function=add></function>\n</parameter></function>"
-    reader = FORMATS["qwen3_coder"].reader([tool("f")])
+    reader = FORMATS["qwen3_coder"].make_parser([tool("f")])
     pieces = reader.push(text)
     last, rest = reader.end()
     assert [piece.complete for piece in pieces + last] == [None, False]

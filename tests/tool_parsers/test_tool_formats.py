@@ -49,7 +49,7 @@ def test_a_call_is_read_as_mlx_lm_reads_it(name: str) -> None:
     text = WRITERS[name]([("get_weather", {"city": "Paris", "days": 3, "exact": True, "note": "12"})])
     expected = import_module(f"mlx_lm.tool_parsers.{name}").parse_tool_call(text, [msgspec.to_builtins(weather)])
     expected = expected[0] if isinstance(expected, list) else expected
-    reader = FORMATS[name].reader([weather])
+    reader = FORMATS[name].make_parser([weather])
     pieces = reader.push(text) + reader.end()[0]
     assert pieces[0].name == expected["name"]
     assert msgspec.json.decode("".join(piece.arguments for piece in pieces)) == expected["arguments"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmwire_worker.tool_parsers import FORMATS, CallText
+from lmwire_worker.tool_parsers import FORMATS, ToolCallFragment
 from tool_samples import ONE_CALL, WRITERS, Call, tool
 
 TOOLS = [tool(name) for name in ("get_weather", "add", "get-weather", "weather.now")]
@@ -30,13 +30,13 @@ class Read:
     whole: list[Call] = field(default_factory=list)
     broken: int = 0
     rest: str = ""
-    pieces: list[CallText] = field(default_factory=list)
+    pieces: list[ToolCallFragment] = field(default_factory=list)
 
 
 def read(name: str, pieces: Iterable[str], closed: bool = True) -> Read:
     """Reads a section, and holds the reader to what all must do."""
     text = "".join(pieces := list(pieces))
-    reader = FORMATS[name].reader(TOOLS)
+    reader = FORMATS[name].make_parser(TOOLS)
     got = [part for piece in pieces for part in reader.push(piece)]
     last, rest = reader.end(closed)
     result = Read(rest=rest, pieces=got + last)
@@ -54,9 +54,9 @@ def read(name: str, pieces: Iterable[str], closed: bool = True) -> Read:
     return result
 
 
-def by_call(pieces: Sequence[CallText]) -> list[list[CallText]]:
+def by_call(pieces: Sequence[ToolCallFragment]) -> list[list[ToolCallFragment]]:
     """Pieces of one call after those of another."""
-    calls: list[list[CallText]] = []
+    calls: list[list[ToolCallFragment]] = []
     for piece in pieces:
         if piece.name is not None:
             calls.append([])

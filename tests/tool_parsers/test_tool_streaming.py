@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lmwire_worker.tool_parsers import FORMATS, CallText
+from lmwire_worker.tool_parsers import FORMATS, ToolCallFragment
 from tool_samples import WRITERS, tool
 
 STORY = "Once upon a time there was a <wolf>.\n\n" * 10 + "The end."
@@ -14,13 +14,13 @@ BY_PARAMETER = ["kimi_k3", "minicpm5", "muse_spark"]
 BY_ARGUMENT = ["function_gemma", "gemma4", "pythonic", "gemma3_code"]
 
 
-def given(name: str, text: str) -> list[CallText]:
+def given(name: str, text: str) -> list[ToolCallFragment]:
     """What a reader gives of a section that is not over."""
-    reader = FORMATS[name].reader([tool("write")])
+    reader = FORMATS[name].make_parser([tool("write")])
     return [piece for character in text for piece in reader.push(character)]
 
 
-def arguments(pieces: list[CallText]) -> str:
+def arguments(pieces: list[ToolCallFragment]) -> str:
     return "".join(piece.arguments for piece in pieces)
 
 
@@ -77,7 +77,7 @@ def test_calls_without_tags_end_before_the_section_does(name: str) -> None:
 def test_a_call_whose_later_arguments_are_none_is_taken_back(name: str) -> None:
     text = WRITERS[name]([("write", {"days": 3, "city": "Paris"})])
     text = text.replace("city", "", 1)
-    reader = FORMATS[name].reader([tool("write")])
+    reader = FORMATS[name].make_parser([tool("write")])
     pieces = reader.push(text)
     last, rest = reader.end()
     assert arguments(pieces) == '{"days":3'
@@ -87,7 +87,7 @@ def test_a_call_whose_later_arguments_are_none_is_taken_back(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["add(days=1, days=2)", "add('a', city='b')"])
 def test_a_python_call_that_names_an_argument_twice_is_taken_back(text: str) -> None:
-    reader = FORMATS["pythonic"].reader([tool("add")])
+    reader = FORMATS["pythonic"].make_parser([tool("add")])
     pieces = reader.push(text)
     last, rest = reader.end()
     assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]
@@ -103,7 +103,7 @@ def test_a_long_value_that_is_no_string_waits_for_its_end() -> None:
 @pytest.mark.parametrize("name", STREAMED)
 def test_a_call_whose_arguments_turn_out_to_be_no_json_is_taken_back(name: str) -> None:
     text = WRITERS[name]([("write", {"note": STORY})]).replace("The end.", "The \x00 end.")
-    reader = FORMATS[name].reader([tool("write")])
+    reader = FORMATS[name].make_parser([tool("write")])
     pieces = reader.push(text)
     last, rest = reader.end()
     assert [piece.complete for piece in pieces + last if piece.complete is not None] == [False]

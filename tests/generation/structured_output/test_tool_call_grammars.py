@@ -15,7 +15,7 @@ from constrained import Speaker, tool, write_tokenizer
 from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
-from lmwire_worker.output_parsing import Answer, Text
+from lmwire_worker.output_parsing import OutputParser, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
 
 SPECIAL = {
@@ -106,12 +106,12 @@ class Read:
 
 
 def read(speaker: Speaker, text: str, tools: Sequence[Tool] = TOOLS, opening: str = "") -> Read:
-    answer = Answer(speaker.syntax, speaker.syntax.start_state(opening), tools, reads_calls=True)
+    answer = OutputParser(speaker.syntax, speaker.syntax.start_state(opening), tools, parses_calls=True)
     read, name, arguments = Read(), "", ""
     for part in answer.push(text) + answer.end(finished=True):
-        if isinstance(part, Text) and part.channel == "content":
+        if isinstance(part, TextFragment) and part.channel == "content":
             read.content += part.text
-        elif isinstance(part, Text):
+        elif isinstance(part, TextFragment):
             read.reasoning += part.text
         else:
             arguments = part.arguments if part.name else arguments + part.arguments

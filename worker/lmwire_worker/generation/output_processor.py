@@ -13,11 +13,11 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Channel, FinishReason, Logprob
 
 from ..engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
-from ..output_parsing import Answer, Text
+from ..output_parsing import OutputParser, TextFragment
 from ..text_stream.detokenizer import Detokenizer
-from ..text_stream.logprob_attribution import Attribution
-from ..text_stream.string_matcher import Scanner, Strings
-from ..tool_parsers import CallText
+from ..text_stream.logprob_attribution import LogprobAttribution
+from ..text_stream.string_matcher import StringAutomaton, StringMatcher
+from ..tool_parsers import ToolCallFragment
 from .sampling.logprobs import LogprobHandle
 
 CALL_ID_CHARACTERS = string.ascii_letters + string.digits
@@ -49,8 +49,8 @@ class OutputProcessor:
         max_tokens: int,
         eos_token_ids: set[int],
         detokenizer: Detokenizer,
-        answer: Answer | None,
-        stops: Strings | None,
+        answer: OutputParser | None,
+        stops: StringAutomaton | None,
         format_logprob: Callable[[LogprobHandle], Logprob],
     ) -> None:
         self.choice = choice
@@ -64,13 +64,13 @@ class OutputProcessor:
         self._detokenizer = detokenizer
         self._answer = answer
         self._stops = stops
-        self._scanner: Scanner | None = None
+        self._scanner: StringMatcher | None = None
         self._channel: Channel = "content"
         """Channel of the text that the stop strings are searched in."""
         self._is_call_text = False
         """Whether that text is the text of an invalid tool call."""
         self._format_logprob = format_logprob
-        self._attribution = Attribution() if request.logprobs else None
+        self._attribution = LogprobAttribution() if request.logprobs else None
         self._has_one_call = not getattr(request, "parallel_tool_calls", True)
 
     def add(self, token: int, logprob: LogprobHandle | None, drafted: bool) -> list[RunnerEvent]:
@@ -151,17 +151,17 @@ class OutputProcessor:
         self.ended = True
         return events
 
-    def _parse(self, text: str) -> list[Text | CallText]:
+    def _parse(self, text: str) -> list[TextFragment | ToolCallFragment]:
         if self._answer is not None:
             return self._answer.push(text)
-        return [Text("content", text)] if text else []
+        return [TextFragment("content", text)] if text else []
 
     def _add_parts(
-        self, events: list[RunnerEvent], parts: list[Text | CallText]
+        self, events: list[RunnerEvent], parts: list[TextFragment | ToolCallFragment]
     ) -> tuple[FinishReason, str | None] | None:
         """Append events of parsed text; return finish reason and stop string if the text ends the choice."""
         for part in parts:
-            if isinstance(part, CallText):
+            if isinstance(part, ToolCallFragment):
                 if (end := self._add_call(events, part)) is not None:
                     return end
                 continue
@@ -172,7 +172,7 @@ class OutputProcessor:
                 self._attribution.take(part.text, self._attribution.length if self._answer is None else part.end)
             text, stop = part.text, None
             if self._stops is not None and not part.call:
-                self._scanner = self._scanner or Scanner(self._stops)
+                self._scanner = self._scanner or StringMatcher(self._stops)
                 text, stop = self._scanner.push(text)
                 if stop is not None and self._include_stop:
                     text += stop
@@ -183,7 +183,7 @@ class OutputProcessor:
                 return "stop", stop
         return None
 
-    def _add_call(self, events: list[RunnerEvent], part: CallText) -> tuple[FinishReason, str | None] | None:
+    def _add_call(self, events: list[RunnerEvent], part: ToolCallFragment) -> tuple[FinishReason, str | None] | None:
         self._flush_scanner(events)
         call_id = part.call_id
         if part.name is not None and call_id is None:

@@ -11,14 +11,14 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
-from ..output_parsing import REASONING, Answer, Syntax
+from ..output_parsing import REASONING, OutputParser, Syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.template_probe import probe_template
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
 from ..text_stream.detokenizer import make_detokenizers, token_bytes
-from ..text_stream.string_matcher import Strings
+from ..text_stream.string_matcher import StringAutomaton
 from ..tool_parsers import find_format
 from .media_backend import MediaBackend, MediaLayout
 from .output_processor import OutputProcessor
@@ -126,7 +126,7 @@ class RequestPreparer:
         """
         tokens = prepared.prompt.tolist()
         state = None if plain_text else self._initial_state(request, prepared.opening)
-        stops = Strings(request.stop) if request.stop else None
+        stops = StringAutomaton(request.stop) if request.stop else None
         return [
             Sequence(
                 key,
@@ -147,7 +147,7 @@ class RequestPreparer:
         request: Generate | Chat,
         prompt: list[int],
         state: str | None,
-        stops: Strings | None,
+        stops: StringAutomaton | None,
     ) -> OutputProcessor:
         max_tokens = self._model.context_len - len(prompt)
         return OutputProcessor(
@@ -166,10 +166,10 @@ class RequestPreparer:
         """Return the parser state at the start of the answer; None if all text is content."""
         return None if isinstance(request, Generate) else self._syntax.start_state(opening)
 
-    def _answer(self, request: Generate | Chat, state: str) -> Answer:
+    def _answer(self, request: Generate | Chat, state: str) -> OutputParser:
         assert isinstance(request, Chat), "a text that is continued has no channels"
         reads_calls = bool(request.tools) and request.tool_choice != "none"
-        return Answer(self._syntax, state, request.tools, reads_calls)
+        return OutputParser(self._syntax, state, request.tools, reads_calls)
 
 
 def _continues_text(request: Generate | Chat) -> bool:

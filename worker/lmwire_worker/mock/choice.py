@@ -12,8 +12,8 @@ from .draft import CallToken, Draft, Token
 from .replies import Answer, Reply
 
 if TYPE_CHECKING:
-    from ..text_stream.logprob_attribution import Attribution
-    from ..text_stream.string_matcher import Scanner
+    from ..text_stream.logprob_attribution import LogprobAttribution
+    from ..text_stream.string_matcher import StringMatcher
 
 _UNLIKELY = -1000.0
 """The log-probability of the second best token; each after it has so much less."""
@@ -197,16 +197,13 @@ def has_ended(outcomes: list[RunnerEvent]) -> bool:
     return isinstance(last, TokenDelta) and last.finish_reason is not None
 
 
-def _attribution() -> "Attribution":
-    from ..text_stream.logprob_attribution import Attribution
+def _attribution() -> "LogprobAttribution":
+    from ..text_stream.logprob_attribution import LogprobAttribution
 
-    return Attribution()
+    return LogprobAttribution()
 
 
-def _scanner(strings: list[str]) -> "Scanner":
-    from ..text_stream.string_matcher import (  # the text lane's own, which knows no model library
-        Scanner,
-        Strings,
-    )
+def _scanner(strings: list[str]) -> "StringMatcher":
+    from ..text_stream.string_matcher import StringAutomaton, StringMatcher
 
-    return Scanner(Strings(strings))
+    return StringMatcher(StringAutomaton(strings))

@@ -1,51 +1,51 @@
-"""A section of calls while it is read."""
+"""A section of tool calls: the text between the markers of calls."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..tool_parsers import CallReader, CallText
+from ..tool_parsers import ToolCallFragment, ToolCallParser
 
 
-class Section:
-    """Reads one section, and numbers its calls over the whole answer.
+class ToolCallSection:
+    """Parses one section, and numbers its calls within the whole answer.
 
     Args:
-        reader: What reads the section's text.
-        opened: The markup that it began with.
-        first: The number of its first call.
+        reader: The parser of the section's text.
+        opened: The markup that started the section.
+        first: The index of the section's first call.
     """
 
-    def __init__(self, reader: CallReader, opened: str, first: int) -> None:
-        self.opened = opened
-        self.whole = 0
-        """Whole calls so far."""
+    def __init__(self, reader: ToolCallParser, opened: str, first: int) -> None:
+        self.start_markup = opened
+        self.complete_calls = 0
+        """Number of complete calls so far."""
         self._reader = reader
         self._first = first
-        self.taken_back = False
-        """Whether the host was told of a call that is none."""
+        self.has_retracted = False
+        """True after a call that was reported to the host proved invalid."""
         self._numbers: dict[int, int] = {}
 
     @property
-    def lost(self) -> bool:
-        """Whether no call can come of it any more; `end` gives its text back."""
-        return self._reader.lost
+    def is_abandoned(self) -> bool:
+        """Return whether the section cannot contain a call any more. `end` then returns its text."""
+        return self._reader.is_abandoned
 
-    def push(self, text: str) -> list[CallText]:
-        """Takes the next text."""
+    def push(self, text: str) -> list[ToolCallFragment]:
+        """Add text, and return the fragments of calls that became certain."""
         return self._number(self._reader.push(text))
 
-    def end(self, closed: bool) -> tuple[list[CallText], str]:
-        """The last pieces, and the text that is in no whole call; see `CallReader.end`."""
+    def end(self, closed: bool) -> tuple[list[ToolCallFragment], str]:
+        """Return the last fragments, and the text outside complete calls; see `ToolCallParser.end`."""
         pieces, text = self._reader.end(closed)
         return self._number(pieces), text
 
-    def _number(self, pieces: Iterable[CallText]) -> list[CallText]:
+    def _number(self, pieces: Iterable[ToolCallFragment]) -> list[ToolCallFragment]:
         numbered = []
         for piece in pieces:
             if piece.complete is False and piece.index not in self._numbers:
-                continue  # there is nothing to take back
+                continue  # the host has no fragment of it
             index = self._numbers.setdefault(piece.index, self._first + len(self._numbers))
             numbered.append(replace(piece, index=index))
-            self.whole += piece.complete is True
-            self.taken_back |= piece.complete is False
+            self.complete_calls += piece.complete is True
+            self.has_retracted |= piece.complete is False
         return numbered

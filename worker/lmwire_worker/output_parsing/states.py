@@ -1,30 +1,30 @@
-"""What a model's syntax is made of: states, and the markers that lead from one to the next."""
+"""The states of a model's output, and the markers that lead from one state to the next."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
 
 from lmwire_protocol.events import Channel
 
-from ..text_stream.string_matcher import Strings
+from ..text_stream.string_matcher import StringAutomaton
 
 CONTENT: Final[Channel] = "content"
 REASONING: Final[Channel] = "reasoning"
 CALL: Final = "call"
-THOUGHT_CALL: Final = "call in a thought"
+REASONING_CALL: Final = "call in a thought"
 BARE_CALL: Final = "bare call"
 INTERRUPTED: Final = "interrupted"
-"""The content behind a call that broke into a thought; there the thought can still be closed."""
+"""Content after a call that interrupted reasoning. The end marker of reasoning may still come."""
 HEADER: Final = "header"
-"""Before a message, in families whose answers consist of messages."""
+"""The markup before a message, in families whose answers consist of messages."""
 
 
 class State:
-    """What the text is up to the next marker.
+    """The meaning of the text up to the next marker.
 
     Args:
-        edges: Markers, and the names of the states that they lead to.
-        channel: Whose text it is; for a call, whose text it is when it turns out to be none.
-        kind: Text to show; a message's header, which is markup with whatever stands in it; or a section of calls.
+        transitions: Markers, and the names of the states that they lead to.
+        channel: The text's channel. For a call, the channel of its text if it proves invalid.
+        kind: Text of the answer, a message's header (markup), or a section of tool calls.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class State:
         channel: Channel = "content",
         kind: Literal["text", "header", "call"] = "text",
     ) -> None:
-        self.edges = edges
+        self.transitions = edges
         self.channel: Channel = channel
         self.kind = kind
-        self.markers = Strings(edges)
+        self.markers = StringAutomaton(edges)

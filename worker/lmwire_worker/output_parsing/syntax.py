@@ -1,62 +1,68 @@
-"""How a model marks up its answers, found from its tokenizer."""
+"""The syntax of a model's output, found from its tokenizer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from ..text_stream.string_matcher import Scanner
+from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolFormat
 from . import harmony
-from .families import find_states, find_thought
+from .families import find_reasoning_markers, find_states
 from .states import CONTENT, HEADER, State
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """A model's way to mark up its answers."""
+    """The markup of a model's answers."""
 
     states: Mapping[str, State]
     initial: str
-    """The state in which the assistant's turn begins."""
+    """Name of the state at the start of the assistant's turn."""
     think_start: str | None
-    """What opens a thought; None for a model that has no thoughts."""
+    """Marker that starts reasoning; None for a model without reasoning."""
     think_end: str | None
-    """What closes it."""
+    """Marker that ends reasoning."""
     tools: ToolFormat | None
-    """How it writes calls; None for a model that knows no tools."""
+    """Format of tool calls; None for a model without tools."""
 
     @classmethod
     def of(cls, tokenizer: TokenizerWrapper, model_type: str, tools: ToolFormat | None) -> "Syntax":
-        """The syntax of a model, by the markers in its vocabulary."""
-        vocabulary = tokenizer.get_vocab().keys()  # a tenth of a second's work for 150k tokens
+        """Return the syntax of a model, by the markers in its vocabulary.
+
+        Args:
+            tokenizer: The model's tokenizer.
+            model_type: The `model_type` of the model's configuration.
+            tools: The format of tool calls.
+        """
+        vocabulary = tokenizer.get_vocab().keys()  # takes 0.1 s for 150k tokens
         if model_type == "gpt_oss" and vocabulary >= harmony.MARKERS:
             return cls(harmony.STATES, HEADER, harmony.THINK_START, harmony.THINK_END, tools)
-        thought = find_thought(tokenizer, vocabulary)
+        thought = find_reasoning_markers(tokenizer, vocabulary)
         states = find_states(tokenizer, vocabulary, thought, tools)
         return cls(states, tokenizer.response_initial_state or CONTENT, *(thought or (None, None)), tools)
 
     @property
     def thinks(self) -> bool:
-        """Whether its answers can hold thoughts."""
+        """Return whether answers can contain reasoning."""
         return self.think_start is not None
 
     def start_state(self, opening: str) -> str:
-        """The state that an answer starts in: `CONTENT`, `REASONING`, or one of a message's header.
+        """Return the name of an answer's first state: `CONTENT`, `REASONING`, or the state of a message's header.
 
         Args:
-            opening: What the prompt already holds of the assistant's turn: the template's part, and any prefix.
+            opening: The part of the assistant's turn that the prompt contains, from the template and any prefix.
         """
         name, rest = self.initial, opening
         while True:
-            scanner = Scanner(self.states[name].markers)
+            scanner = StringMatcher(self.states[name].markers)
             _, marker = scanner.push(rest)
             if marker is None:
                 return name
-            target = self.states[name].edges[marker]
+            target = self.states[name].transitions[marker]
             name = self.without_call(name) if self.states[target].kind == "call" else target
             rest = scanner.rest
 
     def without_call(self, name: str) -> str:
-        """The state behind a call's start marker, where that is text."""
+        """Return the name of the state after a call's start marker that counts as text."""
         return CONTENT if self.states[name].kind == "header" else name

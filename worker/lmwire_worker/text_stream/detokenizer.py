@@ -1,7 +1,7 @@
-"""Tokens to text, one at a time, at a cost that does not grow with the text, and never within a character.
+"""Turns tokens into text one at a time, in constant time, and never splits a character.
 
-mlx-lm's streaming detokenizers keep the whole text and drop the first space of a completion. These give the same
-text for an answer, and a continuation as it is.
+mlx-lm's streaming detokenizers store the whole text, and drop the first space of a completion. These detokenizers
+return the same text for an answer, and keep the first space of a continuation.
 """
 
 import codecs
@@ -10,51 +10,51 @@ from typing import Any, Final, Protocol
 
 from mlx_lm.tokenizer_utils import BPEStreamingDetokenizer, SPMStreamingDetokenizer, TokenizerWrapper
 
-CONTEXT: Final = 8
-"""Tokens that are decoded again, for a tokenizer whose tokens' text depends on the tokens before."""
+CONTEXT_TOKENS: Final = 8
+"""Number of earlier tokens to decode again, for tokenizers whose tokens' text depends on earlier tokens."""
 
 
 class Detokenizer(Protocol):
-    """One row's way from tokens to text."""
+    """Turns the tokens of one row into text."""
 
     def add(self, token: int) -> str:
-        """The text that became certain with this token."""
+        """Add a token, and return the text that became certain."""
         ...
 
     def flush(self) -> str:
-        """The rest, for a text that ends here: an unfinished character is U+FFFD."""
+        """Return the remaining text at the end of a text. An unfinished character becomes U+FFFD."""
         ...
 
 
 def make_detokenizers(tokenizer: TokenizerWrapper) -> Callable[[Sequence[int] | None], Detokenizer]:
-    """What makes a detokenizer for each row of a model.
+    """Return a function that makes a detokenizer for a row.
 
-    It is called with the prompt's tokens when the text continues the prompt, and with None when it is an answer of
-    its own, whose first space is the tokenizer's and not the model's.
+    The function takes the prompt's tokens if the text continues the prompt. It takes None for a new answer, whose first
+    space comes from the tokenizer and is dropped.
     """
     stock: Any = tokenizer.detokenizer
     to_bytes = token_bytes(tokenizer)
     if isinstance(stock, BPEStreamingDetokenizer):
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None, trims_again=False)
+        return lambda prompt: _ByteDetokenizer(to_bytes, trims=prompt is None, trims_again=False)
     if isinstance(stock, SPMStreamingDetokenizer):
-        return lambda prompt: _Bytes(to_bytes, trims=prompt is None and stock.trim_space, trims_again=True)
-    return lambda prompt: _Decoded(tokenizer.decode, prompt or ())
+        return lambda prompt: _ByteDetokenizer(to_bytes, trims=prompt is None and stock.trim_space, trims_again=True)
+    return lambda prompt: _WindowDetokenizer(tokenizer.decode, prompt or ())
 
 
 def token_bytes(tokenizer: TokenizerWrapper) -> Callable[[int], bytes]:
-    """What tells a token's own bytes; of some tokenizers, whose tokens' text depends on others, those it has alone."""
+    """Return a function that returns a token's bytes. If they depend on other tokens, they are those of it alone."""
     stock: Any = tokenizer.detokenizer
     if isinstance(stock, BPEStreamingDetokenizer):
         added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
-        memo = _Memo(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
+        memo = _TokenBytes(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
         return memo.__getitem__
     if isinstance(stock, SPMStreamingDetokenizer):
-        return _Memo(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" ")).__getitem__
+        return _TokenBytes(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" ")).__getitem__
     return lambda token: tokenizer.decode([token]).encode()
 
 
-class _Memo(dict[int, bytes]):
-    """Each token's bytes, worked out when first met: a vocabulary is large, and a text uses little of it."""
+class _TokenBytes(dict[int, bytes]):
+    """The bytes of each token, computed on first use: a text uses a small part of the vocabulary."""
 
     def __init__(self, tokens: Sequence[Any], convert: Callable[[Any], bytes]) -> None:
         super().__init__()
@@ -69,7 +69,10 @@ class _Memo(dict[int, bytes]):
 
 
 def _byte_level_alphabet() -> dict[str, int]:
-    """GPT-2's spelling of bytes: printable Latin-1 stands for itself, the others for U+0100 onwards in their order."""
+    """Return GPT-2's alphabet of bytes: printable Latin-1 is unchanged, and other bytes are U+0100 and following.
+
+    See https://github.com/openai/gpt-2/blob/master/src/encoder.py.
+    """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
@@ -84,14 +87,14 @@ def _from_byte_level(text: str) -> bytes:
     return text.encode()
 
 
-class _Bytes:
-    """For vocabularies whose tokens are bytes, joined as they are."""
+class _ByteDetokenizer:
+    """A detokenizer for vocabularies whose tokens are byte strings."""
 
     def __init__(self, to_bytes: Callable[[int], bytes], *, trims: bool, trims_again: bool) -> None:
         self._to_bytes = to_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._trims = trims
-        self._trims_again = trims_again  # SentencePiece: as long as nothing but spaces came
+        self._trims_again = trims_again  # SentencePiece: until anything but spaces came
 
     def add(self, token: int) -> str:
         text = self._decoder.decode(self._to_bytes(token))
@@ -109,19 +112,19 @@ class _Bytes:
         return trimmed
 
 
-class _Decoded:
-    """For any other tokenizer: decodes the newest tokens again and takes what is new."""
+class _WindowDetokenizer:
+    """A detokenizer for any other tokenizer: decodes the newest tokens again and returns the new text."""
 
     def __init__(self, decode: Callable[[list[int]], str], prompt: Sequence[int]) -> None:
         self._decode = decode
-        self._tokens = list(prompt[-CONTEXT:])
+        self._tokens = list(prompt[-CONTEXT_TOKENS:])
         self._shown = decode(self._tokens) if self._tokens else ""
 
     def add(self, token: int) -> str:
         self._tokens.append(token)
         text = self._decode(self._tokens)
         # An unfinished character; or a space, which some tokenizers drop before what comes next.
-        if text.endswith(("\ufffd", " ")) and len(self._tokens) < 4 * CONTEXT:
+        if text.endswith(("\ufffd", " ")) and len(self._tokens) < 4 * CONTEXT_TOKENS:
             return ""
         return self._take(text)
 
@@ -130,8 +133,8 @@ class _Decoded:
 
     def _take(self, text: str) -> str:
         new = text[len(self._shown) :]
-        if len(self._tokens) >= 2 * CONTEXT:
-            del self._tokens[:-CONTEXT]
+        if len(self._tokens) >= 2 * CONTEXT_TOKENS:
+            del self._tokens[:-CONTEXT_TOKENS]
             text = self._decode(self._tokens)
         self._shown = text
         return new

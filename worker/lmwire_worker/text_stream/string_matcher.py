@@ -1,11 +1,11 @@
-"""Strings looked for in a stream of text: found wherever its pieces end, and never shown, not even in part."""
+"""Finds strings in a stream of text, also across the ends of its parts, and withholds text that may become one."""
 
 from collections import deque
 from collections.abc import Iterable
 
 
 class _Node:
-    """A prefix of some string."""
+    """A prefix of one or more of the strings."""
 
     __slots__ = ("depth", "fallback", "match", "next")
 
@@ -13,15 +13,20 @@ class _Node:
         self.next: dict[str, _Node] = {}
         self.depth = depth
         self.fallback: _Node = self
-        """The longest proper suffix of this prefix that is a prefix too."""
+        """Longest proper suffix of this prefix that is also a prefix."""
         self.match: str | None = None
-        """The longest string that this prefix ends with."""
+        """Longest string that this prefix ends with, if any."""
 
 
-class Strings:
-    """An Aho-Corasick automaton: one pass over the text, however many strings there are.
+class StringAutomaton:
+    """An Aho-Corasick automaton, which finds any number of strings in one pass over the text.
 
-    The match is the one that is complete first; of those complete at once, the longest.
+    The match is the string that is complete first. If several are complete at once, it is the longest.
+
+    See https://doi.org/10.1145/360825.360855.
+
+    Args:
+        strings: The strings to find; none is empty.
     """
 
     def __init__(self, strings: Iterable[str]) -> None:
@@ -40,7 +45,12 @@ class Strings:
                 queue.append(node)
 
     def step(self, node: _Node, character: str) -> _Node:
-        """The longest prefix that the text ends with, one character on."""
+        """Return the longest prefix that the text ends with after one more character.
+
+        Args:
+            node: The longest prefix before the character.
+            character: The next character of the text.
+        """
         while character not in node.next:
             if node is self.root:
                 return node
@@ -48,20 +58,24 @@ class Strings:
         return node.next[character]
 
 
-class Scanner:
-    """One text's way through the automaton. Holds back what may become one of the strings."""
+class StringMatcher:
+    """Matches one text, as it comes.
 
-    def __init__(self, strings: Strings) -> None:
+    Args:
+        strings: The strings to find.
+    """
+
+    def __init__(self, strings: StringAutomaton) -> None:
         self._strings = strings
         self._node = strings.root
         self._held = ""
         self.rest = ""
-        """What came behind the match in the newest push."""
+        """Text after the match in the newest push."""
 
     def push(self, text: str) -> tuple[str, str | None]:
-        """Takes the next text; returns what is certain by now, and the string once there is one.
+        """Add text; return the text that is certain not to be part of a match, and the matched string or None.
 
-        After a match the text before it has been returned, and the scanner stands where it began.
+        After a match, all text before it has been returned, and the matcher is in its initial state.
         """
         strings = self._strings
         self.rest = ""
@@ -84,11 +98,11 @@ class Scanner:
 
     @property
     def held(self) -> int:
-        """Characters that are held back."""
+        """Number of withheld characters."""
         return len(self._held)
 
     def flush(self) -> str:
-        """What is held back, for a text that ends here."""
+        """Return the withheld text and reset the matcher, at the end of a text."""
         held, self._held = self._held, ""
         self._node = self._strings.root
         return held

@@ -1,6 +1,6 @@
-"""Tool calls in the text of models: one table of formats."""
+"""Parsers of tool calls in the text of models, and the table of their formats."""
 
-from .format import CallReader, CallText, ToolFormat
+from .format import ToolCallFragment, ToolCallParser, ToolFormat
 from .table import FORMATS, find_format
 
-__all__ = ["FORMATS", "CallReader", "CallText", "ToolFormat", "find_format"]
+__all__ = ["FORMATS", "ToolCallFragment", "ToolCallParser", "ToolFormat", "find_format"]

@@ -1,4 +1,4 @@
-"""What all readers share: the section's text, the calls given, and what is left."""
+"""The base of the tool parsers: the section's text, the fragments of its calls, and the text outside them."""
 
 import re
 from abc import ABC, abstractmethod
@@ -7,147 +7,183 @@ from typing import Any, ClassVar
 
 from lmwire_protocol import Tool
 
-from .format import CallText
+from .format import ToolCallFragment
 from .objects import read_object, write_value
 
-Pieces = Iterator[CallText | None]
-"""What a reader's code yields: pieces of calls, and None where it needs more text."""
+Fragments = Iterator[ToolCallFragment | None]
+"""The output of a parser's generator: fragments of calls, and None to wait for more text."""
 
 
-class Reader(ABC):
-    """Reads a section with one generator, which is resumed whenever text has come.
+class GeneratorParser(ABC):
+    """Parses a section with one generator, which resumes whenever text comes.
 
-    The generator waits by yielding None. When the section is over it is resumed a last time; what it then still waits
-    for will not come.
+    The generator yields None to wait for text. It resumes once more at the end of the section, when no more text comes.
+
+    Args:
+        tools: The request's tools.
     """
 
     separators: ClassVar[re.Pattern[str]] = re.compile(r"[\s,;\[\]]*")
-    """What may stand between whole calls and means nothing."""
+    """Text between complete calls that has no meaning."""
 
-    mark: ClassVar[str]
-    """The last character of all that `find` waits for: a search before it has come would find nothing."""
+    trigger: ClassVar[str]
+    """The last character of every pattern that `find` waits for. Without it, a search cannot succeed."""
 
-    lost = False
+    is_abandoned = False
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.tools = {tool.function.name: tool.function for tool in tools}
         self.text = ""
-        self.over = False
-        self.closed = False
+        self.is_over = False
+        self.is_closed = False
         self._calls = 0
-        self._given: list[str] | None = None
-        self._whole: list[tuple[int, int]] = []
-        self._pieces = self.read()
+        self._arguments: list[str] | None = None
+        self._complete_spans: list[tuple[int, int]] = []
+        self._generator = self.parse()
 
     @abstractmethod
-    def read(self) -> Pieces:
-        """Reads the section. May end early: the text from there on is in no call."""
+    def parse(self) -> Fragments:
+        """Parse the section. May return early: the remaining text is not part of a call."""
 
-    def push(self, text: str) -> list[CallText]:
-        """Takes the next text; see CallReader."""
+    def push(self, text: str) -> list[ToolCallFragment]:
+        """Add text; see `ToolCallParser.push`."""
         self.text += text
         return self._run()
 
-    def end(self, closed: bool = True) -> tuple[list[CallText], str]:
-        """Ends the section; see CallReader."""
-        self.over, self.closed = True, closed
+    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        """End the section; see `ToolCallParser.end`."""
+        self.is_over, self.is_closed = True, closed
         pieces = self._run()
-        if self.begun:
-            pieces.append(self.fail())
+        if self.has_open_call:
+            pieces.append(self.fail_call())
         return pieces, self._rest()
 
     def find(self, pattern: re.Pattern[str], start: int) -> Generator[None, None, re.Match[str] | None]:
-        """Waits for a pattern; None when the section is over without it."""
-        while (match := pattern.search(self.text, start)) is None and not self.over:
-            yield from self.await_mark(self.mark)
+        """Wait for a pattern, and return its match, or None if the section ends without it.
+
+        Args:
+            pattern: A pattern whose matches end with `trigger`.
+            start: The position to search from.
+        """
+        while (match := pattern.search(self.text, start)) is None and not self.is_over:
+            yield from self.wait_for_any(self.trigger)
         return match
 
-    def await_mark(self, marks: str) -> Generator[None, None, None]:
-        """Waits for new text that holds one of some characters, or for the section's end."""
+    def wait_for_any(self, marks: str) -> Generator[None, None, None]:
+        """Wait for new text with one of some characters, or for the section's end."""
         seen = len(self.text)
-        while all(self.text.find(mark, seen) < 0 for mark in marks) and not self.over:
+        while all(self.text.find(mark, seen) < 0 for mark in marks) and not self.is_over:
             seen = len(self.text)
             yield None
 
-    def begin(self, name: str, call_id: str | None = None) -> CallText:
-        """A call's first piece."""
-        self._given = []
-        self._calls += 1
-        return CallText(self._calls - 1, call_id, name)
+    def start_call(self, name: str, call_id: str | None = None) -> ToolCallFragment:
+        """Return a call's first fragment.
 
-    def give(self, arguments: str) -> CallText:
-        """The next piece of the call's arguments."""
-        assert self._given is not None
-        self._given.append(arguments)
-        return CallText(self._calls - 1, arguments=arguments)
+        Args:
+            name: The function's name.
+            call_id: The id that the model gave the call.
+        """
+        self._arguments = []
+        self._calls += 1
+        return ToolCallFragment(self._calls - 1, call_id, name)
+
+    def add_arguments(self, arguments: str) -> ToolCallFragment:
+        """Return a fragment with the next part of the call's arguments."""
+        assert self._arguments is not None
+        self._arguments.append(arguments)
+        return ToolCallFragment(self._calls - 1, arguments=arguments)
 
     @property
-    def begun(self) -> bool:
-        """Whether a call has begun that has not had its last piece."""
-        return self._given is not None
+    def has_open_call(self) -> bool:
+        """Return whether a call has started and not had its last fragment."""
+        return self._arguments is not None
 
-    def given(self) -> dict[str, Any] | None:
-        """The arguments given of the call that has begun, if they are an object."""
-        return read_object("".join(self._given or ()))
+    def arguments_so_far(self) -> dict[str, Any] | None:
+        """Return the arguments so far of the open call, or None if they are not an object."""
+        return read_object("".join(self._arguments or ()))
 
-    def finish(self, start: int, end: int) -> CallText:
-        """The last piece of the call between start and end. It is whole if what was given is an object."""
-        if self.given() is None:
-            return self.fail()
-        self._given = None
-        self._whole.append((start, end))
-        return CallText(self._calls - 1, complete=True)
+    def finish_call(self, start: int, end: int) -> ToolCallFragment:
+        """Return the open call's last fragment. The call is complete if its arguments are an object.
 
-    def fail(self) -> CallText:
-        """The call's last piece, when it is none after all."""
-        self._given = None
-        return CallText(self._calls - 1, complete=False)
+        Args:
+            start: The start of the call in the section's text.
+            end: The end of the call.
+        """
+        if self.arguments_so_far() is None:
+            return self.fail_call()
+        self._arguments = None
+        self._complete_spans.append((start, end))
+        return ToolCallFragment(self._calls - 1, complete=True)
 
-    def give_argument(self, call: str, name: str, value: Any) -> Pieces:
-        """An argument that is whole, and before the first one the beginning of the call.
+    def fail_call(self) -> ToolCallFragment:
+        """Return the last fragment of an open call that proved invalid."""
+        self._arguments = None
+        return ToolCallFragment(self._calls - 1, complete=False)
+
+    def add_argument(self, call: str, name: str, value: Any) -> Fragments:
+        """Yield the fragments of one argument. The first argument starts the call.
+
+        Args:
+            call: The function's name.
+            name: The argument's name.
+            value: The argument's value.
 
         Raises:
-            ValueError, TypeError, RecursionError: JSON has no such value. Nothing was given.
+            ValueError, TypeError, RecursionError: JSON has no such value. No fragment was yielded.
         """
         text = write_value({name: value})[1:-1]
-        if self._given is None:
-            yield self.begin(call)
-            yield self.give("{" + text)
+        if self._arguments is None:
+            yield self.start_call(call)
+            yield self.add_arguments("{" + text)
         else:
-            yield self.give("," + text)
+            yield self.add_arguments("," + text)
 
-    def give_end(self, start: int, end: int, call: str) -> Pieces:
-        """What is left to give of the call between start and end, all of whose arguments are given."""
-        if self._given is None:
-            yield self.begin(call)
-            yield self.give("{")
-        yield self.give("}")
-        yield self.finish(start, end)
+    def finish_arguments(self, start: int, end: int, call: str) -> Fragments:
+        """Yield the last fragments of a call after its arguments.
 
-    def give_whole(self, start: int, end: int, name: str, arguments: Any, call_id: str | None = None) -> Pieces:
-        """A call in one piece; nothing when JSON cannot hold its arguments."""
+        Args:
+            start: The start of the call in the section's text.
+            end: The end of the call.
+            call: The function's name.
+        """
+        if self._arguments is None:
+            yield self.start_call(call)
+            yield self.add_arguments("{")
+        yield self.add_arguments("}")
+        yield self.finish_call(start, end)
+
+    def add_whole_call(self, start: int, end: int, name: str, arguments: Any, call_id: str | None = None) -> Fragments:
+        """Yield a call in one fragment, or nothing if its arguments have no form in JSON.
+
+        Args:
+            start: The start of the call in the section's text.
+            end: The end of the call.
+            name: The function's name.
+            arguments: The arguments.
+            call_id: The id that the model gave the call.
+        """
         try:
             text = write_value(arguments)
         except (ValueError, TypeError, RecursionError):
             return
         if read_object(text) is not None:
             self._calls += 1
-            self._whole.append((start, end))
-            yield CallText(self._calls - 1, call_id, name, text, True)
+            self._complete_spans.append((start, end))
+            yield ToolCallFragment(self._calls - 1, call_id, name, text, True)
 
-    def has_read(self, start: int, end: int) -> bool:
-        """Whether the text between start and end is a whole call."""
-        return (start, end) in self._whole[-1:]
+    def is_last_call(self, start: int, end: int) -> bool:
+        """Return whether the last complete call is that between two positions of the text."""
+        return (start, end) in self._complete_spans[-1:]
 
-    def _run(self) -> list[CallText]:
-        return list(iter(lambda: next(self._pieces, None), None))
+    def _run(self) -> list[ToolCallFragment]:
+        return list(iter(lambda: next(self._generator, None), None))
 
     def _rest(self) -> str:
-        """The text in no whole call, without the separators between whole ones."""
-        if not self._whole:
+        """Return the text outside complete calls, without the separators between them."""
+        if not self._complete_spans:
             return self.text
         rest, at = "", 0
-        for start, end in [*self._whole, (len(self.text), len(self.text))]:
+        for start, end in [*self._complete_spans, (len(self.text), len(self.text))]:
             between = self.text[at:start]
             rest += "" if self.separators.fullmatch(between) else between
             at = end

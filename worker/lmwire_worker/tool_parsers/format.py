@@ -1,4 +1,4 @@
-"""How a family of models writes tool calls: what the table of formats holds, and what reads a call as it comes."""
+"""The contract of tool parsers: the description of a format, and the parser of one section of calls."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,64 +8,65 @@ from lmwire_protocol import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class CallText:
-    """A tool call, or a piece of one. The pieces of one call come in order and share their index."""
+class ToolCallFragment:
+    """A part of a tool call, or all of it. The fragments of one call come in order and share their index."""
 
     index: int
-    """Which call of the section it is, from 0."""
+    """Index of the call in its section, from 0."""
     call_id: str | None = None
-    """In the first piece, when the model gives its calls names of their own."""
+    """Id that the model gave the call, if any; in the first fragment."""
     name: str | None = None
-    """The function's name; in the first piece."""
+    """Name of the function; in the first fragment."""
     arguments: str = ""
-    """The next piece of the arguments' JSON text."""
+    """The next part of the arguments' JSON text."""
     complete: bool | None = None
-    """In the last piece: whether the pieces make a whole call."""
+    """True if the fragments are a complete call, and False if the call is invalid; in the last fragment."""
 
 
-class CallReader(Protocol):
-    """Reads one section: the text between a pair of markers. Never raises, whatever the text is."""
+class ToolCallParser(Protocol):
+    """Parses one section: the text between a pair of markers. Never raises, for any text."""
 
     @property
-    def lost(self) -> bool:
-        """Whether this is no section: no call can come of the text any more.
+    def is_abandoned(self) -> bool:
+        """Return whether the text is not a section of calls after all.
 
-        Only a bare section can be lost. `end` may be called at once; what it returns, and all text after it, is text.
+        Only a section without a start marker can be abandoned. The caller calls `end` at once. The text that it
+        returns, and all text after it, is text of the answer.
         """
         ...
 
-    def push(self, text: str) -> list[CallText]:
-        """Takes the next text of the section."""
+    def push(self, text: str) -> list[ToolCallFragment]:
+        """Add text of the section, and return the fragments of calls that became certain."""
         ...
 
-    def end(self, closed: bool = True) -> tuple[list[CallText], str]:
-        """The section is over, or was cut off.
+    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        """End the section.
 
         Args:
-            closed: The end marker came, or the model ended its turn where the format has none. In some formats the
-                beginning of a call reads like a whole one: only this tells them apart.
+            closed: The end marker came, or the model ended its turn and the format has no end marker. In some formats,
+                only this distinguishes a complete call from the beginning of one.
 
-        Returns the last pieces, each call's last one being marked complete or not, and the section's text that is in
-        no whole call: empty when all calls were whole, and all of the text when none was. Only space and punctuation
-        between whole calls may be left out of it.
+        Returns:
+            The last fragments, with `complete` set for each call, and the text outside complete calls. The text is
+            empty if all calls are complete. White space and punctuation between complete calls is not part of it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """One way to write tool calls.
+    """A format of tool calls.
 
-    A section begins with the marker `start` and ends with the marker `end`, or with the turn when `end` is empty. A
-    section whose end marker is missing because the turn is over is still read: what is whole in it counts.
+    A section starts with the marker `start` and ends with the marker `end`, or with the turn if `end` is empty. If the
+    turn ends without the end marker, complete calls in the section still count.
     """
 
     name: str
-    """mlx-lm's name of its parser where it has one."""
+    """Name of mlx-lm's parser of the format, if it has one."""
     start: str
     end: str
-    reader: Callable[[Sequence[Tool]], CallReader]
-    """What reads one section, given the request's tools (for the types of their parameters)."""
+    make_parser: Callable[[Sequence[Tool]], ToolCallParser]
+    """Returns a parser of one section, for the request's tools."""
     bare: bool = False
-    """A section may lack its start marker where it opens the answer (the content, after its thought): a reader is given
-    the answer from its first character on, and stays at it until it is `lost` or the turn is over."""
+    """True if a section at the start of the content may lack its start marker. A parser then receives the content from
+    its first character on, until it is abandoned or the turn ends."""

@@ -1,4 +1,4 @@
-"""Calls as Gemma's function models write them: `call:f{city:<escape>Paris<escape>,days:3}`."""
+"""The parser for Gemma's function models: `call:f{city:<escape>Paris<escape>,days:3}`."""
 
 import json
 import re
@@ -7,55 +7,60 @@ from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Tool
 
-from .base import Pieces, Reader
+from .base import Fragments, GeneratorParser
 
 _HEAD: Final = re.compile(r"call:(?P<name>[^\s:{}]+)(?=\{)")
 _WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
 _SPACE: Final = re.compile(r"\s*")
 
 
-class GemmaCalls(Reader):
-    """Reads calls whose strings stand between two of the same mark, and whose keys need none."""
+class GemmaParser(GeneratorParser):
+    """Parses calls with bare keys, and strings between two quote markers.
 
-    mark = "{"
+    Args:
+        quote: The quote marker.
+        tools: The request's tools.
+    """
+
+    trigger = "{"
 
     def __init__(self, quote: str, tools: Sequence[Tool]) -> None:
         self._quote = quote
         super().__init__(tools)
 
-    def read(self) -> Pieces:
-        """Reads call after call, and gives each argument when it is whole."""
+    def parse(self) -> Fragments:
+        """Parse the calls, argument by argument."""
         at = 0
         while head := (yield from self.find(_HEAD, at)):
             at = head.end()
             try:
                 at = yield from self._read_call(head)
             except (_Unfinished, ValueError, RecursionError):
-                if self.begun:
-                    yield self.fail()
+                if self.has_open_call:
+                    yield self.fail_call()
 
     def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int]:
-        """Reads a call from its head on, and returns where it ends. Raises as the scanner does."""
+        """Parse a call from its head on, and return its end. Raises as `_ValueParser` does."""
         item = yield from self._read_argument(head.end() + 1)
         while item.key is not None:
-            yield from self.give_argument(head["name"], item.key, item.value)
+            yield from self.add_argument(head["name"], item.key, item.value)
             item = yield from self._read_argument(item.at)
-        yield from self.give_end(head.start(), item.at, head["name"])
+        yield from self.finish_arguments(head.start(), item.at, head["name"])
         return item.at
 
-    def _read_argument(self, start: int) -> Generator[None, None, "_Item"]:
-        """Waits for what begins at `start`."""
+    def _read_argument(self, start: int) -> Generator[None, None, "_Member"]:
+        """Wait for the member that starts at `start`, and return it."""
         while True:
             try:
-                return _Scanner(self.text, self._quote).read_item(start)
+                return _ValueParser(self.text, self._quote).read_item(start)
             except _Unfinished:
-                if self.over:
+                if self.is_over:
                     raise
-            yield from self.await_mark(",}")
+            yield from self.wait_for_any(",}")
 
 
-class _Item(NamedTuple):
-    """A member of an object, and where the next one begins. Its key is None behind the last one."""
+class _Member(NamedTuple):
+    """A member of an object, and the start of the next one. The key is None at the end of the object."""
 
     key: str | None
     value: Any
@@ -66,10 +71,10 @@ class _Unfinished(Exception):
     """The text ends inside a value."""
 
 
-class _Scanner:
-    """Reads values of a text. Its methods take where something begins, and return it and where it ends.
+class _ValueParser:
+    """Parses values. Its methods take the start of a value, and return the value and its end.
 
-    They raise _Unfinished when the text ends before it does, and ValueError when it is none.
+    They raise `_Unfinished` if the text ends inside the value, and ValueError if it is invalid.
     """
 
     def __init__(self, text: str, quote: str) -> None:
@@ -77,7 +82,7 @@ class _Scanner:
         self._quote = quote
 
     def read_value(self, at: int) -> tuple[Any, int]:
-        """Reads a string between marks, an object, an array, or a bare word."""
+        """Parse a quoted string, an object, an array or a bare word."""
         at = self._skip_space(at)
         if self._text.startswith(self._quote, at):
             return self._read_string(at + len(self._quote))
@@ -88,16 +93,16 @@ class _Scanner:
         word, at = self._read_word(at)
         return _literal(word), at
 
-    def read_item(self, at: int) -> _Item:
-        """Reads a member of an object, or the object's end."""
+    def read_item(self, at: int) -> _Member:
+        """Parse a member of an object, or the object's end."""
         at = self._skip_space(at)
         if self._text.startswith("}", at):
-            return _Item(None, None, at + 1)
+            return _Member(None, None, at + 1)
         quoted = self._text.startswith(self._quote, at)
         key, at = self._read_string(at + len(self._quote)) if quoted else self._read_word(at)
         value, at = self.read_value(self._expect(":", at))
         at = self._skip_space(at)
-        return _Item(key, value, at if self._text.startswith("}", at) else self._expect(",", at))
+        return _Member(key, value, at if self._text.startswith("}", at) else self._expect(",", at))
 
     def _read_object(self, at: int) -> tuple[dict[str, Any], int]:
         values = {}
@@ -135,7 +140,7 @@ class _Scanner:
         return at + len(mark)
 
     def _skip_space(self, at: int) -> int:
-        """The next thing's place. There must be one."""
+        """Return the position of the next character that is not white space."""
         match = _SPACE.match(self._text, at)
         at = match.end() if match else at
         if at == len(self._text):
@@ -144,7 +149,7 @@ class _Scanner:
 
 
 def _literal(word: str) -> Any:
-    """A number or a name of JSON or Python; any other word is a string."""
+    """Return the value of a bare word: a literal of JSON or Python, or otherwise a string."""
     try:
         return json.loads(word)
     except ValueError:

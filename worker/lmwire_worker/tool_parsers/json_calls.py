@@ -1,10 +1,10 @@
-"""Calls whose arguments the model writes as JSON, which are given on as they come."""
+"""Parsers for calls with arguments in JSON, which are streamed as they come."""
 
 import re
 from collections.abc import Generator
 from typing import Any, ClassVar, Final, NamedTuple
 
-from .base import Pieces, Reader
+from .base import Fragments, GeneratorParser
 from .objects import ObjectEnd, read_object
 
 _STRING: Final = r'"(?:[^"\\]|\\.)+"'
@@ -13,22 +13,22 @@ _OPENING: Final = re.compile(
     rf'"name"\s*:\s*(?P<name>{_STRING})\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{{)',
     re.DOTALL,
 )
-"""A call's object up to its arguments, where they come last. In any other order the call is given when it is whole."""
+"""A call's object up to its arguments, if they come last. In any other order, the call is not streamed."""
 
 
-class Described(NamedTuple):
-    """What an object says of a call."""
+class DescribedCall(NamedTuple):
+    """A call that a JSON object describes."""
 
     name: str
     arguments: dict[str, Any]
     call_id: str | None = None
 
 
-def read_call(text: str) -> Described | None:
-    """The call that an object describes; None when it describes none.
+def read_call(text: str) -> DescribedCall | None:
+    """Return the call that a JSON object describes, or None.
 
-    Knows `{"name", "arguments"}`, `parameters` for the latter, both inside `function` as OpenAI nests them, the name
-    alone in `function`, and arguments that are JSON text or that are left out.
+    Accepts `{"name", "arguments"}`, or `parameters` for `arguments`, both inside `function` as in OpenAI's API, and the
+    name alone in `function`. Arguments may be JSON text, or be missing.
     """
     call = read_object(text)
     if call is None:
@@ -43,11 +43,11 @@ def read_call(text: str) -> Described | None:
     call_id = call.get("id")
     if not isinstance(name, str) or not name or not isinstance(arguments, dict):
         return None
-    return Described(name, arguments, call_id if isinstance(call_id, str) and call_id else None)
+    return DescribedCall(name, arguments, call_id if isinstance(call_id, str) and call_id else None)
 
 
 class _Opening(NamedTuple):
-    """The beginning of a call whose arguments can be given as they come."""
+    """The start of a call whose arguments can be streamed."""
 
     name: str
     call_id: str | None
@@ -60,78 +60,78 @@ class _Opening(NamedTuple):
         return cls(call.name, call.call_id, match.end()) if match and call else None
 
 
-class JsonCalls(Reader):
-    """Reads objects that describe a call, alone or in a list: `{"name": "f", "arguments": {}}`.
+class JsonParser(GeneratorParser):
+    """Parses objects that describe a call, alone or in a list: `{"name": "f", "arguments": {}}`.
 
-    Subclasses add calls whose name stands before the object, which then is the arguments.
+    Subclasses add calls with the name before the object of arguments.
     """
 
-    mark = "{"
+    trigger = "{"
     head: ClassVar[re.Pattern[str]] = re.compile(r"\{")
-    """Where a call begins: at an object that describes it, or with its `name` (and `id`) before its arguments."""
+    """The start of a call: an object that describes it, or its `name` (and `id`) before its arguments."""
 
     def accepts(self, name: str) -> bool:
-        """Whether a call of this function is one."""
+        """Return whether a call of this function counts."""
         return True
 
-    def read(self) -> Pieces:
-        """Reads call after call."""
+    def parse(self) -> Fragments:
+        """Parse the calls."""
         at: int | None = 0
         while at is not None and (head := (yield from self.find(self.head, at))):
             groups = head.groupdict()
             if groups.get("name"):
-                yield self.begin(groups["name"], groups.get("id"))
-                at = yield from self._pass_on(head.end())
+                yield self.start_call(groups["name"], groups.get("id"))
+                at = yield from self._stream_arguments(head.end())
                 if at is not None:
-                    yield self.finish(head.start(), at)
+                    yield self.finish_call(head.start(), at)
             else:
                 at = yield from self._read_object(head.start())
 
     def _read_object(self, start: int) -> Generator[Any, None, int | None]:
-        """Reads an object that describes a call. Returns its end; None when the section is over before it."""
+        """Parse an object that describes a call. Return its end, or None if the section ends inside it."""
         whole = ObjectEnd(start)
         while (opening := _Opening.find(self.text, start)) is None and whole.find(self.text) is None:
-            if self.over:
+            if self.is_over:
                 return None
             yield None
         if opening and self.accepts(opening.name):
-            yield self.begin(opening.name, opening.call_id)
-            yield from self._pass_on(opening.end)
+            yield self.start_call(opening.name, opening.call_id)
+            yield from self._stream_arguments(opening.end)
         while (end := whole.find(self.text)) is None:
-            if self.over:
+            if self.is_over:
                 return None
             yield None
         call = read_call(self.text[start:end])
-        if opening and self.begun:
-            agrees = call is not None and (call.name, call.arguments) == (opening.name, self.given())
-            yield self.finish(start, end) if agrees else self.fail()
+        if opening and self.has_open_call:
+            agrees = call is not None and (call.name, call.arguments) == (opening.name, self.arguments_so_far())
+            yield self.finish_call(start, end) if agrees else self.fail_call()
         elif call and self.accepts(call.name):
-            yield from self.give_whole(start, end, *call)
+            yield from self.add_whole_call(start, end, *call)
         return end
 
-    def _pass_on(self, start: int) -> Generator[Any, None, int | None]:
-        """Gives an object on while it comes. Returns its end; None when the section is over before it."""
+    def _stream_arguments(self, start: int) -> Generator[Any, None, int | None]:
+        """Stream the object of arguments. Return its end, or None if the section ends inside it."""
         arguments, given = ObjectEnd(start), start
         while (end := arguments.find(self.text)) is None:
             if given < len(self.text):
-                yield self.give(self.text[given:])
+                yield self.add_arguments(self.text[given:])
                 given = len(self.text)
-            if self.over:
+            if self.is_over:
                 return None
             yield None
-        yield self.give(self.text[given:end])
+        yield self.add_arguments(self.text[given:end])
         return end
 
 
-class MistralCalls(JsonCalls):
-    """Reads `f[ARGS]{}`, with a `[CALL_ID]` before the arguments or without, and lists of objects."""
+class MistralParser(JsonParser):
+    """Parses `f[ARGS]{}`, with an optional `[CALL_ID]` before the arguments, and lists of objects."""
 
     head = re.compile(r"\{|(?<![\w.-])(?P<name>[\w.-]{1,128})\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
     separators = re.compile(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
 
 
-class KimiCalls(JsonCalls):
-    """Reads `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>`."""
+class KimiParser(JsonParser):
+    """Parses `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>`."""
 
     head = re.compile(
         r"(?:<\|tool_call_begin\|>\s*)?(?<![^\s>])(?P<id>(?:functions\.)?(?P<name>[^\s<>:]{1,128}):\d+)\s*"
@@ -140,42 +140,42 @@ class KimiCalls(JsonCalls):
     separators = re.compile(r"(?:\s|<\|tool_call_end\|>)*")
 
 
-class HarmonyCalls(JsonCalls):
-    """Reads one message to a tool: `functions.f <|constrain|>json<|message|>{}`, with its header before it or not."""
+class HarmonyParser(JsonParser):
+    """Parses one message to a tool, with or without its header: `functions.f <|constrain|>json<|message|>{}`."""
 
     head = re.compile(
         r"\A(?:[^{]{0,200}?\bto=|\s*)(?:functions\.)?(?P<name>[^\s<{]+)(?:[\s<][^{]{0,200}?)?<\|message\|>\s*(?=\{)"
     )
 
 
-class LlamaCalls(JsonCalls):
-    """Reads `{"name": "f", "parameters": {}}` where no marker tells a call from other JSON.
+class LlamaParser(JsonParser):
+    """Parses `{"name": "f", "parameters": {}}` without markers that distinguish calls from other JSON.
 
-    So only the request's functions count, and the section is lost with the first thing that is no call of theirs.
+    Only the request's functions count. The section is abandoned at the first text that is not a call of one of them.
     """
 
     separators = re.compile(r"(?:[\s,;\[\]]|<\|python_tag\|>)*")
     _first = re.compile(rf'\{{\s*(?:(?P<key>{_STRING})\s*:\s*(?:(?P<value>{_STRING})|""|[^\s"])|""|[^\s"])', re.DOTALL)
     _keys = frozenset({'"name"', '"type"', '"id"', '"function"', '"parameters"', '"arguments"'})
 
-    def read(self) -> Pieces:
-        """Reads call after call."""
+    def parse(self) -> Fragments:
+        """Parse the calls."""
         at = 0
         while (start := (yield from self._next_call(at))) is not None:
             end = yield from self._read_object(start)
-            if end is None or not self.has_read(start, end):
+            if end is None or not self.is_last_call(start, end):
                 break
             at = end
-        self.lost = True
+        self.is_abandoned = True
 
     def accepts(self, name: str) -> bool:
-        """Whether the request has such a function."""
+        """Return whether the request has this function."""
         return name in self.tools
 
     def _next_call(self, at: int) -> Generator[Any, None, int | None]:
-        """Where the next object begins, if it begins as a call does."""
+        """Return the start of the next object if it starts as a call does, or None."""
         while (start := self._skip_separators(at)) is None or not self._first.match(self.text, start):
-            if self.over or (start is not None and self.text[start] != "{"):
+            if self.is_over or (start is not None and self.text[start] != "{"):
                 return None
             yield None
         first = self._first.match(self.text, start)
@@ -185,13 +185,13 @@ class LlamaCalls(JsonCalls):
         return start if not named or (first["value"] and self.accepts(_unquote(first["value"]))) else None
 
     def _skip_separators(self, at: int) -> int | None:
-        """Where the next thing begins; None as long as it can still be a separator."""
+        """Return the position after separators, or None while more text could extend them."""
         match = self.separators.match(self.text, at)
         start = match.end() if match else at
         return None if "<|python_tag|>".startswith(self.text[start:]) else start
 
 
 def _unquote(string: str) -> str:
-    """What a JSON string says; nothing if it is none."""
+    """Return the value of a JSON string; empty if it is invalid."""
     value = read_object(f'{{"value":{string}}}')
     return value["value"] if value else ""

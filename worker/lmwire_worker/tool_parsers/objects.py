@@ -1,4 +1,4 @@
-"""JSON objects in text that is still coming: where one ends, what it holds, and how one is written."""
+"""JSON objects in text that is incomplete: finding the end, reading and writing."""
 
 import json
 import re
@@ -11,7 +11,11 @@ _STRING: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL)
 
 
 class ObjectEnd:
-    """Finds the end of the JSON object that begins at `start`. Looks at each character once, and checks no syntax."""
+    """Finds the end of a JSON object. Reads each character once, and does not check syntax.
+
+    Args:
+        start: The start of the object in the text.
+    """
 
     def __init__(self, start: int) -> None:
         self._at = start
@@ -19,7 +23,11 @@ class ObjectEnd:
         self._quoted = False
 
     def find(self, text: str) -> int | None:
-        """The index after the object's last character, or None while it is open. `text` may only grow."""
+        """Return the index after the object's last character, or None if it is incomplete.
+
+        Args:
+            text: The text, which must start with the text of the previous call.
+        """
         while self._at < len(text):
             if self._quoted:
                 self._at = _string_end(text, self._at)
@@ -41,13 +49,13 @@ class ObjectEnd:
 
 
 def _string_end(text: str, start: int) -> int:
-    """Where the string ends whose characters begin at `start`: at its quote, a backslash without sequel, or nowhere."""
+    """Return the end of a string's characters from `start` on: its quote, an incomplete escape, or the text's end."""
     match = _STRING.match(text, start)
     return match.end() if match else start
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The object that a text is, by the strict rules of JSON; None when it is none."""
+    """Return the object of a JSON text, or None if the text is not valid JSON or not an object."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -56,9 +64,9 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def write_value(value: Any) -> str:
-    """JSON text, compact.
+    """Return a value as compact JSON text.
 
     Raises:
-        ValueError, TypeError, RecursionError: JSON has no such value, as NaN.
+        ValueError, TypeError, RecursionError: JSON has no such value (such as NaN).
     """
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

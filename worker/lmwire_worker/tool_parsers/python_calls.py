@@ -1,4 +1,4 @@
-"""Calls written in Python: `get_weather(city="Paris", days=3)`."""
+"""The parser for calls in Python: `get_weather(city="Paris", days=3)`."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Generator
 from typing import Any, Final
 
-from .base import Pieces, Reader
+from .base import Fragments, GeneratorParser
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _TOKEN: Final = re.compile(
@@ -20,14 +20,14 @@ _TOKEN: Final = re.compile(
 _NEWLINE: Final = re.compile(r"(?<!\\)\n")
 
 
-class PythonCalls(Reader):
-    """Reads calls, alone, in a list or inside `print`. Their arguments are literals, Python's or JSON's."""
+class PythonParser(GeneratorParser):
+    """Parses calls alone, in a list or inside `print`. Their arguments are literals of Python or JSON."""
 
-    mark = "("
+    trigger = "("
     separators = re.compile(r"(?:[\s,;`\[\]()]|\bprint\b)*")
 
-    def read(self) -> Pieces:
-        """Reads call after call."""
+    def parse(self) -> Fragments:
+        """Parse the calls."""
         at = 0
         while head := (yield from self.find(_NAME, at)):
             at = head.end()
@@ -39,48 +39,49 @@ class PythonCalls(Reader):
             at = end
 
     def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int | None]:
-        """Reads a call from its head on, and gives each argument when it is whole.
+        """Parse a call from its head on, argument by argument.
 
-        Returns where the call ends, whether it is one or not; None when the section is over before that.
+        Returns:
+            The end of the call, valid or not; None if the section ends inside it.
         """
-        names = _Names(self._parameters(head["name"]))
+        names = _ArgumentReader(self._parameters(head["name"]))
         at = head.end()
         while end := (yield from self._find_end(at, ",)")):
             text, at = self.text[at : end - 1], end
             closed = self.text[end - 1] == ")"
             try:
                 if text.strip() or not closed:  # a comma may stand before the bracket
-                    yield from self.give_argument(head["name"], *names.read(text))
+                    yield from self.add_argument(head["name"], *names.read(text))
             except Exception:  # a model's text can fail Python's parser in many ways
-                if self.begun:
-                    yield self.fail()
+                if self.has_open_call:
+                    yield self.fail_call()
                 return end if closed else (yield from self._find_end(at, ")"))
             if closed:
-                yield from self.give_end(head.start(), end, head["name"])
+                yield from self.finish_arguments(head.start(), end, head["name"])
                 return end
         return None
 
     def _find_end(self, start: int, marks: str) -> Generator[None, None, int | None]:
-        """Waits for what ends an argument, or a call, inside which `start` is; None when the section is over before."""
-        while (end := _find_mark(self.text, start, marks)) is None and not self.over:
-            yield from self.await_mark(marks)
+        """Wait for the end of the argument or call around `start`; return it, or None if the section ends before."""
+        while (end := _find_mark(self.text, start, marks)) is None and not self.is_over:
+            yield from self.wait_for_any(marks)
         return end
 
     def _parameters(self, name: str) -> list[str]:
         return list(self.tools[name].parameters.get("properties", {})) if name in self.tools else []
 
 
-class _Names:
-    """Reads the arguments of one call. Those without a name get those of the function's parameters, in order."""
+class _ArgumentReader:
+    """Reads the arguments of one call. Positional arguments take the names of the parameters, in order."""
 
     def __init__(self, parameters: list[str]) -> None:
         self._parameters = iter(parameters)
         self._seen: set[str] = set()
         self._named = False
-        """Whether an argument had a name: none behind it may lack one."""
+        """True after a keyword argument: no positional argument may follow."""
 
     def read(self, text: str) -> tuple[str, Any]:
-        """An argument's name and value. Raises whatever comes of a text that is none."""
+        """Return an argument's name and value. Raises various exceptions if the text is not an argument."""
         call = _parse(f"_({_join_lines(text)}\n)")
         (node,) = call.keywords or call.args
         self._named = self._named or bool(call.keywords)
@@ -92,7 +93,7 @@ class _Names:
 
 
 class _JsonNames(ast.NodeTransformer):
-    """Reads JSON's literals where Python has others."""
+    """Replaces the names of JSON's literals by constants."""
 
     _values: Final = {"true": True, "false": False, "null": None}
 
@@ -101,7 +102,7 @@ class _JsonNames(ast.NodeTransformer):
 
 
 def _parse(text: str) -> ast.Call:
-    with warnings.catch_warnings(action="ignore"):  # of odd escapes in strings
+    with warnings.catch_warnings(action="ignore"):  # about invalid escapes in strings
         expression = ast.parse(text, mode="eval").body
     if not isinstance(expression, ast.Call):
         raise ValueError("not a call")
@@ -113,7 +114,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def _find_mark(text: str, start: int, marks: str) -> int | None:
-    """The index after one of the marks, strings and what is in further brackets left aside; None if there is none."""
+    """Return the index after the first of the marks outside strings and inner brackets, or None."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in ('"', "'"):
@@ -128,7 +129,7 @@ def _find_mark(text: str, start: int, marks: str) -> int | None:
 
 
 def _join_lines(text: str) -> str:
-    """Strings that go over several lines, which Python allows between three quotes only, as one line each."""
+    """Escape line breaks inside strings: Python allows them in triple-quoted strings only."""
     return _TOKEN.sub(
         lambda token: token[0] if token[0][:3] in ('"""', "'''") else _NEWLINE.sub(r"\\n", token[0]), text
     )

@@ -1,15 +1,15 @@
-"""The table of formats: the markers of every way to write tool calls, and what reads what stands between them.
+"""The table of formats: the markers of each format of tool calls, and its parser.
 
-Harmony (gpt-oss) has messages rather than sections. A message to a tool is the section, and looks like one of
+Harmony (gpt-oss) has messages instead of sections. A message to a tool is a section, in one of these forms:
 
     <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>
     <|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>{...}<|call|>
 
-The table's `start` is "<|channel|>commentary to=", which is how nearly all begin, and its `end` is "<|call|>". That is
-an end-of-turn token, so mostly the turn ends instead. Whoever splits harmony's messages anyway can recognise a call by
-" to=" in a message's header (before <|message|>), in whatever channel, and give the reader the header from anywhere
-before the name on, then <|message|> and the body: "functions.NAME <|constrain|>json<|message|>{...}" and
-" to=functions.NAME<|channel|>commentary json<|message|>{...}" are both read.
+The table's `start` is "<|channel|>commentary to=", which starts nearly all calls, and its `end` is "<|call|>". That is
+an eos token, so that the turn usually ends instead. A caller that splits harmony's messages can also recognize a call
+by " to=" in a message's header, on any channel. The parser accepts the header from any position before the name, then
+<|message|> and the body: both "functions.NAME <|constrain|>json<|message|>{...}" and
+" to=functions.NAME<|channel|>commentary json<|message|>{...}" are valid.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,21 +37,21 @@ from mlx_lm.tool_parsers import (
 
 from lmwire_protocol import Tool
 
-from .format import CallReader, ToolFormat
-from .gemma_calls import GemmaCalls
-from .json_calls import HarmonyCalls, JsonCalls, KimiCalls, LlamaCalls, MistralCalls
-from .python_calls import PythonCalls
-from .tagged_calls import TaggedCalls, Tags
+from .format import ToolCallParser, ToolFormat
+from .gemma_calls import GemmaParser
+from .json_calls import HarmonyParser, JsonParser, KimiParser, LlamaParser, MistralParser
+from .python_calls import PythonParser
+from .tagged_calls import TaggedParser, Tags
 
-_Reader = Callable[[Sequence[Tool]], CallReader]
+_MakeParser = Callable[[Sequence[Tool]], ToolCallParser]
 
 
-def _of_mlx_lm(module: ModuleType, reader: _Reader) -> ToolFormat:
+def _of_mlx_lm(module: ModuleType, reader: _MakeParser) -> ToolFormat:
     return ToolFormat(module.__name__.rpartition(".")[2], module.tool_call_start, module.tool_call_end, reader)
 
 
-def _key_value(module: ModuleType, prefix: str = "") -> _Reader:
-    """`f<arg_key>city</arg_key><arg_value>Paris</arg_value>`, the tags with a prefix or without."""
+def _key_value(module: ModuleType, prefix: str = "") -> _MakeParser:
+    """Return a parser of `f<arg_key>city</arg_key><arg_value>Paris</arg_value>`, for tags with a prefix."""
     key, value = f"{prefix}arg_key", f"{prefix}arg_value"
     tags = Tags(
         module.parse_tool_call,
@@ -61,11 +61,11 @@ def _key_value(module: ModuleType, prefix: str = "") -> _Reader:
         untagged=True,
         trims=r"\s*",
     )
-    return partial(TaggedCalls, tags)
+    return partial(TaggedParser, tags)
 
 
 def _parse_minicpm5(text: str, tools: list[dict[str, object]]) -> object:
-    """mlx-lm's parser, except where it would cut a value short: at a closing tag inside its CDATA block."""
+    """Call mlx-lm's parser, unless a CDATA block is open: it would end the value at a closing tag inside the block."""
     if text.count("<![CDATA[") != text.count("]]>"):
         raise ValueError("a CDATA block is open")
     return minicpm5.parse_tool_call(text, tools)
@@ -111,40 +111,44 @@ _KIMI_K3: Final = Tags(
 FORMATS: Final[dict[str, ToolFormat]] = {
     tool_format.name: tool_format
     for tool_format in (
-        _of_mlx_lm(function_gemma, partial(GemmaCalls, "<escape>")),
-        _of_mlx_lm(gemma4, partial(GemmaCalls, '<|"|>')),
+        _of_mlx_lm(function_gemma, partial(GemmaParser, "<escape>")),
+        _of_mlx_lm(gemma4, partial(GemmaParser, '<|"|>')),
         _of_mlx_lm(glm47, _key_value(glm47)),
-        _of_mlx_lm(json_tools, JsonCalls),
-        _of_mlx_lm(kimi_k2, KimiCalls),
-        _of_mlx_lm(kimi_k3, partial(TaggedCalls, _KIMI_K3)),
+        _of_mlx_lm(json_tools, JsonParser),
+        _of_mlx_lm(kimi_k2, KimiParser),
+        _of_mlx_lm(kimi_k3, partial(TaggedParser, _KIMI_K3)),
         _of_mlx_lm(laguna, _key_value(laguna)),
         _of_mlx_lm(longcat, _key_value(longcat, "longcat_")),
-        _of_mlx_lm(minicpm5, partial(TaggedCalls, _MINICPM)),
-        _of_mlx_lm(minimax_m2, partial(TaggedCalls, _MINIMAX)),
-        _of_mlx_lm(mistral, MistralCalls),
-        _of_mlx_lm(muse_spark, partial(TaggedCalls, _MUSE)),
-        _of_mlx_lm(pythonic, PythonCalls),
-        _of_mlx_lm(qwen3_coder, partial(TaggedCalls, _QWEN)),
-        ToolFormat("harmony", "<|channel|>commentary to=", "<|call|>", HarmonyCalls),
-        ToolFormat("llama3_json", "<|python_tag|>", "", LlamaCalls, bare=True),
-        ToolFormat("gemma3_code", "```tool_code", "\n```", PythonCalls),
+        _of_mlx_lm(minicpm5, partial(TaggedParser, _MINICPM)),
+        _of_mlx_lm(minimax_m2, partial(TaggedParser, _MINIMAX)),
+        _of_mlx_lm(mistral, MistralParser),
+        _of_mlx_lm(muse_spark, partial(TaggedParser, _MUSE)),
+        _of_mlx_lm(pythonic, PythonParser),
+        _of_mlx_lm(qwen3_coder, partial(TaggedParser, _QWEN)),
+        ToolFormat("harmony", "<|channel|>commentary to=", "<|call|>", HarmonyParser),
+        ToolFormat("llama3_json", "<|python_tag|>", "", LlamaParser, bare=True),
+        ToolFormat("gemma3_code", "```tool_code", "\n```", PythonParser),
     )
 }
-"""Every format by its name."""
+"""All formats by name."""
 
-_SIGNS: Final = {
+_TEMPLATE_SIGNS: Final = {
     "<tool_call>": "json_tools",
     "<|python_tag|>": "llama3_json",
     '{"name": function name, "parameters":': "llama3_json",
 }
-"""What tells the format in a template that mlx-lm knows no parser for."""
+"""Texts in chat templates that identify a format, if mlx-lm finds no parser for the template."""
 
 
 def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
-    """How a model writes its tool calls: as mlx-lm infers it, or in one of the formats that it does not know.
+    """Return the format of a model's tool calls: the one that mlx-lm infers, or one that mlx-lm does not know.
 
-    A model whose own way is unknown, or that has none, can be told in the prompt how to write them: in Python, which
-    Gemma is used to, or in JSON.
+    If the model's format is unknown, or if it has none, the prompt can describe one: Python for Gemma, and JSON for
+    other models.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        model_type: The `model_type` of the model's configuration.
     """
     if tokenizer.tool_parser is not None:
         name = tokenizer.tool_parser.__module__.rpartition(".")[2]
@@ -154,7 +158,7 @@ def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
         return FORMATS["harmony"]
     templates = tokenizer.chat_template or ""
     template = templates if isinstance(templates, str) else "".join(templates.values())
-    for sign, name in _SIGNS.items():
+    for sign, name in _TEMPLATE_SIGNS.items():
         if sign in template:
             return FORMATS[name]
     return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]

@@ -1,7 +1,7 @@
-"""Calls whose parameters stand between tags, each by itself: `<parameter=city>Paris</parameter>`.
+"""The parser for calls with each parameter between tags: `<parameter=city>Paris</parameter>`.
 
-mlx-lm's parser of the format says what a value means, given one parameter at a time. What this adds is that pieces of
-a call are given before it is whole, that long strings are given as they come, and that nothing between tags is lost.
+mlx-lm's parser of the format reads the values, one parameter at a time. This parser adds streaming: each argument is
+reported when it is complete, long strings are reported as they come, and no text between tags is lost.
 """
 
 import re
@@ -12,39 +12,44 @@ from typing import Any, Final
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
 
-from .base import Pieces, Reader
+from .base import Fragments, GeneratorParser
 from .objects import read_object, write_value
 
-LONG: Final = 32
-"""Characters of a string from which on it is given as it comes. No shorter than a tag, or than `null`."""
+MIN_STREAMED_CHARACTERS: Final = 32
+"""Length from which a string is streamed, in characters. Not shorter than a tag, or than `null`."""
 
 Parse = Callable[[str, list[dict[str, Any]]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """How a format writes its tags. Patterns match nothing that more text could make longer."""
+    """The tags of a format. More text never extends a match of the patterns."""
 
     parse: Parse
     """mlx-lm's parser."""
     call: str
-    """A pattern of what begins a call, with the function's name as `function`."""
+    """Pattern of a call's start; its group `function` is the function's name."""
     parameter: str
-    """A pattern of what begins a parameter, with its name as `parameter`."""
+    """Pattern of a parameter's start; its group `parameter` is the name."""
     parameter_end: str
-    """A pattern of what ends a parameter; begins with `<` and is no longer than LONG."""
+    """Pattern of a parameter's end; starts with `<` and matches at most MIN_STREAMED_CHARACTERS."""
     call_end: str = ""
-    """What ends a call; the end of the section when empty."""
+    """The end of a call; empty if the end of the section ends it."""
     untagged: bool = False
-    """Whether the parser knows calls without tags, which are whole sections then."""
+    """True if mlx-lm's parser accepts calls without tags, which are whole sections."""
     trims: str | None = None
-    """A pattern of what the parser strips from the beginning of a string. None: strings are not given as they come."""
+    """Pattern of the text that mlx-lm's parser strips from a string's start; None to stream no strings."""
 
 
-class TaggedCalls(Reader):
-    """Reads calls between tags."""
+class TaggedParser(GeneratorParser):
+    """Parses calls between tags.
 
-    mark = ">"
+    Args:
+        tags: The tags of the format.
+        tools: The request's tools.
+    """
+
+    trigger = ">"
 
     def __init__(self, tags: Tags, tools: Sequence[Tool]) -> None:
         self._tags = tags
@@ -54,85 +59,86 @@ class TaggedCalls(Reader):
         super().__init__(tools)
         self._schemas = {name: _schemas(function) for name, function in self.tools.items()}
 
-    def read(self) -> Pieces:
-        """Reads call after call."""
+    def parse(self) -> Fragments:
+        """Parse the calls."""
         head = yield from self.find(self._head, 0)
-        if head is None and self.closed and self._tags.untagged:
+        if head is None and self.is_closed and self._tags.untagged:
             yield from self._read_untagged()
         while head:
-            yield self.begin(head["function"])
+            yield self.start_call(head["function"])
             head = yield from self._read_call(head)
 
     def _read_call(self, head: re.Match[str]) -> Generator[Any, None, re.Match[str] | None]:
-        """Reads a call from its head on. Returns the next one's head; None when the section is over."""
+        """Parse a call from its head on. Return the next call's head, or None if the section ends."""
         at, separator = head.end(), "{"
         while (tag := (yield from self.find(self._tag, at))) and tag["parameter"] and self._blank(at, tag.start()):
             end = yield from self._read_parameter(head, tag, separator)
-            if end is None or not self.begun:
+            if end is None or not self.has_open_call:
                 return None if end is None else (yield from self.find(self._head, end))
             at, separator = end, ","
         end, after = tag.span() if tag else (len(self.text), len(self.text))
-        whole = bool(tag["end"]) if tag else self.closed and not self._tags.call_end
+        whole = bool(tag["end"]) if tag else self.is_closed and not self._tags.call_end
         if whole and self._blank(at, end):
-            yield self.give("{}" if separator == "{" else "}")
-            yield self.finish(head.start(), after)
+            yield self.add_arguments("{}" if separator == "{" else "}")
+            yield self.finish_call(head.start(), after)
         else:
-            yield self.fail()
+            yield self.fail_call()
         return (yield from self.find(self._head, after if whole else end))
 
     def _read_parameter(
         self, head: re.Match[str], tag: re.Match[str], separator: str
     ) -> Generator[Any, None, int | None]:
-        """Reads a parameter from its tag on, and fails the call when it cannot be read.
+        """Parse a parameter from its tag on, and fail the call if it is invalid.
 
-        Returns where the parameter ends; None when the section is over before it.
+        Returns:
+            The end of the parameter; None if the section ends inside it.
         """
-        start, sent = yield from self._pass_on(head, tag, separator)
+        start, sent = yield from self._stream_string(head, tag, separator)
         close = yield from self.find(self._value_end, tag.end())
         if close is None:
             return None
         arguments = self._parse(head[0] + self.text[tag.start() : close.end()] + self._tags.call_end)[1]
         value = arguments.get(tag["parameter"])
         if not sent and arguments:
-            yield self.give(separator + write_value(arguments)[1:-1])
+            yield self.add_arguments(separator + write_value(arguments)[1:-1])
         elif sent and isinstance(value, str) and value.startswith(self.text[start:sent]):
-            yield self.give(_escape(value[sent - start :]) + '"')
+            yield self.add_arguments(_escape(value[sent - start :]) + '"')
         else:
-            yield self.fail()
+            yield self.fail_call()
         return close.end()
 
-    def _pass_on(
+    def _stream_string(
         self, head: re.Match[str], tag: re.Match[str], separator: str
     ) -> Generator[Any, None, tuple[int, int]]:
-        """Gives a long string on while it comes. Returns between which places of the text it was given."""
+        """Stream a long string. Return the start and the end of the text that was streamed."""
         start = sent = 0
         if not self._is_string(head["function"], tag["parameter"]):
             return start, sent
         searched = tag.end()
-        while not self._value_end.search(self.text, searched) and not self.over:
+        while not self._value_end.search(self.text, searched) and not self.is_over:
             settled = _settled(self.text, tag.end())
-            if not sent and settled - tag.end() >= LONG:
+            if not sent and settled - tag.end() >= MIN_STREAMED_CHARACTERS:
                 start = sent = self._trimmed(tag.end())
-                yield self.give(f'{separator}{write_value(tag["parameter"])}:"')
+                yield self.add_arguments(f'{separator}{write_value(tag["parameter"])}:"')
             if sent and settled > sent:
-                yield self.give(_escape(self.text[sent:settled]))
+                yield self.add_arguments(_escape(self.text[sent:settled]))
                 sent = settled
-            searched = max(searched, len(self.text) - LONG)
+            searched = max(searched, len(self.text) - MIN_STREAMED_CHARACTERS)
             yield None
         return start, sent
 
-    def _read_untagged(self) -> Pieces:
-        """Reads a call without parameters, which may be its name alone, and what else the parser knows.
+    def _read_untagged(self) -> Fragments:
+        """Parse a section without tags: a function's name alone, or another form that mlx-lm's parser accepts.
 
-        The parser finds a call in any text: it must be one of the request's functions, and not the text itself.
+        mlx-lm's parser accepts any text, so that the call must be of one of the request's functions.
         """
         text = self.text.strip()
         name, arguments = (text, {}) if text in self.tools else self._parse(text)
         if name in self.tools and ("raw" not in arguments or "raw" in self._schemas[name]):
-            yield from self.give_whole(0, len(self.text), name, arguments)
+            yield from self.add_whole_call(0, len(self.text), name, arguments)
 
     def _parse(self, text: str) -> tuple[str, dict[str, Any]]:
-        """What mlx-lm's parser finds, name and arguments; nothing where it fails, or finds what JSON cannot hold."""
+        """Return the name and arguments that mlx-lm's parser finds; empty if it fails or JSON has no such values."""
         functions = [
             {"type": "function", "function": {"name": name, "parameters": {"properties": schemas}}}
             for name, schemas in self._schemas.items()
@@ -143,7 +149,7 @@ class TaggedCalls(Reader):
             name, arguments = call["name"], call["arguments"]
             if isinstance(name, str) and read_object(write_value(arguments)) is not None:
                 return name, arguments
-        except Exception:  # parsers are known to raise anything
+        except Exception:  # parsers may raise anything
             pass
         return "", {}
 
@@ -160,7 +166,7 @@ class TaggedCalls(Reader):
 
 
 def _schemas(function: Function) -> dict[str, dict[str, Any]]:
-    """The schemas of a function's parameters, those that are objects: the parsers know no others."""
+    """Return the schemas of a function's parameters that are objects: mlx-lm's parsers accept no others."""
     properties = function.parameters.get("properties")
     if not isinstance(properties, dict):
         return {}
@@ -168,8 +174,8 @@ def _schemas(function: Function) -> dict[str, dict[str, Any]]:
 
 
 def _settled(text: str, start: int) -> int:
-    """Up to where a value surely goes: what may begin the closing tag or be stripped before it is left out."""
-    tag = text.rfind("<", max(start, len(text) - LONG))
+    """Return the end of the certain part of a value: without white space, or a tag that may close it, at its end."""
+    tag = text.rfind("<", max(start, len(text) - MIN_STREAMED_CHARACTERS))
     return start + len(text[start : tag if tag >= 0 else len(text)].rstrip())
 
 
