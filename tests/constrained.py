@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from lmwire_protocol import Chat, Generate, Tool
 from lmwire_protocol.messages import Function
-from lmwire_worker.generation.structured_output import Constraint, Grammars, Masks
+from lmwire_worker.generation.structured_output import Constraint, ConstraintFactory, TokenMasks
 from lmwire_worker.output_parsing import Syntax
 from lmwire_worker.tool_parsers import ToolFormat
 from random_model import write_model
@@ -49,7 +49,7 @@ class Speaker:
         self.size = len(tokenizer)
         self.ends = set(tokenizer.eos_token_ids)
         self.syntax = Syntax.of(tokenizer, model_type, form)
-        self.grammars = Grammars(tokenizer, self.size, self.ends)
+        self.grammars = ConstraintFactory(tokenizer, self.size, self.ends)
         texts = [tokenizer.decode([token]) for token in range(self.size)]
         added = tokenizer.added_tokens_decoder
         self._ending = np.array([token in self.ends for token in range(self.size)])
@@ -60,7 +60,7 @@ class Speaker:
         ]
 
     def constraint(self, request: Generate | Chat, thinking: bool = False) -> Constraint:
-        constraint = self.grammars.constraint(request, self.syntax, thinking)
+        constraint = self.grammars.make_constraint(request, self.syntax, thinking)
         assert constraint is not None
         return constraint
 
@@ -75,7 +75,7 @@ class Speaker:
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
         newest = dict.fromkeys(rows, 0)
         for _ in range(LIMIT):
-            masks = Masks([constraints[row] for row in rows])
+            masks = TokenMasks([constraints[row] for row in rows])
             allowed = allowed_tokens(masks, [newest[row] for row in rows], self.size)
             for row, tokens in zip(list(rows), allowed, strict=True):
                 constraint = constraints[row]
@@ -102,7 +102,7 @@ class Speaker:
         return int(choice.choice(np.flatnonzero(allowed)))
 
 
-def allowed_tokens(masks: Masks, newest: Sequence[int], size: int) -> np.ndarray:
+def allowed_tokens(masks: TokenMasks, newest: Sequence[int], size: int) -> np.ndarray:
     """[B, V], bool: what each row may say next."""
     logits: Any = masks(mx.zeros((len(newest), size)), newest)
     return np.isfinite(np.asarray(logits))

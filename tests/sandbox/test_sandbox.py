@@ -7,7 +7,7 @@ import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
 import chat_templates
-from lmwire_worker.sandbox import Exhausted, Sandbox, jinja
+from lmwire_worker.sandbox import LimitExceeded, Sandbox, jinja
 
 MESSAGES = [{"role": "user", "content": "Grüße, <b>"}, {"role": "assistant", "content": "\ud800"}]
 SOURCES = [value for value in vars(chat_templates).values() if isinstance(value, str) and "{%" in value]
@@ -50,7 +50,7 @@ def test_it_answers_the_next_question_after_one_that_was_too_much() -> None:
     sandbox = Sandbox()
     endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
     try:
-        with pytest.raises(Exhausted, match="takes longer than 5 s"):
+        with pytest.raises(LimitExceeded, match="takes longer than 5 s"):
             sandbox.ask({"subject": "render", "source": endless, "values": {}})
         question = {"subject": "render", "source": "{{ messages|tojson }}", "values": {"messages": MESSAGES}}
         assert json.loads(sandbox.ask(question)["text"]) == MESSAGES
@@ -65,6 +65,6 @@ def test_a_crash_of_the_process_is_an_answer_too() -> None:
     for _ in range(2):  # the end may be noticed before the question, or by it
         try:
             assert sandbox.ask({"subject": "template", "source": "x"}) == {"variables": []}
-        except Exhausted as ended:
+        except LimitExceeded as ended:
             assert "memory" in str(ended)
     sandbox.close()

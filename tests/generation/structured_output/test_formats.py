@@ -136,7 +136,7 @@ def test_a_refusal_says_what_is_wrong(speaker: Speaker) -> None:
 
 
 def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
-    assert speaker.grammars.constraint(Generate(prompt="x"), speaker.syntax, False) is None
+    assert speaker.grammars.make_constraint(Generate(prompt="x"), speaker.syntax, False) is None
 
 
 def test_the_format_begins_behind_the_thought(speaker: Speaker) -> None:

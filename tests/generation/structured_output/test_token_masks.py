@@ -13,7 +13,7 @@ from constrained import Speaker, allowed_tokens, write_tokenizer
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
 from lmwire_protocol.messages import Message
-from lmwire_worker.generation.structured_output import Constraint, Masks, token_masks
+from lmwire_worker.generation.structured_output import Constraint, TokenMasks, token_masks
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +35,19 @@ def tokens(speaker: Speaker, text: str) -> list[int]:
 
 def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[int]:
     """What a row alone may say next."""
-    (row,) = allowed_tokens(Masks([constraint]), [newest], speaker.size)
+    (row,) = allowed_tokens(TokenMasks([constraint]), [newest], speaker.size)
     return set(np.flatnonzero(row).tolist())
 
 
 def test_a_batch_without_constraints_is_idle(speaker: Speaker) -> None:
-    assert Masks([None, None]).idle
-    assert not Masks([None, speaker.constraint(generate("a"))]).idle
+    assert TokenMasks([None, None]).is_empty
+    assert not TokenMasks([None, speaker.constraint(generate("a"))]).is_empty
 
 
 def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
     logits = mx.random.normal((3, speaker.size))
     before = np.array(logits)
-    after = np.array(Masks([None, speaker.constraint(generate("a")), None])(logits, [0, 0, 0]))
+    after = np.array(TokenMasks([None, speaker.constraint(generate("a")), None])(logits, [0, 0, 0]))
     assert (after[[0, 2]] == before[[0, 2]]).all()
     (letter,) = tokens(speaker, "a")
     assert np.flatnonzero(np.isfinite(after[1])).tolist() == [letter]
@@ -65,7 +65,7 @@ def test_a_row_says_together_with_others_what_it_says_alone(speaker: Speaker) ->
 def test_masks_that_take_long_are_the_same(speaker: Speaker, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [generate("[a-f]{12}"), chat(reasoning_budget=3), generate("(x|yy){4}z")]
     alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
-    monkeypatch.setattr(token_masks, "PATIENCE", patience)
+    monkeypatch.setattr(token_masks, "SERIAL_FILL_S", patience)
     assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
 
 
@@ -96,7 +96,7 @@ def test_a_finished_answer_may_end_again_and_again(speaker: Speaker) -> None:
 
 def test_a_row_that_leaves_its_grammar_fails_alone_and_is_free(speaker: Speaker) -> None:
     failing, other = speaker.constraint(generate("a+")), speaker.constraint(generate("b+"))
-    batch = Masks([failing, None, other])
+    batch = TokenMasks([failing, None, other])
     a, b = tokens(speaker, "a") + tokens(speaker, "b")
     allowed_tokens(batch, [0, 0, 0], speaker.size)
     after = allowed_tokens(batch, [b, 0, b], speaker.size)
@@ -110,9 +110,9 @@ def test_a_row_that_leaves_its_grammar_fails_alone_and_is_free(speaker: Speaker)
 
 def test_a_gpu_unpacks_the_same_masks(speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
     constraint = speaker.constraint(generate("[a-z ]+"))
-    on_cpu = allowed_tokens(Masks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    on_cpu = allowed_tokens(TokenMasks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
     monkeypatch.setattr(token_masks.mx, "default_device", lambda: mx.gpu)
-    on_gpu = allowed_tokens(Masks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    on_gpu = allowed_tokens(TokenMasks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
     assert (on_cpu == on_gpu).all()
     assert on_cpu.any() and not on_cpu.all()
 
@@ -124,7 +124,7 @@ def test_logits_may_be_wider_or_narrower_than_the_vocabulary(
 ) -> None:
     monkeypatch.setattr(token_masks.mx, "default_device", lambda: mx.cpu if device == "cpu" else mx.gpu)
     size = speaker.size + width
-    after = allowed_tokens(Masks([speaker.constraint(generate("a"))]), [0], size)
+    after = allowed_tokens(TokenMasks([speaker.constraint(generate("a"))]), [0], size)
     assert np.flatnonzero(after[0]).tolist() == tokens(speaker, "a")
 
 
@@ -173,7 +173,7 @@ def test_the_budget_is_that_of_all_thoughts_together(speaker: Speaker) -> None:
 def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_start="{", think_end="(end)\n")
     request = chat(reasoning_budget=1, format=RegexFormat("[a-z]{3}"))
-    constraint = speaker.grammars.constraint(request, syntax, True)
+    constraint = speaker.grammars.make_constraint(request, syntax, True)
     assert constraint is not None
     (answer,) = speaker.follow([constraint], [3])
     assert re.fullmatch(r"[^(]+\(end\)\n[a-z]{3}", answer)
@@ -181,7 +181,7 @@ def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -
 
 def test_a_marker_that_is_begun_when_the_budget_is_spent_is_only_completed(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
-    constraint = speaker.grammars.constraint(chat(reasoning_budget=1), syntax, True)
+    constraint = speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, True)
     assert constraint is not None
     bracket, following, *_ = tokens(speaker, "(end)")
     allowed(speaker, constraint)
@@ -190,4 +190,4 @@ def test_a_marker_that_is_begun_when_the_budget_is_spent_is_only_completed(speak
 
 def test_a_request_of_a_model_that_does_not_think_has_no_use_for_a_budget(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
-    assert speaker.grammars.constraint(chat(reasoning_budget=1), syntax, False) is None
+    assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None

@@ -202,7 +202,7 @@ def test_with_tool_choice_none_only_the_format_counts(speaker_of: SpeakerOf) -> 
 
 def test_tools_that_the_model_is_free_to_call_are_no_constraint(speaker_of: SpeakerOf) -> None:
     speaker = speaker_of("json_tools")
-    assert speaker.grammars.constraint(chat(), speaker.syntax, False) is None
+    assert speaker.grammars.make_constraint(chat(), speaker.syntax, False) is None
 
 
 def test_harmony_thinks_before_it_calls_and_before_it_answers(speaker_of: SpeakerOf) -> None:

@@ -25,7 +25,7 @@ from .output_processor import OutputProcessor
 from .sampling.logprobs import LogprobFormatter
 from .sampling.penalties import check_logit_bias
 from .sequence import Sequence
-from .structured_output import Constraint, Grammars
+from .structured_output import Constraint, ConstraintFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RequestPreparer:
         self._new_detokenizer = make_detokenizers(tokenizer)
         self._format_logprob = LogprobFormatter(token_bytes(tokenizer))
         self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
-        self._grammars = Grammars(tokenizer, model.vocab_size, self.eos_token_ids)
+        self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
 
     def warm_up(self) -> None:
         """Prepare for structured output: about a second for a vocabulary of 150,000 tokens."""
@@ -109,7 +109,7 @@ class RequestPreparer:
             problem = f"truncate: the prompt has {len(prompt.tokens)} tokens, and one with images cannot be cut"
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
-        constraint = self._grammars.constraint(request, self._syntax, is_reasoning)
+        constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning)
         return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
 
     def build_sequences(

@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from lmwire_protocol import RequestError
 
-from ..sandbox import Exhausted, Sandbox
+from ..sandbox import LimitExceeded, Sandbox
 from ..sandbox.jinja import find_opening
 
 RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
@@ -103,7 +103,7 @@ class ChatTemplate:
         values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
         try:
             return self.renderer(**values)
-        except Exhausted as limit:
+        except LimitExceeded as limit:
             raise self._limit_error(limit) from None
         except Exception:
             return ""
@@ -127,7 +127,7 @@ class ChatTemplate:
     def _run(self, write: Callable[..., T], values: dict[str, Any]) -> T:
         try:
             return write(**values)
-        except Exhausted as limit:
+        except LimitExceeded as limit:
             raise self._limit_error(limit) from None
         except Exception as error:  # templates are programs, and raise what they like
             # The messages are at fault if the template refuses them on purpose, and otherwise the template.
@@ -135,7 +135,7 @@ class ChatTemplate:
             words = f"fails on these messages: {error or type(error).__name__}"
             raise self._error("chat_template" if self.from_request and not refused else "messages", words) from None
 
-    def _limit_error(self, limit: Exhausted) -> RequestError:
+    def _limit_error(self, limit: LimitExceeded) -> RequestError:
         return self._error("chat_template" if self.from_request else "messages", str(limit))
 
     def _error(self, field: str, words: str) -> RequestError:
@@ -175,7 +175,7 @@ def _load_jinja(source: str, tokens: tuple[tuple[str, str], ...], from_request: 
     sandbox = SANDBOXES[from_request]
     try:
         found = sandbox.ask({"subject": "template", "source": source})
-    except Exhausted as limit:
+    except LimitExceeded as limit:
         found = {"error": f"it {limit}"}
     if "error" in found:
         line = found.get("line")
@@ -187,7 +187,7 @@ def _load_jinja(source: str, tokens: tuple[tuple[str, str], ...], from_request: 
     def ask(subject: str, values: dict[str, Any]) -> dict[str, Any]:
         answer = sandbox.ask({"subject": subject, "source": source, "values": {**dict(tokens), **values}})
         if "exhausted" in answer:
-            raise Exhausted(answer["exhausted"])
+            raise LimitExceeded(answer["exhausted"])
         if "error" in answer:
             raise TemplateError(answer["error"], raised_on_purpose=answer["refused"])
         return answer

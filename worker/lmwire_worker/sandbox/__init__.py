@@ -1,9 +1,9 @@
-"""Programs of strangers, chat templates and grammars, run in small processes of their own.
+"""Sandbox processes, which run untrusted programs: chat templates, and the compiler of grammars.
 
-Either can take any time and any memory, and neither can be interrupted in a thread. A process can: it limits itself,
-and its end harms nobody. It has no model library, none of the host's pipes, and ends with the worker.
+Both can take any amount of time and memory, and a thread cannot interrupt them. A sandbox process limits itself, and
+its death affects no other request. It loads no model library, has no pipe of the host, and exits with the worker.
 """
 
-from .process import Exhausted, Sandbox
+from .process import LimitExceeded, Sandbox
 
-__all__ = ["Exhausted", "Sandbox"]
+__all__ = ["LimitExceeded", "Sandbox"]

@@ -1,7 +1,6 @@
-"""A sandbox: answers questions on stdin one by one, within limits that it sets itself, until stdin ends.
+"""The sandbox process: answers questions from stdin one at a time, within limits that it sets, until stdin ends.
 
-It counts processor time with a timer whose signal ends the process: no code of a template or a grammar's compiler can
-hold that up.
+A timer counts processor time, and its signal ends the process. No template and no grammar can block the signal.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from . import frames
+from . import messages
 
 
 def main() -> None:
@@ -33,45 +32,45 @@ def main() -> None:
         while True:
             question = questions.get()
             start_timer()
-            answer = frames.encode(_answer(question, start_timer))
+            answer = messages.encode(_answer(question, start_timer))
             signal.setitimer(signal.ITIMER_PROF, 0)
             sys.stdout.buffer.write(answer)
             sys.stdout.buffer.flush()
 
 
 def _read(questions: "SimpleQueue[dict[str, Any]]") -> None:
-    """Read what comes on stdin. Its end, which is the worker's, ends the process whatever it is at."""
+    """Read questions from stdin. When the worker exits, stdin ends, and the process exits at once."""
     with contextlib.suppress(EOFError):
         while True:
-            questions.put(frames.read(sys.stdin.buffer.read))
+            questions.put(messages.read(sys.stdin.buffer.read))
     os._exit(0)
 
 
 def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict[str, Any]:
-    """Return the answer of whoever knows the question's subject.
+    """Return the answer to a question.
 
     Args:
-        question: The subject, and what it is asked.
-        start_timer: Gives the rest of the answer its own processor time.
+        question: The question's `subject`, and its arguments.
+        start_timer: Restarts the timer, for an answer in two parts.
     """
     subject = question.pop("subject")
     if subject == "vocabulary":
         from . import grammars
 
-        return grammars.take_vocabulary(**question)
+        return grammars.set_vocabulary(**question)
     if subject == "grammar":
         from . import grammars
 
-        return grammars.try_out(**question)
+        return grammars.check_grammar(**question)
     from . import jinja
 
     if subject == "template":
-        return jinja.inspect(**question)
+        return jinja.find_variables(**question)
     return jinja.render_opened(**question, between=start_timer) if subject == "opened" else jinja.render(**question)
 
 
 def _limit(what: int, most: int) -> None:
-    with contextlib.suppress(OSError, ValueError):  # a system that knows no such limit, or has a lower one
+    with contextlib.suppress(OSError, ValueError):  # the system lacks this limit, or has a lower one
         resource.setrlimit(what, (most, most))
 
 

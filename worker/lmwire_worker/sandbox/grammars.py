@@ -1,4 +1,4 @@
-"""Compiles grammars. The sandbox tries them out, and the worker compiles what the sandbox has found to be bearable."""
+"""Compiles grammars. The sandbox compiles each grammar first, and the worker those that stay within the limits."""
 
 import re
 from typing import Any, Final
@@ -6,47 +6,53 @@ from typing import Any, Final
 import llguidance
 import numpy as np
 
-STATES: Final = 50_000
-"""States of a grammar's lexer, some 2 kB each: they come as answers go on."""
-STEPS: Final = 4
-"""Tokens that a grammar is tried with: most of those that prove too complex do so with the first."""
+MAX_LEXER_STATES: Final = 50_000
+"""Maximum number of states of a grammar's lexer, about 2 kB each. Answers add states as they grow."""
+TRIAL_TOKENS: Final = 4
+"""Number of tokens to try a grammar with. Most grammars that are too complex fail at the first token."""
 TOO_COMPLEX: Final = re.compile("too many|max is|too large|too big|limit")
-"""In the first line of an error: the grammar is right, and no answer could be held to it."""
+"""Matches the first line of an error that means: the grammar is valid, but too complex for any answer."""
 
 _vocabularies: list[Any] = []
-"""The sandbox's only one."""
+"""The sandbox's vocabulary: at most one."""
 
 
-def take_vocabulary(tokenizer: str, size: int, ends: list[int]) -> dict[str, Any]:
-    """Take the vocabulary that grammars are for."""
+def set_vocabulary(tokenizer: str, size: int, ends: list[int]) -> dict[str, Any]:
+    """Set the vocabulary that grammars are compiled for.
+
+    Args:
+        tokenizer: The tokenizer, as JSON of the tokenizers library.
+        size: Size of the vocabulary, in tokens.
+        ends: The eos tokens.
+    """
     _vocabularies[:] = [llguidance.LLTokenizer(tokenizer, n_vocab=size, eos_token=ends)]
     return {}
 
 
-def try_out(grammar: str) -> dict[str, Any]:
-    """Return why a grammar does not compile; an empty text when it does."""
+def check_grammar(grammar: str) -> dict[str, Any]:
+    """Return the error of compiling a grammar, as `fault`; empty if it compiles."""
     return {"fault": compile_grammar(_vocabularies[0], grammar)[1]}
 
 
 def compile_grammar(vocabulary: Any, grammar: str) -> tuple[Any, str]:
-    """Return a grammar's matcher at its start, and the library's words for what is wrong with it, if anything is.
+    """Return a grammar's matcher in its initial state, and llguidance's error message, empty if it compiles.
 
     Args:
         vocabulary: An `llguidance.LLTokenizer`.
-        grammar: Lark, or the library's JSON.
+        grammar: The grammar, in Lark or in llguidance's JSON.
     """
-    limits = llguidance.LLParserLimits(max_lexer_states=STATES)
+    limits = llguidance.LLParserLimits(max_lexer_states=MAX_LEXER_STATES)
     matcher = llguidance.LLMatcher(vocabulary, grammar, log_level=0, limits=limits)
     if not matcher.is_error():
         matcher.compute_bitmask()  # finds more faults, and builds tables that copies share
     if matcher.is_error():
         return matcher, matcher.get_error()
-    return matcher, _walk(matcher.deep_copy())
+    return matcher, _find_limit(matcher.deep_copy())
 
 
-def _walk(matcher: Any) -> str:
-    """Let a matcher take a few tokens that it allows; return the limit that it comes to, if it does."""
-    for _ in range(STEPS):
+def _find_limit(matcher: Any) -> str:
+    """Give a matcher a few tokens that it allows, and return the error if it exceeds a limit."""
+    for _ in range(TRIAL_TOKENS):
         bits = np.frombuffer(matcher.compute_bitmask(), np.uint8)
         allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if matcher.is_error() or matcher.is_stopped() or not len(allowed):

@@ -1,4 +1,4 @@
-"""Chat templates in Jinja, in the environment that transformers gives them and models' templates are written for."""
+"""Chat templates in Jinja, in the same environment as in transformers, for which models' templates are written."""
 
 import json
 from collections.abc import Callable
@@ -13,44 +13,49 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
-OUTPUT_LIMIT: Final = 64 * 2**20
-"""Characters that a template may write. A request's line has half as many at most."""
-INDENT_LIMIT: Final = 1000
-"""Spaces by which JSON may be indented."""
-ERROR_LIMIT: Final = 4096
-"""Characters of an error that are passed on."""
+MAX_OUTPUT_CHARACTERS: Final = 64 * 2**20
+"""Maximum length of a rendered template, in characters: twice the longest line of a request."""
+MAX_INDENT: Final = 1000
+"""Maximum indentation of JSON, in spaces."""
+MAX_ERROR_CHARACTERS: Final = 4096
+"""Maximum length of an error message, in characters."""
 
 
-def inspect(source: str) -> dict[str, Any]:
-    """Return the variables that a template reads, or what is wrong with it and in which line."""
+def find_variables(source: str) -> dict[str, Any]:
+    """Return the `variables` that a template reads, or the `error` in it and its `line`."""
     try:
         _, variables = _compile(source)
-    except Exception as error:  # a template too deep for Python's compiler is no TemplateSyntaxError
-        return {"error": _words(error), "line": getattr(error, "lineno", None)}
+    except Exception as error:  # nesting too deep for Python's compiler is not a TemplateSyntaxError
+        return {"error": _error_message(error), "line": getattr(error, "lineno", None)}
     return {"variables": variables}
 
 
 def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what a template writes, or its error and whether the template raised that on purpose."""
-    try:
-        compiled, _ = _compile(source)
-        return {"text": _write(compiled, values)}
-    except MemoryError:
-        return {"exhausted": "needs more memory than there is for it"}
-    except Exception as error:  # templates are programs, and raise what they like
-        return {"error": _words(error), "refused": type(error) is jinja2.TemplateError}
-
-
-def render_opened(source: str, values: dict[str, Any], between: Callable[[], object]) -> dict[str, Any]:
-    """Return what a template writes with `add_generation_prompt`, and as `opening` what that adds at its end.
+    """Return the `text` of a rendered template, or its `error`, and whether it `refused` the values on purpose.
 
     Args:
         source: The template.
-        values: Its variables, without that one.
-        between: Called before the template writes again, without `add_generation_prompt`.
+        values: The values of its variables.
+    """
+    try:
+        compiled, _ = _compile(source)
+        return {"text": _render(compiled, values)}
+    except MemoryError:
+        return {"exhausted": "needs more memory than there is for it"}
+    except Exception as error:  # templates are programs, and raise what they like
+        return {"error": _error_message(error), "refused": type(error) is jinja2.TemplateError}
+
+
+def render_opened(source: str, values: dict[str, Any], between: Callable[[], object]) -> dict[str, Any]:
+    """Render a template with and without `add_generation_prompt`, to find the `opening` that this variable adds.
+
+    Args:
+        source: The template.
+        values: The values of the other variables.
+        between: Called before the second rendering.
 
     Returns:
-        As `render` does. The opening is empty where the template adds nothing or fails the second time.
+        The result of `render` and the `opening`. This is empty if nothing is added, or the second rendering fails.
     """
     opened = render(source, {**values, "add_generation_prompt": True})
     if "text" not in opened:
@@ -63,19 +68,24 @@ def render_opened(source: str, values: dict[str, Any], between: Callable[[], obj
 
 
 def find_opening(opened: str, closed: str) -> str:
-    """Return what an opened conversation has after the closed one; nothing where it does not begin with that."""
+    """Return the text that an opened conversation adds to the closed one; empty if it does not start with that.
+
+    Args:
+        opened: The conversation rendered with `add_generation_prompt`.
+        closed: The conversation rendered without it.
+    """
     return opened[len(closed) :] if closed and opened.startswith(closed) else ""
 
 
-def _write(template: jinja2.Template, values: dict[str, Any]) -> str:
+def _render(template: jinja2.Template, values: dict[str, Any]) -> str:
     pieces: list[str] = []
     size = 0
-    # Templates rely on `documents` being none where there are none, as transformers has it.
+    # As in transformers: templates rely on `documents` being none if the request has none.
     for piece in template.generate({"documents": None, **values}):
         pieces.append(piece)
         size += len(piece)
-        if size > OUTPUT_LIMIT:
-            raise OverflowError(f"it writes more than {OUTPUT_LIMIT} characters")
+        if size > MAX_OUTPUT_CHARACTERS:
+            raise OverflowError(f"it writes more than {MAX_OUTPUT_CHARACTERS} characters")
     return "".join(pieces)
 
 
@@ -86,8 +96,8 @@ def _compile(source: str) -> tuple[jinja2.Template, list[str]]:
     return _environment().from_string(tree), variables
 
 
-def _words(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:ERROR_LIMIT]
+def _error_message(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:MAX_ERROR_CHARACTERS]
 
 
 @cache
@@ -104,19 +114,19 @@ def _environment() -> jinja2.Environment:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Multiplies texts and lists up to a limit."""
+    """Limits the products of texts and lists."""
 
     intercepted_binops = frozenset("*")
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         for times, text in ((left, right), (right, left)):
-            if isinstance(times, int) and hasattr(text, "__len__") and len(text) * times > OUTPUT_LIMIT:
-                raise OverflowError(f"a product longer than {OUTPUT_LIMIT}")
+            if isinstance(times, int) and hasattr(text, "__len__") and len(text) * times > MAX_OUTPUT_CHARACTERS:
+                raise OverflowError(f"a product longer than {MAX_OUTPUT_CHARACTERS}")
         return super().call_binop(context, operator, left, right)
 
 
 class _Generation(Extension):
-    """The tags `generation` and `endgeneration`, which mark what an assistant writes, and write nothing."""
+    """The tags `generation` and `endgeneration` around the assistant's text, which have no effect here."""
 
     tags = {"generation"}
 
@@ -140,7 +150,7 @@ class _Dict:
 
 
 class _Namespace(Namespace):
-    """Takes no names that begin with an underscore."""
+    """Refuses names that start with an underscore."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:  # so `namespace(self=...)` works
         self, *rest = args
@@ -163,9 +173,9 @@ def _check_name(name: Any) -> None:
 def _to_json(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """Jinja's own filter escapes HTML."""
-    if isinstance(indent, int | str) and (indent if isinstance(indent, int) else len(indent)) > INDENT_LIMIT:
-        raise OverflowError(f"tojson: indents by more than {INDENT_LIMIT}")
+    """Return JSON without escaped HTML, unlike Jinja's own filter."""
+    if isinstance(indent, int | str) and (indent if isinstance(indent, int) else len(indent)) > MAX_INDENT:
+        raise OverflowError(f"tojson: indents by more than {MAX_INDENT}")
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 

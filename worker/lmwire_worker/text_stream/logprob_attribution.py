@@ -2,7 +2,7 @@
 
 A token's text may be withheld, or be part of a marker, a tool call or a stop string. A token therefore waits until the
 destination of its text is known, and is sent with that text. If the answer lacks some of a token's text,
-`Logprob.text` has the rest: the joined texts of all tokens are the answer's text.
+`Logprob.text` has the part that is there: the joined texts of all tokens are the answer's text.
 """
 
 import operator

@@ -12,7 +12,7 @@ from lmwire_protocol.commands import Generation
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
 from ..sampling.penalties import EosBan, Penalties
 from ..sampling.sampler import BatchSampler
-from ..structured_output import Constraint, Masks
+from ..structured_output import Constraint, TokenMasks
 from .caches import append_empty_rows, merge_caches, to_batched, to_single, truncate_rows
 from .row_cache import Checkpoint, RowCache
 
@@ -63,7 +63,7 @@ class StepSampler:
         generated = [position + 1 - len(row.prompt) for row, position in zip(rows, positions, strict=True)]
         self._penalize = Penalties(requests, histories)
         self._ban_eos = EosBan(requests, generated, eos_token_ids)
-        self._masks = Masks([row.constraint for row in rows])
+        self._masks = TokenMasks([row.constraint for row in rows])
         self._sample = BatchSampler(requests, [row.seed for row in rows], positions, xtc_special_tokens)
         self._logprobs = BatchLogprobs(requests)
 
@@ -78,7 +78,7 @@ class StepSampler:
             The next tokens [B], and the log-probability handle of each row.
         """
         logits = self._ban_eos(self._penalize(raw, newest))
-        if not self._masks.idle:
+        if not self._masks.is_empty:
             if mx.default_device() == mx.cpu:
                 mx.async_eval(logits)  # runs while the masks are made; on a GPU a second start costs more than it saves
             tokens_so_far: Any = newest.tolist()

@@ -1,12 +1,12 @@
-"""What answers are held to, token by token: formats, calls that must be made, and the length of thoughts.
+"""Structured output: constrains answers token by token to a format, to tool calls, and to a reasoning budget.
 
-A request's grammar covers its whole answer: a thought, if the model thinks, then text of the format or calls. Rows of
-a batch that have one get a bit mask in each step. Grammars are llguidance's.
+A request's grammar covers its whole answer: any reasoning, then text of the format or tool calls. In each step, the
+constrained rows of a batch get a bit mask of allowed tokens. llguidance compiles and matches the grammars.
 """
 
-from .answer import is_constrained
+from .answer_grammar import is_constrained
 from .constraint import Constraint
-from .grammars import Grammars
-from .token_masks import Masks
+from .constraint_factory import ConstraintFactory
+from .token_masks import TokenMasks
 
-__all__ = ["Constraint", "Grammars", "Masks", "is_constrained"]
+__all__ = ["Constraint", "ConstraintFactory", "TokenMasks", "is_constrained"]

@@ -1,38 +1,40 @@
-"""What one answer is held to, token by token."""
+"""The constraint on one answer, token by token."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .reasoning_budget import Thought
+from .reasoning_budget import ReasoningBudget
 
 
 class Constraint:
-    """Of one choice of a request.
+    """Constrains the tokens of one choice.
 
     Args:
-        matcher: The grammar's `llguidance.LLMatcher`, at its start, or None.
-        thought: What keeps the thought's budget, or None.
-        words: The length of a bit mask, in int32.
+        matcher: The grammar's `llguidance.LLMatcher` in its initial state, or None.
+        reasoning_budget: The budget of reasoning tokens, or None.
+        mask_words: Length of a bit mask, in int32.
     """
 
-    def __init__(self, matcher: Any, thought: Thought | None, words: int) -> None:
+    def __init__(self, matcher: Any, reasoning_budget: ReasoningBudget | None, mask_words: int) -> None:
         self.matcher = matcher
-        self.words = words
+        self.mask_words = mask_words
         self.error: str | None = None
-        """Why it failed, in a sentence. From then on it forbids nothing."""
-        self._thought = thought
+        """Reason why the constraint failed, as a sentence. A failed constraint allows every token."""
+        self._reasoning_budget = reasoning_budget
         self._started = False
 
     def fork(self, answer: Sequence[int] = ()) -> "Constraint":
-        """An independent copy, for another choice, of a constraint that has not taken a token yet.
+        """Return an independent copy of an unused constraint, for another choice.
 
         Args:
-            answer: The tokens so far of a choice that starts again. The last one is the newest at the next step.
+            answer: The tokens of a choice that resumes. The last one is the newest token of the next step.
         """
         matcher = None if self.matcher is None else self.matcher.deep_copy()
-        copy = Constraint(matcher, None if self._thought is None else self._thought.fork(), self.words)
+        copy = Constraint(
+            matcher, None if self._reasoning_budget is None else self._reasoning_budget.fork(), self.mask_words
+        )
         copy._started = bool(answer)
         for token in answer[:-1]:
             copy.push(token)
@@ -40,21 +42,21 @@ class Constraint:
 
     @property
     def binds(self) -> bool:
-        """Whether it may forbid something now."""
+        """Return whether the constraint may forbid a token now."""
         return self.matcher is not None or self._forced is not None
 
     def push(self, token: int) -> None:
-        """Takes the row's newest token, the first being the prompt's last."""
+        """Add the row's newest token. The first one is the last token of the prompt."""
         if not self._started:
             self._started = True
             return
-        if self._thought is not None:
-            self._thought.push(token)
+        if self._reasoning_budget is not None:
+            self._reasoning_budget.push(token)
         if self.matcher is not None and not self.matcher.is_stopped():
-            self.matcher.consume_token(token)  # one that fails says so when it is asked
+            self.matcher.consume_token(token)  # complete_mask checks for errors
 
-    def restrict(self, bits: np.ndarray) -> None:
-        """Completes the row's bit mask [words], int32, which the matcher has filled."""
+    def complete_mask(self, bits: np.ndarray) -> None:
+        """Complete the row's bit mask [mask_words], int32, after the matcher filled it."""
         if self.matcher is not None and self.matcher.is_error():
             reason, *_ = self.matcher.get_error().splitlines()  # the rest is the state of a parser
             self._fail(f"the answer could not be held to its grammar: {reason}")
@@ -70,8 +72,8 @@ class Constraint:
 
     @property
     def _forced(self) -> int | None:
-        return None if self._thought is None else self._thought.forced
+        return None if self._reasoning_budget is None else self._reasoning_budget.forced
 
     def _fail(self, problem: str) -> None:
         self.error = problem
-        self.matcher = self._thought = None
+        self.matcher = self._reasoning_budget = None

@@ -1,4 +1,4 @@
-"""How each format of tool calls is written: what stands where between a section's markers."""
+"""The grammars of the formats of tool calls: the text between a section's markers."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,105 +6,105 @@ from dataclasses import dataclass, field
 from keyword import kwlist
 from typing import Any, Final
 
-from .gemma import GemmaCall
-from .parameters import Parameter, RawText, checked_name, loosened, parameters, unsupported
-from .rules import Rules, quoted
+from .gemma_calls import GemmaCallRule
+from .lark_rules import LarkRules, quoted
+from .tool_parameters import Parameter, RawText, check_name, loosen, read_parameters, unsupported
 
 TAG_NAME: Final = re.compile(r"[^\s<>\"'=:/]+")
 PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-SPACES: Final = {"item_separator": ", ", "key_separator": ": "}
+SPACED_JSON: Final = {"item_separator": ", ", "key_separator": ": "}
 NUMBER: Final = "\0"
-"""Stands for any number in fixed text."""
+"""Placeholder for any number in fixed text."""
 PYTHON_ESCAPES: Final = {"json_allowed_escapes": '"\\bfnrt'}
-"""What JSON and Python write alike in a string."""
+"""Escapes that are the same in strings of JSON and Python."""
 
-Call = Callable[[Rules, str, dict[str, Any], str], str]
-"""Adds the rules of a call and returns its expression: of the function of a name, with arguments that a schema holds
-for, at a path of the request."""
+CallRule = Callable[[LarkRules, str, dict[str, Any], str], str]
+"""Adds the rules of a call and returns its expression. Takes the rules, the function's name, the schema of its
+arguments, and the function's path in the request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """One format's way to write a section of calls."""
+class CallLayout:
+    """The layout of a section of calls."""
 
-    call: Call
+    call: CallRule
     before: str = ""
-    """Between the start marker and the first call."""
-    between: str | None = None
-    """Between two calls of a section. None: a section holds one."""
+    """Text between the start marker and the first call."""
+    between_calls: str | None = None
+    """Text between two calls of a section; None if a section has one call."""
     after: str = ""
-    """Between the last call and the end marker."""
-    again: str | None = None
-    """Between two sections. None: an answer holds one."""
+    """Text between the last call and the end marker."""
+    between_sections: str | None = None
+    """Text between two sections; None if an answer has one section."""
 
-    def loosened(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """As little of a schema as a call needs to be written."""
-        return {"type": "object"} if isinstance(self.call, _WithJson) else loosened(schema)
+    def loosen(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the loosest schema with which a call can be written."""
+        return {"type": "object"} if isinstance(self.call, _JsonCallRule) else loosen(schema)
 
 
 @dataclass(frozen=True, slots=True)
-class _WithJson:
-    """A name, then the arguments as one JSON object."""
+class _JsonCallRule:
+    """A call with its arguments in one JSON object, after the name."""
 
     before: str
-    """What stands before the name."""
+    """Text before the name."""
     middle: str
-    """What stands between the name and the object."""
+    """Text between the name and the object."""
     after: str = ""
-    """What stands behind the object."""
+    """Text after the object."""
     names: re.Pattern[str] | None = None
-    """The names that can be written as they are. None: names are JSON strings."""
+    """Pattern of the names that can be written unquoted; None if names are JSON strings."""
     spaced: bool = True
-    """The object is written as most chat templates write JSON, with a space behind each comma and colon."""
+    """The object has a space after each comma and colon, as in most chat templates."""
 
-    def __call__(self, rules: Rules, name: str, schema: dict[str, Any], path: str) -> str:
-        name = quoted(name) if self.names is None else checked_name(name, self.names, f"{path}.name")
+    def __call__(self, rules: LarkRules, name: str, schema: dict[str, Any], path: str) -> str:
+        name = quoted(name) if self.names is None else check_name(name, self.names, f"{path}.name")
         parts = [
-            _fixed(rules, f"{self.before}{name}{self.middle}"),
-            rules.json(schema, **(SPACES if self.spaced else {})),
+            _literal_with_numbers(rules, f"{self.before}{name}{self.middle}"),
+            rules.json(schema, **(SPACED_JSON if self.spaced else {})),
             rules.literal(self.after),
         ]
         return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
-class _Tagged:
-    """A name, then each parameter by itself. Strings stand there as they are; anything else as JSON."""
+class _TaggedCallRule:
+    """A call with separate parameters after the name. Strings are unquoted, and other values are JSON."""
 
     head: str
-    """What stands before the parameters, with `{}` for the function's name."""
+    """Text before the parameters, with `{}` for the function's name."""
     tag: str
-    """What stands before a value, with `{}` for the parameter's name and `{kind}` for its type."""
+    """Text before a value, with `{}` for the parameter's name and `{kind}` for its type."""
     end: str
-    """What stands behind a value."""
+    """Text after a value."""
     tail: str = ""
-    """What stands behind the parameters."""
+    """Text after the parameters."""
     text: RawText | None = None
-    """How strings are written. None: as JSON."""
+    """Form of strings; None for JSON."""
     mixed: bool = False
-    """A parameter of any types is read back from its JSON. Off, it must have one type."""
+    """Parameters may have any types, which the parser finds from the JSON. If false, each must have one type."""
     separator: str = ""
     names: re.Pattern[str] = TAG_NAME
     parameter_names: re.Pattern[str] = TAG_NAME
-    json_options: Mapping[str, Any] = field(default_factory=lambda: SPACES)
+    json_options: Mapping[str, Any] = field(default_factory=lambda: SPACED_JSON)
 
-    def __call__(self, rules: Rules, name: str, schema: dict[str, Any], path: str) -> str:
-        checked_name(name, self.names, f"{path}.name")
+    def __call__(self, rules: LarkRules, name: str, schema: dict[str, Any], path: str) -> str:
+        check_name(name, self.names, f"{path}.name")
         items = [
             (self._parameter(rules, parameter), parameter.required)
-            for parameter in parameters(schema, f"{path}.parameters")
+            for parameter in read_parameters(schema, f"{path}.parameters")
         ]
         parts = [
-            _fixed(rules, self.head.format(name)),
+            _literal_with_numbers(rules, self.head.format(name)),
             rules.sequence(items, self.separator),
             rules.literal(self.tail),
         ]
         return " ".join(filter(None, parts))
 
-    def _parameter(self, rules: Rules, parameter: Parameter) -> str:
-        name = checked_name(parameter.name, self.parameter_names, parameter.path)
+    def _parameter(self, rules: LarkRules, parameter: Parameter) -> str:
+        name = check_name(parameter.name, self.parameter_names, parameter.path)
         kind = parameter.schema["type"] if parameter.is_typed else "object"
         tag = rules.literal(self.tag.format(name, kind=kind))
         if self.text is not None and parameter.is_string:
@@ -114,19 +114,21 @@ class _Tagged:
         return rules.rule(f"{tag} {rules.json(parameter.schema, **self.json_options)} {rules.literal(self.end)}")
 
 
-def _fixed(rules: Rules, text: str) -> str:
-    """An expression for fixed text with numbers in it."""
+def _literal_with_numbers(rules: LarkRules, text: str) -> str:
+    """Return an expression for fixed text with number placeholders."""
     return " /[0-9]{1,4}/ ".join(map(rules.literal, text.split(NUMBER)))
 
 
-def _key_value(prefix: str = "", line: str = "") -> Layout:
+def _key_value(prefix: str = "", line: str = "") -> CallLayout:
     key, value, call = f"{prefix}arg_key", f"{prefix}arg_value", f"</{prefix}tool_call>"
-    text = RawText(banned=[call], trimmed=True)
-    tagged = _Tagged(f"{{}}{line}", f"<{key}>{{}}</{key}>{line}<{value}>", f"</{value}>{line}", text=text, mixed=True)
-    return Layout(tagged, again="\n" if line else "")
+    text = RawText(excluded=[call], trimmed=True)
+    tagged = _TaggedCallRule(
+        f"{{}}{line}", f"<{key}>{{}}</{key}>{line}<{value}>", f"</{value}>{line}", text=text, mixed=True
+    )
+    return CallLayout(tagged, between_sections="\n" if line else "")
 
 
-_PYTHON: Final = _Tagged(
+_PYTHON: Final = _TaggedCallRule(
     "{}(",
     "{}=",
     "",
@@ -135,24 +137,26 @@ _PYTHON: Final = _Tagged(
     separator=", ",
     names=DOTTED_WORD,
     parameter_names=PYTHON_NAME,
-    json_options=SPACES | PYTHON_ESCAPES,
+    json_options=SPACED_JSON | PYTHON_ESCAPES,
 )
 
-LAYOUTS: Final[dict[str, Layout]] = {
-    "json_tools": Layout(_WithJson('{"name": ', ', "arguments": ', "}"), before="\n", after="\n", again="\n"),
-    "llama3_json": Layout(_WithJson('{"name": ', ', "parameters": ', "}")),
-    "mistral": Layout(_WithJson("", "[ARGS]", names=PATH_NAME), again=""),
-    "kimi_k2": Layout(
-        _WithJson(
+LAYOUTS: Final[dict[str, CallLayout]] = {
+    "json_tools": CallLayout(
+        _JsonCallRule('{"name": ', ', "arguments": ', "}"), before="\n", after="\n", between_sections="\n"
+    ),
+    "llama3_json": CallLayout(_JsonCallRule('{"name": ', ', "parameters": ', "}")),
+    "mistral": CallLayout(_JsonCallRule("", "[ARGS]", names=PATH_NAME), between_sections=""),
+    "kimi_k2": CallLayout(
+        _JsonCallRule(
             "<|tool_call_begin|>functions.",
             f":{NUMBER}<|tool_call_argument_begin|>",
             "<|tool_call_end|>",
             names=PATH_NAME,
         ),
-        between="",
+        between_calls="",
     ),
-    "kimi_k3": Layout(
-        _Tagged(
+    "kimi_k3": CallLayout(
+        _TaggedCallRule(
             f'<|open|>call tool="{{}}" index="{NUMBER}"<|sep|>',
             '<|open|>argument key="{}" type="{kind}"<|sep|>',
             "<|close|>argument<|sep|>",
@@ -160,46 +164,48 @@ LAYOUTS: Final[dict[str, Layout]] = {
             text=RawText(),
             mixed=True,
         ),
-        between="",
+        between_calls="",
     ),
-    "harmony": Layout(_WithJson("functions.", " <|constrain|>json<|message|>", names=PATH_NAME, spaced=False)),
-    "qwen3_coder": Layout(
-        _Tagged(
+    "harmony": CallLayout(_JsonCallRule("functions.", " <|constrain|>json<|message|>", names=PATH_NAME, spaced=False)),
+    "qwen3_coder": CallLayout(
+        _TaggedCallRule(
             "<function={}>\n",
             "<parameter={}>\n",
             "\n</parameter>\n",
             "</function>",
-            text=RawText(banned=["</parameter>", "</tool_call>"], null=True),
+            text=RawText(excluded=["</parameter>", "</tool_call>"], excludes_null=True),
         ),
         before="\n",
         after="\n",
-        again="\n",
+        between_sections="\n",
     ),
     "glm47": _key_value(),
     "laguna": _key_value(),
     "longcat": _key_value("longcat_", "\n"),
-    "minimax_m2": Layout(
-        _Tagged(
+    "minimax_m2": CallLayout(
+        _TaggedCallRule(
             '<invoke name="{}">\n',
             '<parameter name="{}">',
             "</parameter>\n",
             "</invoke>\n",
-            text=RawText(banned=["</parameter>", "</invoke>", "</minimax:tool_call>"], trimmed=True, null=True),
+            text=RawText(
+                excluded=["</parameter>", "</invoke>", "</minimax:tool_call>"], trimmed=True, excludes_null=True
+            ),
         ),
         before="\n",
-        between="",
+        between_calls="",
     ),
-    "minicpm5": Layout(
-        _Tagged(
+    "minicpm5": CallLayout(
+        _TaggedCallRule(
             '"{}">',
             '<param name="{}">',
             "</param>",
-            text=RawText(banned=["<", "&"], trimmed=True, null=True),
+            text=RawText(excluded=["<", "&"], trimmed=True, excludes_null=True),
         ),
-        again="",
+        between_sections="",
     ),
-    "muse_spark": Layout(
-        _Tagged(
+    "muse_spark": CallLayout(
+        _TaggedCallRule(
             '<atem:invoke name="{}">\n',
             '<atem:parameter name="{}">',
             "</atem:parameter>\n",
@@ -207,11 +213,11 @@ LAYOUTS: Final[dict[str, Layout]] = {
             mixed=True,
         ),
         before="\n",
-        between="",
+        between_calls="",
     ),
-    "pythonic": Layout(_PYTHON, before="[", between=", ", after="]"),
-    "gemma3_code": Layout(_PYTHON, before="\n", between="\n"),
-    "gemma4": Layout(GemmaCall('<|"|>'), again=""),
-    "function_gemma": Layout(GemmaCall("<escape>"), again=""),
+    "pythonic": CallLayout(_PYTHON, before="[", between_calls=", ", after="]"),
+    "gemma3_code": CallLayout(_PYTHON, before="\n", between_calls="\n"),
+    "gemma4": CallLayout(GemmaCallRule('<|"|>'), between_sections=""),
+    "function_gemma": CallLayout(GemmaCallRule("<escape>"), between_sections=""),
 }
-"""Every format by its name in the table of formats."""
+"""The layouts by the names of their formats in `tool_parsers.FORMATS`."""

@@ -1,4 +1,4 @@
-"""A Lark grammar in the making."""
+"""Builds a Lark grammar rule by rule."""
 
 import json
 import re
@@ -9,48 +9,62 @@ from .formats import json_rule
 from .vocabulary import Vocabulary
 
 Item = tuple[str, bool]
-"""An expression, and whether it must be there."""
+"""An expression, and whether it is required."""
 
 
-class Rules:
-    """Collects rules and terminals under names that it makes up. An expression is what stands right of a colon."""
+class LarkRules:
+    """Collects rules and terminals under generated names. An expression is the right side of a rule.
+
+    Args:
+        vocabulary: The model's vocabulary.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._lines: list[str] = []
 
     def rule(self, expression: str, attributes: str = "") -> str:
-        """Gives an expression a name."""
+        """Add a rule, and return its name.
+
+        Args:
+            expression: The rule's expression.
+            attributes: The rule's attributes, such as `[lazy]`.
+        """
         name = f"r{len(self._lines)}"
         self._lines.append(f"{name}{attributes}: {expression}")
         return name
 
     def terminal(self, expression: str) -> str:
-        """Gives a regular expression a name."""
+        """Add a terminal for a regular expression, and return its name."""
         name = f"T{len(self._lines)}"
         self._lines.append(f"{name}: {expression}")
         return name
 
     def grammar(self, start: str) -> str:
-        """The grammar whose start is an expression."""
+        """Return the grammar that starts with an expression."""
         return "\n".join([f"start: {start}", *self._lines])
 
     def literal(self, text: str) -> str:
-        """An expression for fixed text, which may hold special tokens."""
+        """Return an expression for fixed text, which may contain special tokens."""
         return self._vocabulary.literal(text)
 
     def json(self, schema: dict[str, Any], **options: Any) -> str:
-        """A rule for compact JSON that a schema holds for."""
+        """Add a rule for compact JSON that is valid under a schema, and return its name.
+
+        Args:
+            schema: The schema.
+            **options: Options of llguidance's JSON grammars.
+        """
         return self.rule(json_rule(schema, **options))
 
     def text_until(self, marker: str, allowed: str = "/(?s:.*)/") -> str:
-        """A rule for text that ends at a marker, with the marker.
+        """Add a rule for text up to and including a marker, and return its name.
 
         Args:
-            marker: Fixed text, which may hold special tokens.
+            marker: Fixed text, which may contain special tokens.
             allowed: A terminal's expression for the text.
         """
-        text, special = self.terminal(allowed), self._vocabulary.special_in(marker)
+        text, special = self.terminal(allowed), self._vocabulary.find_special_token(marker)
         if special is None:
             return self.rule(f"{text} {quoted(marker)}", "[lazy]")
         head, _, rest = marker.partition(special)
@@ -59,11 +73,16 @@ class Rules:
         return self.rule(f"{text} {self.literal(special + rest)}")
 
     def text_without(self, markers: Sequence[str]) -> str:
-        """A terminal for text that holds none of the markers."""
+        """Add a terminal for text without the markers, and return its name."""
         return self.terminal(f"/(?s:.*)/{excluding(markers)}")
 
     def sequence(self, items: Sequence[Item], separator: str) -> str:
-        """A rule for the items in their order, the optional ones there or not, with a separator between any two."""
+        """Add a rule for items in order, and return its name. Optional items may be missing.
+
+        Args:
+            items: The items.
+            separator: The text between two items.
+        """
         between = self.literal(separator)
         first = following = '""'
         for expression, required in reversed(items):
@@ -76,15 +95,15 @@ class Rules:
 
 
 def excluding(markers: Sequence[str]) -> str:
-    """What makes a terminal's expression one that holds none of the markers."""
+    """Return the end of a terminal's expression that excludes text with any of the markers."""
     return f" & ~/(?s:.*)({'|'.join(map(pattern, markers))})(?s:.*)/" if markers else ""
 
 
 def pattern(text: str) -> str:
-    """A regular expression of Lark for fixed text."""
+    """Return a regular expression of Lark for fixed text."""
     return re.escape(text).replace("/", "\\/").replace("\n", "n")
 
 
 def quoted(text: str) -> str:
-    """A string of Lark, or of JSON."""
+    """Return text as a string literal of Lark and JSON."""
     return json.dumps(text, ensure_ascii=False)

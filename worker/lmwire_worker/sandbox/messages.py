@@ -1,4 +1,4 @@
-"""Messages between the worker and a sandbox: JSON with its length before it."""
+"""Messages between the worker and a sandbox: JSON, after its length in 8 bytes."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ LENGTH_BYTES: Final = 8
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as it goes through a pipe. Lone surrogates, which a template can write, come through."""
+    """Return the bytes of a message. They preserve lone surrogates, which a template can write."""
     body = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return len(body).to_bytes(LENGTH_BYTES) + body
 
@@ -17,7 +17,7 @@ def read(receive: Callable[[int], bytes]) -> Any:
     """Read the next message.
 
     Args:
-        receive: Returns exactly so many bytes, or fewer at the end of the pipe.
+        receive: Returns the given number of bytes, or fewer at the end of the pipe.
 
     Raises:
         EOFError: The pipe has ended.

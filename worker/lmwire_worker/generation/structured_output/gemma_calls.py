@@ -1,29 +1,30 @@
-"""Calls of Gemma's function models, whose keys and strings are not JSON's: `call:f{city:<escape>Paris<escape>,n:3}`."""
+"""The grammar of Gemma's calls, with keys and strings that are not JSON: `call:f{city:<escape>Paris<escape>,n:3}`."""
 
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .parameters import NOTES, RawText, checked_name, parameters, unsupported
-from .rules import Rules, quoted
+from .lark_rules import LarkRules, quoted
+from .tool_parameters import ANNOTATIONS, RawText, check_name, read_parameters, unsupported
 
 NAME: Final = re.compile(r"[^\s,:{}\[\]<>\"']+")
-OF_ARRAYS: Final = NOTES | {"type", "items", "minItems", "maxItems"}
-SCALARS: Final = ("integer", "number", "boolean", "null")
+ARRAY_KEYWORDS: Final = ANNOTATIONS | {"type", "items", "minItems", "maxItems"}
+SCALAR_TYPES: Final = ("integer", "number", "boolean", "null")
 
 
 @dataclass(frozen=True, slots=True)
-class GemmaCall:
-    """Adds the rules of a call; see `layouts.Call`."""
+class GemmaCallRule:
+    """Adds the rules of a call; see `tool_call_grammars.CallRule`."""
 
     quote: str
-    """What stands at both ends of a string."""
+    """The marker at both ends of a string."""
 
-    def __call__(self, rules: Rules, name: str, schema: dict[str, Any], path: str) -> str:
-        checked_name(name, NAME, f"{path}.name")
+    def __call__(self, rules: LarkRules, name: str, schema: dict[str, Any], path: str) -> str:
+        """Add the rules of a call, and return its expression."""
+        check_name(name, NAME, f"{path}.name")
         return f"{quoted(f'call:{name}')} {self._object(rules, schema, f'{path}.parameters')}"
 
-    def _value(self, rules: Rules, schema: Any, path: str) -> str:
+    def _value(self, rules: LarkRules, schema: Any, path: str) -> str:
         kind = schema.get("type") if isinstance(schema, dict) else None
         if kind == "string":
             return f"{rules.literal(self.quote)} {RawText().rule(rules, schema, path, self.quote)}"
@@ -31,12 +32,12 @@ class GemmaCall:
             return self._array(rules, schema, path)
         if kind == "object":
             return self._object(rules, schema, path)
-        if kind in SCALARS:
+        if kind in SCALAR_TYPES:
             return rules.json(schema)
         raise unsupported(path, "in this model's tool calls every value must have one `type`")
 
-    def _array(self, rules: Rules, schema: dict[str, Any], path: str) -> str:
-        for keyword in schema.keys() - OF_ARRAYS:
+    def _array(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
+        for keyword in schema.keys() - ARRAY_KEYWORDS:
             raise unsupported(f"{path}.{keyword}", "arrays in this model's tool calls cannot be held to it")
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         if most == 0:
@@ -46,10 +47,10 @@ class GemmaCall:
         items = rules.rule(f"{item} {more}")
         return rules.rule(f'"[" {items}{"" if least else "?"} "]"')
 
-    def _object(self, rules: Rules, schema: dict[str, Any], path: str) -> str:
+    def _object(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
         items = []
-        for parameter in parameters(schema, path):
-            checked_name(parameter.name, NAME, parameter.path)
+        for parameter in read_parameters(schema, path):
+            check_name(parameter.name, NAME, parameter.path)
             value = self._value(rules, parameter.schema, parameter.path)
             items.append((rules.rule(f"{quoted(f'{parameter.name}:')} {value}"), parameter.required))
         return rules.rule(f'"{{" {rules.sequence(items, ",")} "}}"')

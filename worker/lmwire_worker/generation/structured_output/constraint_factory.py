@@ -1,0 +1,96 @@
+"""Makes the constraint on a request's answers."""
+
+from functools import cached_property
+from typing import Any
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import Chat, Generate, RequestError
+
+from ...output_parsing import Syntax
+from ...text_stream.detokenizer import token_bytes
+from .answer_grammar import answer_grammar
+from .constraint import Constraint
+from .formats import check_format
+from .reasoning_budget import ReasoningBudget
+from .size_limits import MAX_CHARACTERS, check_count, invalid_request
+from .vocabulary import GrammarError, Vocabulary
+
+
+class ConstraintFactory:
+    """Makes constraints for one model. Slow work happens on first use, and its results are cached.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        vocab_size: Width of the model's logits.
+        ends: The eos tokens. They are allowed only where the grammar can end.
+    """
+
+    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int, ends: set[int]) -> None:
+        self._tokenizer = tokenizer
+        self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
+
+    def prepare(self) -> None:
+        """Do the slow work of the first constraint now: about a second, in which no other thread runs.
+
+        Raises:
+            RequestError: unsupported: this model's answers cannot be constrained.
+        """
+        _ = self._vocabulary.llguidance_tokenizer
+
+    def make_constraint(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Constraint | None:
+        """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.
+
+        Args:
+            request: The request: `format`, `prefix`, `tool_choice`, strict `tools` and `reasoning_budget` count.
+            syntax: The model's output syntax.
+            starts_in_reasoning: The answer starts inside reasoning.
+
+        Raises:
+            RequestError: invalid_request, with the path of the part that is invalid or cannot be enforced; unsupported:
+                this model or this installation cannot enforce it.
+        """
+        try:
+            matcher = self._matcher(request, syntax, starts_in_reasoning)
+        except RecursionError:
+            problem = "a schema is nested too deep; 100 levels always work"
+            raise RequestError("invalid_request", problem) from None
+        thought = self._reasoning_budget(request, syntax, starts_in_reasoning)
+        if matcher is None and thought is None:
+            return None
+        return Constraint(matcher, thought, self._vocabulary.mask_words)
+
+    def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Any:
+        grammar = answer_grammar(request, syntax, starts_in_reasoning, self._vocabulary)
+        if grammar is None:
+            return None
+        check_count(len(grammar), MAX_CHARACTERS, "characters", "tools" if request.format is None else "format")
+        try:
+            matcher = self._vocabulary.matcher(grammar)
+        except GrammarError as fault:
+            if request.format is not None:
+                check_format(request.format, self._vocabulary)
+            raise RequestError("invalid_request", f"what the answer must be does not compile: {fault}") from None
+        begun = "" if starts_in_reasoning or isinstance(request, Generate) else request.prefix
+        if syntax.think_end is not None:
+            begun = begun.rpartition(syntax.think_end)[2]
+        if begun and not matcher.consume_tokens(self._vocabulary.tokens(begun)):
+            raise invalid_request(
+                "prefix", "does not begin what `format`, `tool_choice` or `tools` allow the answer to be"
+            )
+        return matcher
+
+    def _reasoning_budget(
+        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool
+    ) -> ReasoningBudget | None:
+        budget = request.reasoning_budget if isinstance(request, Chat) else None
+        if budget is None or syntax.think_start is None or syntax.think_end is None:
+            return None
+        closing = self._vocabulary.tokens(syntax.think_end)
+        return ReasoningBudget(
+            syntax.think_start, syntax.think_end, closing, budget, self._token_bytes, open=starts_in_reasoning
+        )
+
+    @cached_property
+    def _token_bytes(self) -> Any:
+        return token_bytes(self._tokenizer)

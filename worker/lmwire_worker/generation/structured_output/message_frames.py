@@ -1,0 +1,55 @@
+"""The fixed text around reasoning, content and tool calls, in families whose answers consist of messages."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...output_parsing import CONTENT, Syntax
+from .tool_parameters import unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFrame:
+    """The fixed text of one family."""
+
+    before_content: str = ""
+    """Text before the content."""
+    after_reasoning: str = ""
+    """Text between reasoning and the rest of the answer."""
+    text_before_call: tuple[str, str] | None = None
+    """Text before and after the content that precedes a call; None if calls are part of the content."""
+    recipient: tuple[str, str] | None = None
+    """Text before and after the function's name, which precedes a section of calls; None without such a name."""
+
+
+FRAMES: Final = {
+    "harmony": MessageFrame(
+        before_content="<|channel|>final<|message|>",
+        after_reasoning="<|start|>assistant",
+        text_before_call=("<|channel|>commentary<|message|>", "<|end|><|start|>assistant"),
+    ),
+    "muse_spark": MessageFrame(
+        before_content="to=user<|message|>",
+        after_reasoning="<|start|>assistant ",
+        text_before_call=("to=commentary<|message|>", "<|eom|><|start|>assistant "),
+        recipient=("to=", "<|message|>"),
+    ),
+    "kimi_k3": MessageFrame(
+        before_content="<|open|>response<|sep|>",
+        text_before_call=("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
+    ),
+}
+"""The frames by the names of the families' formats of tool calls."""
+
+
+def find_frame(syntax: Syntax) -> MessageFrame:
+    """Return the frame of a model.
+
+    Raises:
+        RequestError: unsupported: the model's answers consist of messages of an unknown kind.
+    """
+    family = syntax.tools.name if syntax.tools is not None else ""
+    if syntax.initial == CONTENT:
+        return FRAMES[family] if family == "kimi_k3" else MessageFrame()
+    if family not in FRAMES:
+        raise unsupported("format", "answers of this model, which are messages, cannot be held to anything")
+    return FRAMES[family]

@@ -1,0 +1,154 @@
+"""Grammars of answers with tool calls, in the model's format."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lmwire_protocol import Tool
+
+from ...tool_parsers import ToolFormat
+from .formats import check_schema
+from .lark_rules import LarkRules, quoted
+from .message_frames import MessageFrame
+from .size_limits import check_size, invalid_request
+from .tool_call_grammars import LAYOUTS
+from .tool_parameters import unsupported
+from .vocabulary import Vocabulary
+
+SchemasByTool = Mapping[int, dict[str, Any]]
+"""Schemas of the arguments of tools, by the tools' indexes in the request."""
+NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
+BARE_START: Final = r'/\s*\{\s*"name"(?s:.*)/'
+"""Text that tool parsers take for the start of a call without a marker."""
+
+
+class ToolCallGrammar:
+    """Builds the grammar of an answer's tool calls.
+
+    Args:
+        tools: The request's tools.
+        schemas: The schemas of the tools that may be called.
+        form: The model's format of calls.
+        frame: The fixed text around calls.
+        many: Allow several calls.
+        vocabulary: The model's vocabulary.
+
+    Raises:
+        RequestError: unsupported: the format cannot enforce a schema.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        schemas: SchemasByTool,
+        form: ToolFormat,
+        frame: MessageFrame,
+        many: bool,
+        vocabulary: Vocabulary,
+    ) -> None:
+        self._rules = rules = LarkRules(vocabulary)
+        self._form = form
+        self._frame = frame
+        self._layout = layout = LAYOUTS[form.name]
+        calls = [
+            layout.call(rules, tools[index].function.name, schema, f"tools[{index}].function")
+            for index, schema in schemas.items()
+        ]
+        call = rules.rule(" | ".join(calls))
+        more = f"({rules.literal(layout.between_calls)} {call})*" if many and layout.between_calls is not None else ""
+        end = "" if vocabulary.ends_turn(form.end) else form.end
+        self._section = rules.rule(f"{rules.literal(layout.before)} {call} {more} {rules.literal(layout.after + end)}")
+        self._many = many and layout.between_sections is not None
+        self._recipient = ""
+        if frame.recipient is not None:
+            names = " | ".join(quoted(tools[index].function.name) for index in schemas)
+            self._recipient = f"{rules.literal(frame.recipient[0])} ({names}) {rules.literal(frame.recipient[1])}"
+
+    def only_calls(self) -> str:
+        """Return the grammar of an answer that is only calls."""
+        rules, start = self._rules, self._form.start
+        first = self._section if self._form.bare else f"{self._recipient} {rules.literal(start)} {self._section}"
+        again = (
+            f"({rules.literal((self._layout.between_sections or '') + start)} {self._section})*" if self._many else ""
+        )
+        return rules.grammar(f"{first} {again}")
+
+    def among_text(self) -> str:
+        """Return the grammar of an answer that is any text, calls, or both."""
+        rules, form = self._rules, self._form
+        if form.bare:
+            text = rules.terminal(f"/(?s:.*)/ & ~{BARE_START}")
+            return rules.grammar(f"{self._section} | {text}")
+        text = rules.text_without([form.start])
+        if self._frame.text_before_call is not None:
+            before, after = self._frame.text_before_call
+            said = f"({rules.literal(before)} {rules.text_until(after)})?"
+            call = f"{said} {self._recipient} {rules.literal(form.start)} {self._section}"
+            return rules.grammar(f"{call} | {rules.literal(self._frame.before_content)} {text}")
+        call = f"{rules.text_until(form.start)} {self._section}"
+        return rules.grammar(f"({call}){'*' if self._many else '?'} {text}")
+
+
+def all_schemas(tools: Sequence[Tool], name: str | None, vocabulary: Vocabulary) -> SchemasByTool:
+    """Return the schemas of all tools, or of one.
+
+    Args:
+        tools: The request's tools.
+        name: The name of the only tool to include; None for all.
+        vocabulary: The model's vocabulary.
+
+    Raises:
+        RequestError: invalid_request: a schema is invalid or cannot be enforced.
+    """
+    return {
+        index: _argument_schema(tool, f"tools[{index}].function.parameters", vocabulary)
+        for index, tool in enumerate(tools)
+        if name is None or tool.function.name == name
+    }
+
+
+def strict_schemas(tools: Sequence[Tool], form: ToolFormat, vocabulary: Vocabulary) -> SchemasByTool:
+    """Return the schemas of strict tools, and loosened schemas of the others, which only let calls be written.
+
+    Args:
+        tools: The request's tools.
+        form: The model's format of calls.
+        vocabulary: The model's vocabulary.
+
+    Raises:
+        RequestError: invalid_request: a schema is invalid or cannot be enforced.
+    """
+    schemas: dict[int, dict[str, Any]] = {}
+    for index, tool in enumerate(tools):
+        if tool.function.strict:
+            schemas[index] = _argument_schema(tool, f"tools[{index}].function.parameters", vocabulary)
+        else:
+            check_size(tool.function.parameters, f"tools[{index}].function.parameters")
+            schemas[index] = LAYOUTS[form.name].loosen(tool.function.parameters)
+    return schemas
+
+
+def _argument_schema(tool: Tool, path: str, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the schema of a tool's arguments, which must be an object."""
+    schema = tool.function.parameters or NO_PARAMETERS
+    if schema.get("type", "object") != "object":
+        raise invalid_request(f"{path}.type", "must be `object`: arguments have names")
+    schema = {"type": "object"} | schema
+    check_schema(schema, path, vocabulary)
+    return schema
+
+
+def check_format_supported(form: ToolFormat | None, path: str) -> ToolFormat:
+    """Return the format of calls.
+
+    Args:
+        form: The model's format of calls.
+        path: The path of the field that needs it.
+
+    Raises:
+        RequestError: unsupported: calls of this model cannot be enforced.
+    """
+    if form is None:
+        raise unsupported(path, "this model has no way to call tools that could be enforced")
+    if form.name not in LAYOUTS:
+        raise unsupported(path, f"calls that are written as this model does ({form.name}) cannot be enforced")
+    return form
