@@ -1,4 +1,4 @@
-"""Answers that call tools in every format: told apart, read, and given back as text when they are no calls."""
+"""Answers that call tools in every format: parsed, separated, and returned as text if they prove invalid."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def section(name: str, *calls: Call) -> str:
 
 
 def said(name: str, text: str) -> str:
-    """As the model writes text before a call or behind one."""
+    """Return text as the model writes it before a call or after one."""
     return f"<|start|>assistant<|channel|>final<|message|>{text}<|end|>" if name == "harmony" else text
 
 
@@ -122,7 +122,7 @@ def test_code_that_llama_marks_is_text_as_soon_as_it_can_be_no_call() -> None:
 
 
 def fragments(name: str) -> list[str]:
-    """What an answer in this format is made of, in disorder."""
+    """Return a strategy for parts of an answer in this format, in any order."""
     words = re.findall(r"\w+|\s+|\W", section(name, WEATHER, SUM))
     return sorted({*words, FORMATS[name].start, FORMATS[name].end, WRITERS[name]([SUM]), "<think>", "</think>"})
 

@@ -1,4 +1,4 @@
-"""What is found of a model's markers, and where an answer starts."""
+"""The markers that are found for a model, and the state that an answer starts in."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each token is told with the text that it is of, and of what the answer lacks it is said."""
+"""Each token is reported with its text, and with the part of the text that is in the answer."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What every reader of tool calls does, whatever the format."""
+"""The behavior that the parsers of all formats have in common."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ of_several_calls = pytest.mark.parametrize("name", sorted(FORMATS.keys() - ONE_C
 
 @dataclass
 class Read:
-    """What a reader made of a section."""
+    """Hold the result of parsing a section."""
 
     whole: list[Call] = field(default_factory=list)
     broken: int = 0
@@ -130,7 +130,7 @@ def test_a_call_cut_off_leaves_those_before_it(name: str) -> None:
 @of_several_calls
 def test_text_around_calls_is_not_lost(name: str) -> None:
     result = read(name, ["Let us see. ", WRITERS[name]([WEATHER, SUM]), " That was it."])
-    if name == "llama3_json":  # without a marker, text before a call tells that there is none
+    if name == "llama3_json":  # without a marker, text before a call proves that it is not a call
         assert result.whole == []
     else:
         assert result.whole == [WEATHER, SUM]

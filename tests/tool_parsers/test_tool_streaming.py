@@ -15,7 +15,7 @@ BY_ARGUMENT = ["function_gemma", "gemma4", "pythonic", "gemma3_code"]
 
 
 def given(name: str, text: str) -> list[ToolCallFragment]:
-    """What a reader gives of a section that is not over."""
+    """Return the fragments that a parser returns for an incomplete section."""
     reader = FORMATS[name].make_parser([tool("write")])
     return [piece for character in text for piece in reader.push(character)]
 

@@ -34,7 +34,7 @@ def tokens(speaker: Speaker, text: str) -> list[int]:
 
 
 def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[int]:
-    """What a row alone may say next."""
+    """Return the tokens that a row alone may generate next."""
     (row,) = allowed_tokens(TokenMasks([constraint]), [newest], speaker.size)
     return set(np.flatnonzero(row).tolist())
 

@@ -18,7 +18,7 @@ Markers can overlap. These rules follow what models mean by them:
 - A call that the prompt started, with a prefix, is text: the host has its beginning.
 """
 
-from .answer import OutputParser, TextFragment
+from .output_parser import OutputParser, TextFragment
 from .states import CONTENT, REASONING
 from .syntax import Syntax
 

@@ -46,14 +46,17 @@ def find_reasoning_markers(tokenizer: TokenizerWrapper, vocabulary: Set[str]) ->
 
 
 def find_states(
-    tokenizer: TokenizerWrapper, vocabulary: Set[str], thought: ReasoningMarkers | None, tools: ToolFormat | None
+    tokenizer: TokenizerWrapper,
+    vocabulary: Set[str],
+    reasoning_markers: ReasoningMarkers | None,
+    tools: ToolFormat | None,
 ) -> dict[str, State]:
     """Return a model's states by name.
 
     Args:
         tokenizer: The model's tokenizer.
         vocabulary: The texts of all tokens.
-        thought: The markers around reasoning.
+        reasoning_markers: The markers around reasoning.
         tools: The format of tool calls.
     """
     edges: Transitions = {CONTENT: {}, CALL: {}, REASONING_CALL: {}, BARE_CALL: {}}
@@ -67,7 +70,7 @@ def find_states(
             *tokenizer.structural_markers,
             *(marker for marker in _MORE_CONTENT_MARKERS if marker in vocabulary),
         ]
-        edges |= _tag_transitions(thought, tools, structure)
+        edges |= _tag_transitions(reasoning_markers, tools, structure)
     return {name: _state(name, targets) for name, targets in edges.items()}
 
 
@@ -79,15 +82,15 @@ def _message_transitions(tokenizer: TokenizerWrapper) -> Transitions:
 
 
 def _tag_transitions(
-    thought: ReasoningMarkers | None, tools: ToolFormat | None, structure: Sequence[str]
+    reasoning_markers: ReasoningMarkers | None, tools: ToolFormat | None, structure: Sequence[str]
 ) -> Transitions:
     content = dict.fromkeys(structure, CONTENT)
     call = tools.start if tools is not None else ""
     if call:
         content[call] = CALL
-    if thought is None:
+    if reasoning_markers is None:
         return {CONTENT: content}
-    start, end = thought
+    start, end = reasoning_markers
     content[start] = REASONING
     reasoning = {end: CONTENT} | ({call: REASONING_CALL} if call else {})
     return {CONTENT: content, REASONING: reasoning, INTERRUPTED: {end: CONTENT} | content}

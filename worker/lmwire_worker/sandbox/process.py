@@ -27,11 +27,11 @@ class Sandbox:
     """One sandbox process, which starts on first use. Any thread may ask it; it answers one question at a time.
 
     Args:
-        opening: Returns the first question to each new process; None to ask none.
+        first_question: Returns the first question to each new process; None to ask none.
     """
 
-    def __init__(self, opening: Callable[[], dict[str, Any]] | None = None) -> None:
-        self._initial_request = opening
+    def __init__(self, first_question: Callable[[], dict[str, Any]] | None = None) -> None:
+        self._first_question = first_question
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -64,8 +64,8 @@ class Sandbox:
             if self._process is not None:
                 _end(self._process)
             self._process = _start()
-            if self._initial_request is not None:
-                _round_trip(self._process, self._initial_request())
+            if self._first_question is not None:
+                _round_trip(self._process, self._first_question())
         return self._process
 
 

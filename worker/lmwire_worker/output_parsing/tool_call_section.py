@@ -10,16 +10,16 @@ class ToolCallSection:
     """Parses one section, and numbers its calls within the whole answer.
 
     Args:
-        reader: The parser of the section's text.
-        opened: The markup that started the section.
+        parser: The parser of the section's text.
+        start_markup: The markup that started the section.
         first: The index of the section's first call.
     """
 
-    def __init__(self, reader: ToolCallParser, opened: str, first: int) -> None:
-        self.start_markup = opened
+    def __init__(self, parser: ToolCallParser, start_markup: str, first: int) -> None:
+        self.start_markup = start_markup
         self.complete_calls = 0
         """Number of complete calls so far."""
-        self._reader = reader
+        self._parser = parser
         self._first = first
         self.has_retracted = False
         """True after a call that was reported to the host proved invalid."""
@@ -28,15 +28,15 @@ class ToolCallSection:
     @property
     def is_abandoned(self) -> bool:
         """Return whether the section cannot contain a call any more. `end` then returns its text."""
-        return self._reader.is_abandoned
+        return self._parser.is_abandoned
 
     def push(self, text: str) -> list[ToolCallFragment]:
         """Add text, and return the fragments of calls that became certain."""
-        return self._number(self._reader.push(text))
+        return self._number(self._parser.push(text))
 
     def end(self, closed: bool) -> tuple[list[ToolCallFragment], str]:
         """Return the last fragments, and the text outside complete calls; see `ToolCallParser.end`."""
-        pieces, text = self._reader.end(closed)
+        pieces, text = self._parser.end(closed)
         return self._number(pieces), text
 
     def _number(self, pieces: Iterable[ToolCallFragment]) -> list[ToolCallFragment]:

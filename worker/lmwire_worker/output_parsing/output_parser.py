@@ -8,9 +8,9 @@ from lmwire_protocol.events import Channel
 
 from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolCallFragment
-from .section import ToolCallSection
 from .states import BARE_CALL, CONTENT, REASONING
 from .syntax import Syntax
+from .tool_call_section import ToolCallSection
 
 
 @dataclass(slots=True)
