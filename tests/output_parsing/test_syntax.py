@@ -22,7 +22,7 @@ from marked_up import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
 )
 def test_a_thought_has_the_markers_that_the_vocabulary_has(markers: tuple[str, ...], start: str, end: str) -> None:
     syntax = syntax_of(*markers)
-    assert syntax.thinks
+    assert syntax.has_reasoning
     assert (syntax.think_start, syntax.think_end) == (start, end)
     assert parts_of([f" a{start}\nb\n{end} c "], syntax) == [
         ("content", " a"),
@@ -33,7 +33,7 @@ def test_a_thought_has_the_markers_that_the_vocabulary_has(markers: tuple[str, .
 
 def test_a_model_without_such_markers_does_not_think() -> None:
     syntax = syntax_of("<think>", "[/THINK]")
-    assert not syntax.thinks
+    assert not syntax.has_reasoning
     assert (syntax.think_start, syntax.think_end) == (None, None)
     assert parts_of(["<think>a</think>"], syntax) == [("content", "<think>a</think>")]
 
@@ -76,4 +76,4 @@ def test_a_call_that_the_prompt_began_is_text() -> None:
 def test_gpt_oss_is_known_by_its_type_and_its_vocabulary() -> None:
     syntax = syntax_of(*HARMONY, model_type="gpt_oss")
     assert (syntax.think_start, syntax.think_end) == ("<|channel|>analysis<|message|>", "<|end|>")
-    assert not syntax_of(model_type="gpt_oss").thinks
+    assert not syntax_of(model_type="gpt_oss").has_reasoning

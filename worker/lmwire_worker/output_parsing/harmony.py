@@ -22,7 +22,7 @@ MARKERS: Final = frozenset({"<|start|>", "<|channel|>", "<|message|>", "<|end|>"
 THINK_START: Final = "<|channel|>analysis<|message|>"
 THINK_END: Final = "<|end|>"
 
-_REASONING_HEADER: Final = "thought header"
+_REASONING_HEADER: Final = "reasoning header"
 _ENDS: Final = {"<|end|>": HEADER, "<|call|>": HEADER, "<|return|>": HEADER}
 _STARTS: Final = {
     "<|start|>assistant": HEADER,

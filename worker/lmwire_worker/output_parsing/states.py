@@ -10,7 +10,7 @@ from ..text_stream.string_matcher import StringAutomaton
 CONTENT: Final[Channel] = "content"
 REASONING: Final[Channel] = "reasoning"
 CALL: Final = "call"
-REASONING_CALL: Final = "call in a thought"
+REASONING_CALL: Final = "call in reasoning"
 BARE_CALL: Final = "bare call"
 INTERRUPTED: Final = "interrupted"
 """Content after a call that interrupted reasoning. The end marker of reasoning may still come."""

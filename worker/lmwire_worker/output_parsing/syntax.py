@@ -38,12 +38,12 @@ class Syntax:
         vocabulary = tokenizer.get_vocab().keys()  # takes 0.1 s for 150k tokens
         if model_type == "gpt_oss" and vocabulary >= harmony.MARKERS:
             return cls(harmony.STATES, HEADER, harmony.THINK_START, harmony.THINK_END, tools)
-        thought = find_reasoning_markers(tokenizer, vocabulary)
-        states = find_states(tokenizer, vocabulary, thought, tools)
-        return cls(states, tokenizer.response_initial_state or CONTENT, *(thought or (None, None)), tools)
+        markers = find_reasoning_markers(tokenizer, vocabulary)
+        states = find_states(tokenizer, vocabulary, markers, tools)
+        return cls(states, tokenizer.response_initial_state or CONTENT, *(markers or (None, None)), tools)
 
     @property
-    def thinks(self) -> bool:
+    def has_reasoning(self) -> bool:
         """Return whether answers can contain reasoning."""
         return self.think_start is not None
 

@@ -41,7 +41,7 @@ class ReasoningSwitch:
         """
         if self.mode == "auto":
             return {}
-        if self.mode == "on" and not (self.syntax.thinks and (self._switch or self._template_has_markers())):
+        if self.mode == "on" and not (self.syntax.has_reasoning and (self._switch or self._template_has_markers())):
             problem = "reasoning: this model has no reasoning to turn on; leave it at `auto`"
             raise RequestError("unsupported", problem, field="reasoning")
         return self._switch
@@ -54,7 +54,7 @@ class ReasoningSwitch:
             prefix: The request's prefix, which follows the added text. With a prefix, no reasoning is opened.
             may_call: The answer may call tools.
         """
-        if self.mode == "auto" or not self.syntax.thinks:
+        if self.mode == "auto" or not self.syntax.has_reasoning:
             return ""
         begins, ends = self._delimiters(opening, may_call=may_call)
         thinking = self._is_open(opening)
@@ -102,10 +102,10 @@ class ReasoningSwitch:
         start, end = self.syntax.think_start or "", self.syntax.think_end or ""
         turns = [Turn("user", USER), Turn("assistant", ANSWER, reasoning=REASONING)]
         text = self.template.try_render(self.message_format.messages(turns), add_generation_prompt=False)
-        before, _, behind = text.partition(REASONING)
+        before, _, after = text.partition(REASONING)
         begins = before.rpartition(USER)[2]
         begins = begins.rpartition(opening)[2] if opening in begins else begins[begins.find(start) :]
-        ends = behind.partition(ANSWER)[0]
+        ends = after.partition(ANSWER)[0]
         if may_call:  # in harmony, content and calls have different headers: the model must choose
             ends = ends.removesuffix(_HARMONY_ANSWER)
         return begins if start in begins else f"{start}\n", ends if end in ends else f"\n{end}\n\n"

@@ -17,7 +17,7 @@ from .turns import ToolCall, Turn
 
 # Words that no template contains.
 SYSTEM, USER, LATER, ANSWER, REASONING, RESULT, FUNCTION, VALUE = (
-    f"qv{word}" for word in ("system", "user", "later", "answer", "thought", "result", "function", "value")
+    f"qv{word}" for word in ("system", "user", "later", "answer", "reasoning", "result", "function", "value")
 )
 _FIRST_CALL: Final = ToolCall("call_qv", FUNCTION, {"word": VALUE})
 _SECOND_CALL: Final = ToolCall("call_qw", f"{LATER}function", {"word": LATER})

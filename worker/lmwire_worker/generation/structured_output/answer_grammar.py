@@ -37,8 +37,8 @@ def answer_grammar(
     rules, frame = LarkRules(vocabulary), find_frame(syntax)
     said = None if content is None else f"{rules.literal(frame.before_content)} @content"
     called = None if calls is None else "@calls"
-    thought = _reasoning_expression(rules, request, syntax, starts_in_reasoning, rules.literal(frame.after_reasoning))
-    main = rules.grammar(f"{thought} ({' | '.join(filter(None, (called, said)))})")
+    reasoning = _reasoning_expression(rules, request, syntax, starts_in_reasoning, rules.literal(frame.after_reasoning))
+    main = rules.grammar(f"{reasoning} ({' | '.join(filter(None, (called, said)))})")
     parts = {"answer": main, "calls": calls, "content": content}
     return json.dumps({"grammars": [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]})
 

@@ -55,10 +55,10 @@ class ConstraintFactory:
         except RecursionError:
             problem = "a schema is nested too deep; 100 levels always work"
             raise RequestError("invalid_request", problem) from None
-        thought = self._reasoning_budget(request, syntax, starts_in_reasoning)
-        if matcher is None and thought is None:
+        reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning)
+        if matcher is None and reasoning_budget is None:
             return None
-        return Constraint(matcher, thought, self._vocabulary.mask_words)
+        return Constraint(matcher, reasoning_budget, self._vocabulary.mask_words)
 
     def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Any:
         grammar = answer_grammar(request, syntax, starts_in_reasoning, self._vocabulary)
