@@ -55,7 +55,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
     ("arguments", "problem"),
     [
         (["--media-dir"], "--media-dir needs a directory"),
-        (["--media-dir", "/no/such/folder"], "--media-dir /no/such/folder is no directory"),
+        (["--media-dir", "/no/such/folder"], "--media-dir /no/such/folder is not a directory"),
         (["--media-urls", "--media-urls"], "--media-urls is given twice"),
         (["--media-urls", "yes"], "unknown argument 'yes'"),
     ],

@@ -2,8 +2,9 @@
 
 The parts, in the order a request meets them (arrows are threads' hand-overs):
 
-    reader → session (v1 or bridge) → registry ⇒ scheduler → lane ⇒ outbox → writer
-                                                 watcher: signals, hang-up, deadlines
+    reader → session (v1 or bridge) → request registry ⇒ scheduler → model runner ⇒ output queue → writer
+                                                         lifecycle monitor: signals, hang-up, deadlines
 
-`lane.py` is the contract between the scheduler, which knows no model library, and the lanes, which know no wire.
+`engine/interface.py` is the contract between the scheduler, which knows no model library, and the model runners, which
+do not know the wire.
 """

@@ -5,7 +5,7 @@ import sys
 
 from .process.signals import exit_on_signals
 
-TYPE_CHECKING = False  # `typing` is imported only after the signals are taken care of
+TYPE_CHECKING = False  # `typing` is imported only after the signals are handled
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
@@ -21,18 +21,19 @@ _USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-di
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
 
-  --memory-limit BYTES  what a model, its caches and its requests may take together;
-                        nine tenths of the device's memory by default
-  --cache-dir DIR       keep what was computed of prompts and answers here as well, for the next worker;
-                        nothing is kept on disk by default. The files tell whoever reads them what was said
+  --memory-limit BYTES  memory budget of a model, its caches and its requests; default: nine tenths of the
+                        device's memory
+  --cache-dir DIR       store the prefix cache in this directory as well, for later workers; default: memory
+                        only. Anyone who can read the files can read the conversations
   --cache-disk-bytes BYTES
-                        what they may take; 16 GiB by default. The least recently used go first
-  --media-dir DIR       let requests name image and sound files under this directory, and of no other; can be
-                        given again. Without it these come inside the requests
-  --media-urls          let requests name http and https addresses of images and sounds on public hosts
-  --mock                serve an engine that needs no model library, to test hosts with; see --mock --help
-  --help                show this
-  --version             show the version
+                        maximum size of the cache in --cache-dir; default: 16 GiB. The least recently used
+                        entries are removed first
+  --media-dir DIR       allow requests to name image and sound files in this directory; repeatable.
+                        Without it, requests must contain their media
+  --media-urls          allow requests to name http and https URLs of images and sounds on public hosts
+  --mock                run a worker without a model, to test hosts; see --mock --help
+  --help                print this help and exit
+  --version             print the version and exit
 """
 
 _NUMBERS = ("--memory-limit", "--cache-disk-bytes")
@@ -44,7 +45,11 @@ EXIT_STDOUT = 74
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs a worker; does not return."""
+    """Run a worker, and do not return.
+
+    Args:
+        arguments: The command line; None for the process's.
+    """
     exit_on_signals()
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--help"], ["-h"]):
@@ -63,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _read_options(arguments: list[str]) -> dict[str, list[str]]:
-    """The values of each option that is given."""
+    """Return the values of each option on the command line."""
     options: dict[str, list[str]] = {}
     rest = iter(arguments)
     for name in rest:
@@ -83,7 +88,7 @@ def _value(name: str, value: str) -> str:
     if name in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
         _refuse(f"{name} needs a number of bytes, above 0")
     if name == "--media-dir" and not os.path.isdir(os.path.expanduser(value)):
-        _refuse(f"{name} {value} is no directory")
+        _refuse(f"{name} {value} is not a directory")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the engine does at the moment, and when it last made progress: what `ping` reports."""
+"""The engine's state and the time of its last progress, for `ping`."""
 
 import time
 from typing import Final
@@ -17,16 +17,16 @@ class Activity:
         self._progress_at = time.monotonic()
 
     def become(self, state: State) -> None:
-        """Enters a state; to begin something counts as progress."""
+        """Enter a state; this counts as progress."""
         self._progress_at = time.monotonic()
         self.state = state
 
     def progressed(self) -> None:
-        """Notes that the engine has come further."""
+        """Note that the engine has made progress."""
         self._progress_at = time.monotonic()
 
     def rouse(self) -> None:
-        """Counts an idle engine as running, because there is something for it: it may take a while to wake."""
+        """Count an idle engine as running: it has a request, and may take a while to wake."""
         if self.state == "idle":
             self.become("running")
 

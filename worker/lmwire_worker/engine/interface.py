@@ -1,11 +1,11 @@
-"""The contract between the scheduler and what runs a model.
+"""The contract between the scheduler and a model runner.
 
-A lane serves one loaded model: text today, others by the same contract. The scheduler knows no model library and a
-lane knows no wire: no ids, no events, no lines. What they share is below, and the command Structs, which are the
-one place where a request's parameters, their bounds and their defaults are written down.
+A runner serves one loaded model. The scheduler knows no model library. A runner does not know the wire: ids, events
+and lines. They share the types below and the command Structs, which alone define a request's parameters with their
+bounds and defaults.
 
-All calls come from one thread, the process's main one, because MLX streams belong to threads; `memory` alone may be
-called from any. Why each rule is there stands beside it.
+All calls come from the process's main thread, because MLX streams belong to threads. Methods that any thread may call
+say so.
 """
 
 from array import array
@@ -20,21 +20,21 @@ from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Q
 
 
 class InsufficientMemory(Exception):
-    """Raised by `ModelRunner.add`: there is no memory for the request now, and will be when others have ended."""
+    """Raised by `ModelRunner.add`: the request fits into memory only after others have ended."""
 
 
 class LoadCancelled(Exception):
-    """Raised by `Report` when the host cancelled the load; the engine lets it pass."""
+    """Raised by `Report` when the host cancels the load; the loader does not catch it."""
 
 
 Report = Callable[[Stage, int, int | None, Unit], None]
-"""`report(stage, current, total, unit)`, as in the protocol's `progress` event. Called between any two steps of a
-load, however often: the caller thins it out. It is also where a load notices that it was cancelled."""
+"""`report(stage, current, total, unit)`, as in the protocol's `progress` event. A load calls it between any two of its
+steps; the scheduler limits the number of events. A cancelled load ends in this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is loaded, as the protocol's *model* reports it; see `lmwire_protocol.events.ModelDone`."""
+    """The loaded model, with the fields of `lmwire_protocol.events.ModelDone`."""
 
     path: str
     model_type: str
@@ -59,16 +59,16 @@ class MemoryUsage:
 
 @dataclass(slots=True)
 class AdmittedRequest:
-    """A request that the lane has taken in."""
+    """A request that a runner has accepted."""
 
     prompt_tokens: int
     cached_tokens: int = 0
-    """Of the prompt's, those that need not be processed. The lane's to set, until it begins with the prompt."""
+    """Prompt tokens from the prefix cache. The runner may set it until prefill starts."""
 
 
 @dataclass(slots=True)
 class PrefillProgress:
-    """A prompt came further."""
+    """The progress of a prompt's prefill."""
 
     key: int
     done: int
@@ -77,37 +77,37 @@ class PrefillProgress:
 
 
 class TokenDelta(Struct, gc=False):
-    """What a step gave one choice of a request: its newest tokens, and the text that became certain with them.
+    """A step's output for one choice of a request: its newest tokens, and the text that is now certain.
 
-    Text never ends inside a character and never holds part of a stop string or of a marker; what may become one is
-    held back.
+    Text never ends inside a character and never holds part of a stop string or of a marker. Text that may become one is
+    delayed.
     """
 
     key: int
     text: str = ""
     token_ids: list[int] = []
     generated: int = 0
-    """Tokens generated in this step. One more than `token_ids` for an end-of-turn token, which is not shown."""
+    """Tokens generated in this step. An eos token counts here and is missing in `token_ids`."""
     finish_reason: FinishReason | None = None
-    """`stop`, `length`, `tool_calls` or `capacity` when the choice has ended by itself. When all of a request's
-    choices have, the lane has forgotten the key."""
+    """`stop`, `length`, `tool_calls` or `capacity` if the choice has ended by itself. After the last choice's, the
+    runner no longer has the key."""
     stop: str | None = None
-    """The stop string that ended it."""
+    """The stop string that ended the choice."""
     choice: int = 0
-    """Below the request's `n`."""
+    """Index of the choice, from 0 to the request's `n` - 1."""
     channel: Channel = "content"
     reasoning_tokens: int = 0
-    """Of `generated`, those that belong to the reasoning."""
+    """Tokens of `generated` that belong to the reasoning."""
     logprobs: list[Logprob] | None = None
-    """Of each of `token_ids`, when the request asks."""
+    """Log-probabilities of `token_ids`, if the request asks for them."""
     drafted: int = 0
-    """Of `generated`, those that a draft model had proposed."""
+    """Tokens of `generated` that the draft model proposed."""
     is_call_text: bool = False
-    """The text is that of a tool call which is none; see `lmwire_protocol.events.Token`."""
+    """The text belongs to an invalid tool call; see `lmwire_protocol.events.Token`."""
 
 
 class ToolCallDelta(Struct, gc=False):
-    """A tool call of a choice, or a piece of one; see `lmwire_protocol.events.ToolCall`."""
+    """A tool call of a choice, or a part of it; see `lmwire_protocol.events.ToolCall`."""
 
     key: int
     index: int
@@ -119,17 +119,17 @@ class ToolCallDelta(Struct, gc=False):
 
 
 class EmbeddingOutput(Struct, gc=False):
-    """The vector of one of an `embed`'s inputs. When all inputs have one, the lane has forgotten the key."""
+    """The vector of one input of an `embed`. After the last one, the runner no longer has the key."""
 
     key: int
     index: int
     vector: "array[float]"
-    """Float32 ("f"), as it goes to the host: normalised and cut as the request asks."""
+    """Float32 ("f"), normalized and shortened as the request asks."""
     prompt_tokens: int
 
 
 class TranscriptSegment(Struct, gc=False):
-    """A stretch of a recording that was written down. Its text is at most 2,000 characters, and 200 words."""
+    """A segment of a transcription. Its text has at most 2,000 characters and 200 words."""
 
     key: int
     start_s: float
@@ -139,20 +139,20 @@ class TranscriptSegment(Struct, gc=False):
 
 
 class TranscriptionProgress(Struct, gc=False):
-    """How far a `transcribe` has come; told before the first `TranscriptSegment`, and whenever more is known."""
+    """The progress of a `transcribe`: one before the first `TranscriptSegment`, then one for each change."""
 
     key: int
     done_s: float
     duration_s: float
     language: str | None = None
-    """As a code like `en`."""
+    """Language code, such as `en`."""
     is_complete: bool = False
-    """The recording's end was reached; the lane has forgotten the key."""
+    """The whole recording is transcribed; the runner no longer has the key."""
 
 
 @dataclass(slots=True)
 class Failed:
-    """The request, with all its choices and no other, has failed; the lane has forgotten the key."""
+    """The failure of one request with all its choices. The runner no longer has the key."""
 
     key: int
     error: RequestError
@@ -163,50 +163,50 @@ RunnerEvent = (
 )
 
 InferenceCommand = Generate | Chat | Embed | Transcribe
-"""What a lane works on step by step. Which of them it serves, its model's capabilities say."""
+"""A command that a runner serves step by step. The model's capabilities list the commands that it serves."""
 
 
 class Preparation(Protocol):
-    """A request that is prepared in threads: its media, the tokens of its prompt, its grammar."""
+    """A request's preparation in threads: its media, the tokens of its prompt, its grammar."""
 
     @property
     def done(self) -> bool:
-        """Return whether all is there, or something has failed."""
+        """Return whether the preparation is complete or has failed."""
         ...
 
 
 class ModelRunner(Protocol):
-    """One loaded model at work.
+    """One loaded model and the requests that it serves.
 
-    A key is the scheduler's name for a request, unique among those the lane holds.
+    A key is the scheduler's name for a request, unique among the requests of the runner.
     """
 
     model: ModelInfo
 
     max_batch_size: int
-    """Choices that the lane works on at once. The scheduler keeps the requests beyond, where a cancel ends them at no
-    cost. A request that has more choices than that alone comes alone."""
+    """Maximum number of choices computed at once. The scheduler queues further requests, where a cancel ends them at no
+    cost. It starts a request with more choices alone."""
 
     @property
     def batch_wait_s(self) -> float:
-        """Seconds that requests which found the lane empty wait for another one, to begin together with it.
+        """Seconds that the first requests of an empty runner wait for another, to start together.
 
-        0 where to begin one by one costs little more, and once the lane holds as many as it begins together.
+        0 if it costs little to start them one by one, and once the runner has as many as it starts together.
         """
         ...
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
-        """Start whatever can take long about a request, so that no step waits for it.
+        """Start the slow work of a request in threads, so that no step waits for it.
 
         Args:
-            request: To be added, or tokenized, when it is prepared.
-            ready: Called from another thread when it is, or when it has failed: `add` and `tokenize` raise the error.
-            size: Bytes of the request's line.
+            request: The request, to be added or tokenized later.
+            ready: Called from another thread at the end. `add` and `tokenize` raise an error of the preparation.
+            size: Size of the request's line, in bytes.
 
         Returns:
-            None when there is nothing to prepare.
+            The preparation, or None if the request needs none.
         """
         ...
 
@@ -219,89 +219,98 @@ class ModelRunner(Protocol):
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
-        """Takes a request in. Computes nothing yet.
+        """Accept a request. It computes nothing yet.
 
         Args:
-            key: Its name from now on.
-            request: What to answer.
-            seed: The request's own, or the one that the scheduler drew for it. Choice i uses seed + i modulo 2**53.
-            plain_text: All text is content: no reasoning and no calls are told apart.
-            prepared: What `prepare` returned for it; done. A caller that nobody waits for may leave it out, unless
-                the request refers to media.
+            key: The request's name from now on.
+            request: The request.
+            seed: The request's seed, or one that the scheduler drew. Choice i uses seed + i modulo 2**53.
+            plain_text: All text is content: reasoning and tool calls are not separated.
+            prepared: The complete preparation of the request. Without one, `add` does the work itself; media need
+                a preparation.
 
         Raises:
-            RequestError: it cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
-            InsufficientMemory: not now. In neither case anything was kept.
+            RequestError: The request cannot be served (invalid_request, unsupported, context_overflow, out_of_memory).
+            InsufficientMemory: The memory does not suffice now. After either error the runner does not have the key.
         """
         ...
 
     def step(self) -> list[RunnerEvent]:
-        """One bounded piece of work for the requests held: a token for each running one, a slice of a prompt.
+        """Do one bounded step for the requests: decode a token for each row, or prefill a chunk of a prompt.
 
-        Nothing can interrupt it, so its length is how late a cancel may be. Called only while a request is held.
-        An exception ends the worker; failures of requests are outcomes. Within one key the order is that of the
-        choice's stream; between keys and between choices there is none.
+        Nothing interrupts a step, so its duration limits how soon a cancel takes effect. The runner has at least one
+        request. An exception ends the worker; a request's failure is an event. The events of one choice are in order;
+        those of different choices and keys are in any order.
         """
         ...
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
-        """Forgets a request in whatever state, and returns what was held back of it. Other requests do not notice."""
+        """Drop a request in any state, and return its delayed text. Other requests are not affected."""
         ...
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
-        """A prompt's tokens, and the text that they stand for: a conversation as its template renders it.
+        """Return a prompt's tokens and their text. A conversation is rendered by its chat template.
+
+        Args:
+            request: The request.
+            prepared: The complete preparation of the request; see `add`.
 
         Raises:
-            RequestError: as from `add`.
+            RequestError: As from `add`.
         """
         ...
 
     def memory(self) -> MemoryUsage:
-        """May be called from any thread."""
+        """Return the memory in use. Any thread may call it."""
         ...
 
     def cache_stats(self) -> CacheStats | None:
-        """What is cached; None when nothing ever is. May be called from any thread."""
+        """Return the statistics of the prefix cache; None without one. Any thread may call it."""
         ...
 
     def clear_cache(self) -> int:
-        """Drops what is cached, and returns how many bytes that freed."""
+        """Empty the prefix cache, and return the bytes freed."""
         ...
 
     def close(self) -> int:
-        """Gives everything back and returns how many bytes that freed. No request is held."""
+        """Release all memory, and return the bytes freed. The runner has no request."""
         ...
 
 
 class ModelLoader(Protocol):
-    """Opens lanes: what a model library is to the scheduler."""
+    """Opens models: the scheduler's view of a model library."""
 
     names: list[str]
-    """The libraries that this installation has, for `hello`. Found without importing them."""
+    """The installed model libraries, for `hello`. They are found without an import."""
 
     features: list[str]
-    """What its lanes serve that protocol 1.0 had not; see `lmwire_protocol.FEATURES`."""
+    """Features beyond protocol 1.0; see `lmwire_protocol.FEATURES`."""
 
     def prepare(self) -> None:
-        """Imports what is slow to import. Called once, after the host has had its first answer."""
+        """Do the slow imports. Called once, after the first reply to the host."""
         ...
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
-        """Loads a model and makes it ready to answer at full speed.
+        """Load a model and warm it up.
 
-        Everything that can be checked without memory for the model (its path, its files, its architecture, its adapter)
-        is checked first; then `replace()` is called, which closes the present lane; then weights are read, but for
-        those that the present lane had from the same folder. So a wrong path costs nobody the model that runs.
+        It first checks the path, the files, the architecture and the adapter. Then it calls `release_current_model`,
+        which closes the present runner, and reads the weights; weights of the same folder are reused. So a failed check
+        does not cost the host its present model.
+
+        Args:
+            request: The load.
+            report: Takes the progress.
+            release_current_model: Closes the present runner.
 
         Raises:
             RequestError: model_not_found, bad_model, unsupported, invalid_request, out_of_memory.
-            LoadCancelled: from `report`.
+            LoadCancelled: From `report`.
         """
         ...
 
     def flush(self) -> None:
-        """Waits for what is still written beside the main thread, for a few seconds at most.
+        """Wait until other threads have written their files, for a few seconds at most.
 
-        Called from another thread, before the last line: whoever reads that may start the next worker.
+        Called from another thread, before the last line: a host that reads that line may start the next worker.
         """
         ...

@@ -1,4 +1,4 @@
-"""What kind of model a folder holds. Imports no model library."""
+"""Detection of a model folder's kind. Imports no model library."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,11 @@ Kind = Literal["text", "vision", "speech", "embeddings"]
 
 
 def detect_kind(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
-    """Checks a folder's files, and says of which kind its model is, with its config.json.
+    """Check a folder's files, and return the kind of its model and its config.json.
+
+    Args:
+        folder: The model folder.
+        trust_remote_code: Allow code from the folder.
 
     Raises:
         RequestError: bad_model, unsupported.
@@ -34,7 +38,7 @@ def detect_kind(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[st
 def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
     config = read_json(folder / CONFIG)
     if is_speech_model(config):
-        check_entries(folder)  # its other files have other names than those of the rest
+        check_entries(folder)  # a speech model's other files have names of their own
         if not any(folder.glob("*.safetensors")):
             raise bad_model(folder, "has no weights: no file *.safetensors")
         check_config(folder / CONFIG, config, check_weights(folder))

@@ -1,4 +1,4 @@
-"""Opens a lane for whatever kind of model a folder holds. Imports no model library by itself; see `prepare`."""
+"""Loads models of every kind. The module itself imports no model library; `MlxModelLoader.prepare` does."""
 
 import contextlib
 import importlib.util
@@ -29,10 +29,10 @@ class MlxModelLoader:
     """See `lmwire_worker.engine.interface.ModelLoader`.
 
     Args:
-        memory_limit: Bytes that a model, its caches and its requests may take together; None for what the device has.
-        disk: What is kept on disk of prompts and answers; None for nothing.
-        media: What may be read of images and sounds; None for what comes as data alone.
-        owns_process: Whether nothing else runs in this process, so that a model's code is refused after a load as well.
+        memory_limit: Memory budget of a model, its caches and its requests, in bytes; None for the device's memory.
+        disk: The prefix cache on disk; None without one.
+        media: The media that requests may name; None for media inside requests alone.
+        owns_process: The process serves nothing else, so a model's code stays refused after a load as well.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MlxModelLoader:
         self._missing: str | None = None
 
     def prepare(self) -> None:
-        from ..process.private_directory import use_private_directory  # after the first answer has left
+        from ..process.private_directory import use_private_directory  # after the first reply
 
         if "mlx_lm" not in self.names:
             self._missing = f"mlx-lm is not installed; {_install_hint()}"
@@ -69,7 +69,7 @@ class MlxModelLoader:
         try:
             with _preserved_file_limit():
                 import mlx_lm  # noqa: F401
-        except (ImportError, OSError) as error:  # mlx itself comes apart from its Linux backends
+        except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
             self._missing = f"mlx-lm cannot be imported ({error}); {_install_hint()}"
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
@@ -79,9 +79,9 @@ class MlxModelLoader:
             return self._open(request, report, release_current_model)
         except (RequestError, LoadCancelled) as error:
             failure = error
-        except Exception as error:  # a model's code may fail at anything, and the worker outlives it
+        except Exception as error:  # a model's code may raise anything, and the worker goes on
             failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
-        # The traceback holds half a model through its frames' variables, so it ends here.
+        # The traceback's frames refer to the weights, so drop it.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
         _release_memory()
         raise failure
@@ -158,7 +158,7 @@ def _config_of(folder: Path) -> dict[str, Any]:
 
 
 def _required_library(feature: str) -> str | None:
-    """What has to be installed for it, besides what every engine needs."""
+    """Return the library that a feature needs besides mlx-lm; None if it needs none."""
     if feature.endswith(".format"):
         return "llguidance"
     return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
@@ -179,7 +179,7 @@ def _install_hint() -> str:
 
 @contextlib.contextmanager
 def _preserved_file_limit() -> Iterator[None]:
-    """Keeps mlx-lm's import from lowering the process's limit of open files, which only root could raise again."""
+    """Prevent mlx-lm's import from lowering the limit of open files, which only root could raise again."""
     change = resource.setrlimit
     resource.setrlimit = lambda *_: None
     try:

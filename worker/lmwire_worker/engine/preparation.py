@@ -1,7 +1,7 @@
-"""Prepares requests in threads: what a disk, a template, a tokenizer or a grammar takes holds up no step of the engine.
+"""Preparation of requests in threads, so that disk, template, tokenizer and grammar delay no step of the engine.
 
-Each kind of work has threads of its own. So what takes long holds up only its like, and a plain prompt never waits for
-a stranger's grammar.
+Each kind of work has its threads. Slow work delays only its own kind, and a plain prompt never waits for another
+request's grammar.
 """
 
 import contextlib
@@ -14,19 +14,19 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 T = TypeVar("T")
 
 MAX_PREPARATIONS: Final = 16
-"""Preparations of a kind that may be there at once, from their work's start to their request's: they take memory."""
+"""Maximum preparations of a kind at once, from their start to their request's: they take memory."""
 
 
 class Media(Protocol):
     """Images and sounds that are being read."""
 
     def results(self) -> Sequence[Any]:
-        """Return them, in order; raise RequestError where one cannot be had."""
+        """Return the images and sounds, in order; raise RequestError if one cannot be read."""
         ...
 
 
 class Prepared(Generic[T]):
-    """See `lmwire_worker.engine.interface.Preparation`. When it is dropped early, what has not begun of it never does.
+    """See `lmwire_worker.engine.interface.Preparation`. If it is dropped early, work that has not started never does.
 
     Args:
         ready: Called from another thread when it is done.
@@ -36,15 +36,15 @@ class Prepared(Generic[T]):
         self.done = False
         self.media: Media | None = None
         self.media_lock = threading.Lock()
-        """Held until `media` is set: what comes from memory may be read before that."""
+        """Locked until `media` is set: media from memory may be read before that."""
         self.release: Callable[[], Any] = lambda: None
-        """Lets another preparation of its kind begin. Called when its request has taken the result, or is dropped."""
+        """Lets another preparation of its kind start. Called when its request takes the result, or is dropped."""
         self._ready = ready
         self._result: T | None = None
         self._error: Exception | None = None
 
     def result(self) -> T:
-        """Return what was prepared, or raise what went wrong. Only when `done`."""
+        """Return the result, or raise the error of the work. Call it only when `done`."""
         self.release()
         if self._error is not None:
             raise self._error
@@ -64,11 +64,11 @@ class Prepared(Generic[T]):
 
 
 class Preparer:
-    """Threads that prepare one lane's requests.
+    """Threads that prepare the requests of one model runner.
 
     Args:
         threads: The threads of each kind of work.
-        scarce: Kinds of which only `HELD` may be there at once.
+        scarce: Kinds with at most `MAX_PREPARATIONS` preparations at once.
     """
 
     def __init__(self, threads: Mapping[str, int], scarce: Sequence[str] = ()) -> None:
@@ -85,16 +85,16 @@ class Preparer:
         """Start to prepare a request.
 
         Args:
-            kind: Of the work.
-            work: Makes the result of the request's images and sounds. It must not refer to what is returned here.
-            ready: Called from another thread when all is done, or something has failed.
-            read: Starts to read the images and sounds, and calls its argument when they are there; None for none.
+            kind: The kind of work.
+            work: Makes the result from the request's images and sounds. It must not refer to the returned object.
+            ready: Called from another thread when the work is done or has failed.
+            read: Starts to read the images and sounds, and calls its argument at the end; returns None without media.
         """
         prepared: Prepared[T] = Prepared(ready)
         reference = weakref.ref(prepared)
 
         def submit() -> None:
-            with contextlib.suppress(RuntimeError):  # the lane has been closed meanwhile
+            with contextlib.suppress(RuntimeError):  # the runner was closed meanwhile
                 self._threads[kind].submit(_work, reference, work, self._slots.get(kind))
 
         with prepared.media_lock:
@@ -104,7 +104,7 @@ class Preparer:
         return prepared
 
     def close(self) -> None:
-        """End the threads when they have done what they are at."""
+        """End the threads after their present work."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -115,7 +115,7 @@ def _work(reference: Any, work: Callable[[Sequence[Any]], Any], slots: threading
     if slots is not None:
         slots.acquire()
     prepared = reference()
-    if prepared is None:  # nobody waits for it any more
+    if prepared is None:  # its request was dropped
         if slots is not None:
             slots.release()
         return

@@ -1,7 +1,7 @@
-"""The engine's loop: takes requests in order, applies cancels, makes one step of the lane, sends what it gave.
+"""The engine's loop: starts requests in order, applies cancels, makes one step of the runner, delivers its events.
 
-It runs on the process's main thread, which alone calls the lane, and it knows no model library. One turn of the loop
-is one step long, so that is how late a cancel is.
+It runs on the process's main thread, which alone calls the runner, and it knows no model library. One turn of the loop
+takes one step, so a cancel takes effect within a step.
 """
 
 import time
@@ -61,45 +61,44 @@ _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
 
 _PREPARING_S = 0.005
-"""How long the first request waits for the next one that is being prepared: short prompts take less than a
-millisecond."""
+"""Time that the first request waits for another that is being prepared. Short prompts take less than 1 ms."""
 
 _READ_AHEAD = 16
-"""Requests that wait with their images and sounds in memory."""
+"""Waiting requests whose images and sounds may be in memory."""
 
 _PATH_ERRORS = ("model_not_found", "bad_model")
-"""Failures of what a load's `path` names, unless they name another field."""
+"""Codes of errors about a load's `path`, unless the error names another field."""
 
 
 class Scheduler:
-    """Serves requests on one lane at a time.
+    """Serves requests on one model runner at a time.
 
     Args:
-        registry: where requests come from and end.
-        outbox: whether the host reads; tokens go through the registry.
-        engine: opens lanes.
-        log: for what failed.
+        registry: The requests in flight. All events pass through it.
+        output: The queue of output; the engine pauses while it is full.
+        loader: Opens models.
+        log: Receives failures.
     """
 
-    def __init__(self, registry: RequestRegistry, outbox: OutputQueue, engine: ModelLoader, log: Log) -> None:
+    def __init__(self, registry: RequestRegistry, output: OutputQueue, loader: ModelLoader, log: Log) -> None:
         self._registry = registry
-        self._output = outbox
-        self._loader = engine
+        self._output = output
+        self._loader = loader
         self._log = log
         self._runner: ModelRunner | None = None
         self._waiting: deque[Request] = deque()
-        """In the order in which they start."""
+        """Requests to start, in order."""
         self._round = 0.0
-        """How often each waiting request would have had a row, had they been given out one by one."""
+        """Virtual time of the fair queue: rows that each waiting request would have by now, had they taken turns."""
         self._active: dict[int, Request] = {}
         self._capacity_changed = False
         self._blocked_on_memory: Request | None = None
-        """The lane had no memory for it, and nothing has ended since."""
+        """The request that did not fit into memory; no request has ended since."""
         self._keys = 0
         self.tokens = TokenStats(prompt=0, completion=0)
 
     def run(self) -> None:
-        """Works until the registry says that all is done."""
+        """Serve requests until the registry has drained."""
         self._registry.activity.become("running")
         while (arrived := self._registry.take_new(block=not (self._active or self._waiting))) is not None:
             self._enqueue(arrived)
@@ -112,7 +111,7 @@ class Scheduler:
                 if was_empty and self._active:
                     self._fill_batch()
             if not self._active:
-                if self._waiting:  # for requests that are being prepared
+                if self._waiting:  # they are being prepared
                     self._registry.wait_unless(lambda: self._capacity_changed, "idle")
             elif self._output.is_full:
                 self._registry.wait_unless(lambda: not self._output.is_full, "paused")
@@ -120,18 +119,18 @@ class Scheduler:
                 self._registry.activity.progressed()
                 self._deliver(self._require_runner().step())
 
-    # Asked by the reader, from its own thread.
+    # Called by the reader, from its own thread.
 
     def memory(self) -> MemoryStats:
-        """The model library's memory."""
-        lane = self._runner
-        memory = lane.memory() if lane else MemoryUsage()
+        """Return the model library's memory."""
+        runner = self._runner
+        memory = runner.memory() if runner else MemoryUsage()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
     def cache(self) -> CacheStats | None:
-        """What is cached."""
-        lane = self._runner
-        return lane.cache_stats() if lane else None
+        """Return the statistics of the prefix cache; None without a model or a cache."""
+        runner = self._runner
+        return runner.cache_stats() if runner else None
 
     # Requests.
 
@@ -143,11 +142,11 @@ class Scheduler:
                 self._registry.end(request, request.cancellation())
 
     def _enqueue(self, arrived: Iterable[Request]) -> None:
-        """Puts requests where they start in their turn, those that want few rows before those that want many.
+        """Insert requests into the queue: those that need few rows before those that need many.
 
-        Start-time order of fair queueing: if all who wait were given rows one by one, in turn, a request would have its
-        last one as many rounds from now as it has choices. Whoever comes later goes before it only until then.
-        https://en.wikipedia.org/wiki/Weighted_fair_queueing
+        The order is that of fair queueing, by virtual finish time. If the waiting requests got rows one by one in turn,
+        a request would have its last row in as many rounds as it has choices. So later requests overtake it only until
+        then. https://en.wikipedia.org/wiki/Weighted_fair_queueing
         """
         for request in arrived:
             request.finish_round = self._round + request.rows
@@ -157,7 +156,7 @@ class Scheduler:
             self._waiting.insert(place, request)
 
     def _start_waiting(self) -> None:
-        """Starts what may start, in order. Whatever waits behind a barrier waits; a full lane holds up no `info`."""
+        """Start waiting requests in order. None overtakes a barrier; a full runner does not delay an `info`."""
         self._capacity_changed = False
         held_back: list[Request] = []
         full = False
@@ -165,16 +164,16 @@ class Scheduler:
         while self._waiting:
             request = self._waiting.popleft()
             if not self._registry.is_in_flight(request):
-                continue  # cancelled meanwhile: a load that is gone holds nobody up
+                continue  # cancelled meanwhile: a cancelled load delays nothing
             alone = request.writer.is_serial or request.command.barrier
             if alone and (self._active or held_back):
                 held_back.append(request)
                 break
             steps = isinstance(request.command, InferenceCommand)
             if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
-                held_back.append(request)  # others may overtake it: nobody knows how long that takes
+                held_back.append(request)  # others may overtake it: its preparation may take long
             elif steps and (full or not self._may_fit(request)):
-                full = True  # for those behind it too: a small request does not overtake a large one
+                full = True  # for later requests too: a small one does not overtake a large one
                 held_back.append(request)
             elif self._registry.start(request) and not self._start_one(request):
                 full = True
@@ -183,9 +182,9 @@ class Scheduler:
         self._waiting.extendleft(reversed(held_back))
 
     def _fill_batch(self) -> None:
-        """Start what comes just after the first request, while the lane wants to begin with all of it at once."""
-        lane = self._require_runner()
-        while waits_s := lane.batch_wait_s:
+        """Start requests that arrive just after the first, while the runner waits for a larger batch."""
+        runner = self._require_runner()
+        while waits_s := runner.batch_wait_s:
             running = len(self._active)
             if self._is_preparing():
                 waits_s = max(waits_s, _PREPARING_S)
@@ -196,11 +195,16 @@ class Scheduler:
                 break
 
     def _is_preparing(self) -> bool:
-        """Return whether a request that waits is being prepared."""
+        """Return whether a waiting request is being prepared."""
         return any(request.preparation is not None and not request.preparation.done for request in self._waiting)
 
     def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
-        """Return whether a request is prepared. Start that, unless it has media and may not read them yet."""
+        """Return whether a request is prepared, and start its preparation unless its media must wait.
+
+        Args:
+            request: A waiting request.
+            may_read: Its media may be read now.
+        """
         command = request.command
         if (
             request.preparation is None
@@ -214,19 +218,19 @@ class Scheduler:
         return request.preparation is None or request.preparation.done
 
     def _prepared(self) -> None:
-        """Called from another thread."""
+        """Wake the engine for a prepared request. Called from another thread."""
         self._capacity_changed = True
         self._registry.wake()
 
     def _may_fit(self, request: Request) -> bool:
-        """Whether the lane may have room for a generation. More choices than it ever has rows are its own affair."""
+        """Return whether the batch has rows for a request. One with too many choices starts in an empty batch."""
         if request is self._blocked_on_memory:
             return False
         taken = sum(active.state.unfinished_choices for active in self._active.values())
         return not (self._runner and taken) or taken + request.rows <= self._runner.max_batch_size
 
     def _start_one(self, request: Request) -> bool:
-        """Serves a request, or begins to. False: it has to wait for memory."""
+        """Serve or start a request, and return False if it must wait for memory."""
         self._registry.activity.progressed()
         try:
             outcome = request.deferred_error or (
@@ -241,7 +245,11 @@ class Scheduler:
         return True
 
     def _perform(self, request: Request) -> Done | RequestError | None:
-        """Serves one command; None when it goes on in the lane. Raises InsufficientMemory."""
+        """Return a command's result or error; None if the runner goes on with it.
+
+        Raises:
+            InsufficientMemory: The request must wait.
+        """
         try:
             match request.command:
                 case Load() as load:
@@ -260,19 +268,19 @@ class Scheduler:
             raise
         except RequestError as error:
             return error
-        except Exception as error:  # a tokenizer, say, that stumbles over one prompt: the others go on
+        except Exception as error:  # for example a tokenizer that fails on one prompt: the others go on
             self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
             return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: InferenceCommand) -> None:
-        lane = self._runner_for(command)
+        runner = self._runner_for(command)
         self._keys += 1
         request.key = self._keys
         prepared = request.preparation
-        request.admitted = lane.add(
+        request.admitted = runner.add(
             request.key, command, request.seed, plain_text=request.writer.plain_text, prepared=prepared
         )
-        request.preparation = None  # the pictures of a long answer would take memory all the while
+        request.preparation = None  # its images would take memory until the answer ends
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
         self._round += request.rows / (1 + len(self._waiting))
@@ -314,52 +322,52 @@ class Scheduler:
         self._close_runner()
 
     def _close_runner(self) -> int:
-        lane, self._runner = self._runner, None
+        runner, self._runner = self._runner, None
         self._registry.model_loaded = False
-        return lane.close() if lane else 0
+        return runner.close() if runner else 0
 
     def _describe(self, request: Request) -> ModelDone:
-        lane = self._require_runner()
-        model = {name: getattr(lane.model, name) for name in lane.model.__slots__}
-        return ModelDone(request.id, **model, batch_size=lane.max_batch_size)
+        runner = self._require_runner()
+        model = {name: getattr(runner.model, name) for name in runner.model.__slots__}
+        return ModelDone(request.id, **model, batch_size=runner.max_batch_size)
 
     def _runner_for(self, command: Command) -> ModelRunner:
-        lane = self._require_runner()
+        runner = self._require_runner()
         brings_template = isinstance(command, Chat) and command.chat_template is not None
-        if command.name not in lane.model.capabilities and not brings_template:
-            able = ", ".join(lane.model.capabilities)
-            raise RequestError("unsupported", f"{lane.model.path} cannot serve {command.name}; it can serve {able}")
-        return lane
+        if command.name not in runner.model.capabilities and not brings_template:
+            able = ", ".join(runner.model.capabilities)
+            raise RequestError("unsupported", f"{runner.model.path} cannot serve {command.name}; it can serve {able}")
+        return runner
 
     def _require_runner(self) -> ModelRunner:
         if self._runner is None:
             raise RequestError("not_loaded", "no model is loaded; send a load first")
         return self._runner
 
-    # What a step gave.
+    # The events of a step.
 
-    def _deliver(self, outcomes: Sequence[RunnerEvent]) -> None:
+    def _deliver(self, events: Sequence[RunnerEvent]) -> None:
         now = time.monotonic()
         generated: list[tuple[Request, TokenDelta | ToolCallDelta]] = []
         ended: set[Request] = set()
-        for outcome in outcomes:
-            request = self._active[outcome.key]
-            if isinstance(outcome, TokenDelta):
-                if outcome.generated:
-                    self.tokens.completion += outcome.generated
+        for event in events:
+            request = self._active[event.key]
+            if isinstance(event, TokenDelta):
+                if event.generated:
+                    self.tokens.completion += event.generated
                     request.first_token_at = request.first_token_at or now
-                generated.append((request, outcome))
-                if outcome.finish_reason is not None:
+                generated.append((request, event))
+                if event.finish_reason is not None:
                     ended.add(request)
-                    self._note_capacity()  # the choice's row is free, whether or not the request goes on
-            elif isinstance(outcome, ToolCallDelta):
-                generated.append((request, outcome))
-            elif isinstance(outcome, PrefillProgress):
-                self._progress(request, "prefill", outcome.done, outcome.total, "tokens")
-            elif isinstance(outcome, Failed):
-                self._fail(request, outcome)
+                    self._note_capacity()  # the choice's row is free, even if the request goes on
+            elif isinstance(event, ToolCallDelta):
+                generated.append((request, event))
+            elif isinstance(event, PrefillProgress):
+                self._progress(request, "prefill", event.done, event.total, "tokens")
+            elif isinstance(event, Failed):
+                self._fail(request, event)
             else:
-                self._deliver_one(request, outcome)
+                self._deliver_one(request, event)
                 ended.add(request)
         if generated:
             self._registry.deliver(generated)
@@ -376,10 +384,10 @@ class Scheduler:
             self._progress(request, "transcribe", int(event.done_s), int(event.duration_s), "seconds")
         self._registry.deliver([(request, event)])
 
-    def _fail(self, request: Request, outcome: Failed) -> None:
-        self._log(f"{request.command.name} {request.id!r} failed: {outcome.error.message}")
+    def _fail(self, request: Request, failure: Failed) -> None:
+        self._log(f"{request.command.name} {request.id!r} failed: {failure.error.message}")
         self._forget(request)
-        self._registry.end(request, outcome.error)
+        self._registry.end(request, failure.error)
 
     def _forget(self, request: Request) -> None:
         del self._active[request.key]
@@ -402,6 +410,11 @@ def _has_media(request: Request) -> bool:
 
 
 def _is_due_later(earlier: Request, later: Request) -> bool:
-    """Return whether a request that came later starts first: both run in the lane, and it is due sooner."""
+    """Return whether a later request starts first: both need rows, and it would finish in an earlier round.
+
+    Args:
+        earlier: The request that waits already.
+        later: The new request.
+    """
     both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
     return both_run and not earlier.writer.is_serial and later.finish_round < earlier.finish_round

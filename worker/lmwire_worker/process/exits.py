@@ -1,4 +1,4 @@
-"""The one way out of a worker: what has to be removed is removed, then the process ends at once."""
+"""The end of the process: its clean-up, then the immediate exit."""
 
 import contextlib
 import os
@@ -12,12 +12,15 @@ _removals: list[Callable[[], object]] = []
 
 
 def on_exit(remove: Callable[[], object]) -> None:
-    """Register what `leave` calls first. It must be quick, and may be called by two threads at once."""
+    """Register a clean-up for `exit_now`. It must be quick, and two threads may call it at once."""
     _removals.append(remove)
 
 
 def exit_now(code: int) -> "NoReturn":
-    """End the process, whatever its threads are doing. Python's own end would wait for them, and MLX's would abort."""
+    """Clean up and end the process at once.
+
+    Python's own exit would wait for the threads, and MLX's would abort.
+    """
     for remove in _removals:
         with contextlib.suppress(Exception):
             remove()

@@ -1,7 +1,7 @@
-"""The thread that ends the process when the engine cannot: signals, a host that is gone, an end that takes too long.
+"""The thread that ends requests and the process when the engine cannot: signals, a lost host, deadlines.
 
-A running evaluation holds up Python's own signal handlers and cannot be interrupted, so signals come through a wakeup
-descriptor, and the last resort is to leave from here.
+A running evaluation delays Python's own signal handlers, and nothing interrupts it. So signals arrive through a wakeup
+descriptor, and this thread ends the process if the engine does not.
 """
 
 import contextlib
@@ -19,27 +19,27 @@ EXIT_OK = 0
 EXIT_HOST_GONE = 74
 
 _TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-"""SIGINT comes here only from a terminal."""
+"""SIGINT arrives only from a terminal; see `install_signal_handlers`."""
 
 _QUIT_SECONDS = 2.0
-"""An undrained quit lets requests end by themselves for so long."""
+"""Time that requests have to end by themselves after a quit without drain."""
 
 _SIGNAL_CANCEL_SECONDS = 1.0
 _SIGNAL_EXIT_SECONDS = 1.8
 _GONE_SECONDS = 1.0
 _POLL_SECONDS = 0.5
-"""How often a host is looked at where the system cannot report its end."""
+"""Interval at which the monitor checks the host process, on systems that do not report its end."""
 
 _MAX_WAIT_SECONDS = 86_400.0
-"""How long a wait may be: the system cannot wait for ever, nor as long as some requests' time limits."""
+"""Longest wait for news: the system limits it, and some requests' deadlines are further away."""
 
 
 class LifecycleMonitor:
     """Watches the host, the signals and the clock.
 
     Args:
-        registry: what is in flight.
-        stdout: the protocol's output; its reader's end is noticed even while nothing is written.
+        registry: The requests in flight.
+        stdout: Descriptor of the protocol's output. A closed reader is noticed even while nothing is written.
     """
 
     def __init__(self, registry: RequestRegistry, stdout: int) -> None:
@@ -50,15 +50,15 @@ class LifecycleMonitor:
         self._poller.register(self._wakeup, select.POLLIN)
         self._poller.register(stdout, 0)  # reports only hang-up and error
         self._hosts: set[int] = set()
-        self._polled: set[int] = set()  # those of the hosts whose end the system does not report
+        self._polled: set[int] = set()  # hosts whose end the system does not report
         self._end_all_at = math.inf
         self._exit_at = math.inf
         self._expires_at = math.inf
         self.exit_code = EXIT_OK
-        """With which code the process leaves once nothing is in flight."""
+        """Exit code of the process once nothing is in flight."""
 
     def install_signal_handlers(self, *, interactive: bool) -> None:
-        """Routes signals here. Must run on the main thread.
+        """Receive the signals through the wakeup descriptor. Must run on the main thread.
 
         Args:
             interactive: stdin is a terminal, so that Ctrl-C is meant for the worker.
@@ -69,7 +69,7 @@ class LifecycleMonitor:
         signal.signal(signal.SIGINT, _handle_by_descriptor if interactive else signal.SIG_IGN)
 
     def exit_with_host(self, pid: int) -> None:
-        """Ends the worker when the process `pid` is gone."""
+        """End the worker when the process `pid` ends."""
         if pid in self._hosts:
             return
         self._hosts.add(pid)
@@ -80,16 +80,16 @@ class LifecycleMonitor:
         self._wake_up()
 
     def start_quit_timeout(self) -> None:
-        """An undrained quit: what has not ended in 2 s is ended from here. The host may read as slowly as it likes."""
+        """End all requests in 2 s, unless they have ended by then. The host may read as slowly as it likes."""
         self._end_all_at = min(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
         self._wake_up()
 
     def deadlines_changed(self) -> None:
-        """A request with a time limit was accepted."""
+        """Take a new request's deadline into account."""
         self._wake_up()
 
     def host_gone(self) -> None:
-        """Nobody reads any more: give up what runs, and leave."""
+        """Cancel all requests and end the process, because the host no longer reads."""
         if self.exit_code != EXIT_HOST_GONE:
             self.exit_code = EXIT_HOST_GONE
             self._registry.drain()
@@ -98,14 +98,14 @@ class LifecycleMonitor:
             self._wake_up()
 
     def run(self) -> None:
-        """The watcher's thread."""
+        """Run the monitor's thread."""
         while True:
             for fd, events in self._poller.poll(self._milliseconds()):
                 if fd == self._wakeup:
                     self._take_wakeups()
                 else:
                     self._poller.unregister(fd)
-                    if not events & select.POLLNVAL:  # what some systems say of a terminal
+                    if not events & select.POLLNVAL:  # reported by some systems for a terminal
                         self.host_gone()
             if not all(map(_exists, list(self._polled))):  # a copy: the reader may add one
                 self.host_gone()
@@ -113,11 +113,11 @@ class LifecycleMonitor:
 
     def _take_wakeups(self) -> None:
         for number in os.read(self._wakeup, 512):
-            if number in _TERMINATION_SIGNALS:  # a library may handle other signals, which are told here as well
+            if number in _TERMINATION_SIGNALS:  # a library may handle other signals, which arrive here as well
                 self._terminate()
 
     def _terminate(self) -> None:
-        """SIGTERM, SIGHUP, Ctrl-C: cancel, write the terminals, and leave within 2 s whatever happens."""
+        """Cancel all requests, write their terminals, and end the process within 2 s in any case."""
         now = time.monotonic()
         self._exit_at = min(self._exit_at, now + _SIGNAL_EXIT_SECONDS)
         self._end_all_at = min(self._end_all_at, now + _SIGNAL_CANCEL_SECONDS)
@@ -143,7 +143,7 @@ class LifecycleMonitor:
 
 
 def _handle_by_descriptor(number: int, frame: object) -> None:
-    """The wakeup descriptor has told the watcher already; without a handler Python would not write to it."""
+    """Do nothing: the wakeup descriptor informs the monitor. Python writes to it only for handled signals."""
 
 
 def _exists(pid: int) -> bool:

@@ -30,7 +30,7 @@ def use_private_directory(at_exit: Callable[[Callable[[], object]], object]) -> 
         at_exit: Called with what removes a fresh directory.
 
     Raises:
-        OSError: There is no place for one.
+        OSError: No directory is private enough.
     """
     directory = private(tempfile.gettempdir()) or _in_cache() or _fresh(at_exit)
     os.environ["TMPDIR"] = tempfile.tempdir = directory
@@ -59,7 +59,7 @@ def _keeps_its_entries(directory: Path) -> bool:
 def _in_cache() -> str | None:
     home = os.environ.get("XDG_CACHE_HOME", "")
     cache = home if os.path.isabs(home) else os.path.expanduser("~/.cache")
-    if not os.path.isabs(cache):  # there is no home
+    if not os.path.isabs(cache):  # the user has no home
         return None
     directory = Path(cache, "lmwire", "tmp")
     with suppress(OSError):

@@ -4,7 +4,7 @@ import os
 
 
 def is_ancestor(pid: int) -> bool:
-    """Whether `pid` is this process's parent, or its parent's, and so on."""
+    """Return whether `pid` is an ancestor of this process."""
     above = os.getppid()
     while above > 1:
         if above == pid:
@@ -14,7 +14,7 @@ def is_ancestor(pid: int) -> bool:
 
 
 def _parent(pid: int) -> int:
-    """The parent of `pid`; 0 when that cannot be found out."""
+    """Return the parent of `pid`; 0 if it cannot be determined."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return int(stat.read().rpartition(b")")[2].split()[1])  # a name in brackets may hold anything
@@ -25,8 +25,8 @@ def _parent(pid: int) -> int:
 
 
 def _parent_by_ps(pid: int) -> int:
-    """Where there is no /proc (macOS)."""
+    """Return the same on a system without /proc (macOS)."""
     import subprocess
 
-    asked = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, check=False)
-    return int(asked.stdout) if asked.stdout.strip().isdigit() else 0
+    result = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, check=False)
+    return int(result.stdout) if result.stdout.strip().isdigit() else 0

@@ -5,7 +5,7 @@ import signal
 
 
 def exit_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end the process with code 0 at once, until the watcher takes the signals.
+    """Let SIGTERM and SIGHUP end the process with code 0 at once, until the lifecycle monitor takes the signals.
 
     No request is read before that, so none has to be ended first. SIGINT counts only from a terminal.
     """

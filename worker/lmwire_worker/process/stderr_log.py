@@ -1,4 +1,4 @@
-"""Lines for people, on stderr, through a bounded thread: a host that does not read them slows nothing down."""
+"""Log lines on stderr, written by a thread with a bounded queue: a host that does not read them delays nothing."""
 
 import os
 import select
@@ -9,7 +9,7 @@ _LINES = 1000
 
 
 class Log:
-    """Call it with a line. Beyond 1,000 waiting lines it drops, and later says how many."""
+    """Call it with a line. It drops lines while 1,000 wait, and later logs the number dropped."""
 
     def __init__(self) -> None:
         self._lines: SimpleQueue[str | None] = SimpleQueue()
@@ -26,7 +26,7 @@ class Log:
         self._lines.put(text)
 
     def close(self, seconds: float) -> None:
-        """Writes what is waiting, for at most `seconds`."""
+        """Write the waiting lines, for at most `seconds`."""
         self._lines.put(None)
         self._thread.join(seconds)
 
@@ -35,7 +35,7 @@ class Log:
             try:
                 _write(f"lmwire: {text}\n".encode("utf-8", "replace"))
             except OSError:
-                return  # nobody can read it any more
+                return  # stderr is closed
 
 
 def _write(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The process's standard pipes, taken away from everyone else before anything else happens.
+"""The process's standard pipes, isolated from all other code before anything else happens.
 
 Libraries print to stdout (mlx_lm warns there) and ask questions on stdin (transformers' remote-code prompt). Both
 would break the protocol, so the real pipes move to descriptors that only the worker knows and no child inherits.
@@ -24,7 +24,7 @@ class Pipes:
         self.stray_stdout = stray_stdout
 
     def read(self, size: int) -> bytes:
-        """Reads what has come, waiting for the first byte; empty at the end of the stream."""
+        """Return up to `size` bytes that have arrived, and wait for the first; empty at the end of the stream."""
         while True:
             try:
                 return os.read(self.stdin, size)
@@ -34,7 +34,7 @@ class Pipes:
                 return b""
 
     def write(self, data: bytes) -> None:
-        """Writes all of `data`."""
+        """Write all of `data`."""
         view = memoryview(data)
         while view:
             try:
@@ -44,10 +44,10 @@ class Pipes:
 
 
 def isolate_stdio() -> Pipes:
-    """Moves the protocol to private descriptors; fd 0 becomes the null device and fd 1 a pipe that is logged.
+    """Move the protocol to private descriptors. Fd 0 becomes the null device, and fd 1 a pipe that is logged.
 
     Raises:
-        OSError: stdout is closed.
+        OSError: Stdout is closed.
     """
     os.fstat(1)
     while (null := os.open(os.devnull, os.O_RDWR)) < 3:
@@ -65,10 +65,15 @@ def isolate_stdio() -> Pipes:
     return Pipes(stdin, stdout, printed)
 
 
-def log_stray_stdout(printed: int, log: Log) -> None:
-    """Passes on what is printed to fd 1, in bounded lines, until every holder of the pipe has closed it."""
+def log_stray_stdout(stray_stdout: int, log: Log) -> None:
+    """Log the text that is printed to fd 1, in bounded lines, until all writers have closed the pipe.
+
+    Args:
+        stray_stdout: Descriptor of the pipe that stands for fd 1.
+        log: The log for people.
+    """
     rest = b""
-    while data := os.read(printed, 65536):
+    while data := os.read(stray_stdout, 65536):
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > _PRINTED_BYTES:
             lines, rest = [*lines, rest], b""

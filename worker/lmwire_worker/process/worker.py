@@ -1,4 +1,4 @@
-"""The worker process: its parts put together, its threads, and the one way out."""
+"""The worker process: its parts, its threads and its exit."""
 
 import faulthandler
 import os
@@ -35,9 +35,9 @@ class WorkerProcess:
     """One worker, from its first line to its exit.
 
     Args:
-        io: the host's pipes.
-        log: for people.
-        engine: what opens models.
+        io: The pipes to the host.
+        log: The log for people.
+        engine: Opens models.
     """
 
     def __init__(self, io: Pipes, log: Log, engine: ModelLoader) -> None:
@@ -51,12 +51,12 @@ class WorkerProcess:
         self._session: Session | BridgeSession | None = None
 
     def run(self) -> None:
-        """Serves until the end. Called on the main thread, which becomes the engine's; it does not return."""
-        # A crash in native code then says on stderr where it was; to walk the other threads' stacks can crash again.
+        """Serve until the end, and do not return. The main thread, which calls it, becomes the engine's."""
+        # A crash in native code then prints its stack. Walking the other threads' stacks can crash again.
         faulthandler.enable(2, all_threads=False)
         interactive = os.isatty(self._io.stdin)
         if interactive:
-            self._log('type commands, one JSON object a line, as {"id":"1","cmd":"hello"}; Ctrl-D ends')
+            self._log('type commands, one JSON object a line, such as {"id":"1","cmd":"hello"}; Ctrl-D ends')
         self._monitor.install_signal_handlers(interactive=interactive)
         self._spawn("stray-stdout", lambda: stdio.log_stray_stdout(self._io.stray_stdout, self._log))
         self._spawn("writer", lambda: self._output.run(self._registry.wake, self._monitor.host_gone))
@@ -68,13 +68,13 @@ class WorkerProcess:
 
     def _serve(self) -> None:
         self._registry.wait_for_first_line()
-        self._output.flush(_LAST_LINES_SECONDS)  # the first answer leaves before the imports take the interpreter
+        self._output.flush(_LAST_LINES_SECONDS)  # the first reply is written before the imports occupy the interpreter
         self._registry.activity.become("loading")
         self._loader.prepare()
         self._scheduler.run()
 
     def _read(self) -> None:
-        """The reader's thread. The end of stdin ends only the taking of requests."""
+        """Run the reader's thread. After the end of stdin, the requests in flight go on."""
         lines = LineSplitter(limits.LINE_IN_BYTES)
         while data := self._io.read(_READ_BYTES):
             for line in lines.feed(data):
@@ -108,24 +108,24 @@ class WorkerProcess:
         )
 
     def _bridge(self) -> "BridgeSession":
-        from ..session.bridge import BridgeSession  # few hosts need it, and every start would pay for it
+        from ..session.bridge import BridgeSession  # few hosts need it, and it would slow every start
 
         return BridgeSession(self._registry, self._log)
 
     def _refuse_protocol(self) -> None:
-        """After a hello without a common version nothing further is served."""
+        """End the worker after a hello without a common protocol version."""
         self._monitor.exit_code = EXIT_PROTOCOL
         self._registry.end_all(Request.cancellation)
         self._registry.close()
 
     def _exit_when_drained(self) -> None:
-        """The way out: the last lines, the host's time to read them, and the end.
+        """Wait until nothing is in flight, write the last lines, and end the process.
 
-        A thread of its own, so that a quit need not wait for imports or an evaluation.
+        It has a thread of its own, so that a quit does not wait for imports or an evaluation.
         """
         self._registry.wait_until_drained()
         self._loader.flush()
-        code = self._monitor.exit_code  # now: a host may close its end as soon as it has read the last line
+        code = self._monitor.exit_code  # read now: a host may close its end after the last line
         self._registry.close()
         if not self._output.flush():
             code = EXIT_HOST_GONE
@@ -138,9 +138,9 @@ class WorkerProcess:
         return thread
 
     def _guard(self, work: Callable[[], None]) -> None:
-        """Runs one of the process's threads; a bug in any of them ends all requests, and then the process.
+        """Run one of the process's threads. A bug in it ends all requests, and then the process.
 
-        A worker that looks alive and answers nothing is worse than one that is gone.
+        A worker that looks alive and answers nothing is worse than a dead one.
         """
         try:
             work()

@@ -1,1 +1,1 @@
-"""The wire: sessions, requests in flight, and the queue of output."""
+"""The wire's side: sessions, requests in flight, and the output queue."""

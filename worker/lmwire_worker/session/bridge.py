@@ -1,6 +1,6 @@
-"""The session of hosts of the older bridge, whose requests have no id: one at a time, answered in order.
+"""The session for hosts of the older bridge, whose requests have no id: one at a time, answered in order.
 
-It translates to and from the same requests that a version 1 session makes, so that nothing behind it knows of it.
+It makes the same requests as a version 1 session, so the rest of the worker is the same for both.
 """
 
 import time
@@ -37,7 +37,7 @@ _SETTINGS: dict[str, tuple[str, _Setting]] = {
     "min_p": ("min_p", _clamp(0, 1)),
     "repeat_penalty": ("repetition_penalty", lambda value: 1.0 if value <= 1 else min(value, 10.0)),
 }
-"""The bridge's settings: version 1's name, and what an out-of-range value becomes."""
+"""For each of the bridge's settings: version 1's name, and the function that brings a value into its range."""
 
 _WHOLE = {"max_tokens", "top_k"}
 
@@ -50,7 +50,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class BridgeEventWriter:
-    """The bridge's wording: a line a token, and no more fields than its hosts have always had."""
+    """Writes a line for each token, with the fields that the bridge has always had."""
 
     is_serial = True
     plain_text = True
@@ -87,7 +87,8 @@ class BridgeSession:
     """Serves the lines of a host that gives its requests no id.
 
     Args:
-        log: hears of what version 1 would refuse and the bridge lets pass.
+        registry: The requests in flight.
+        log: Receives what version 1 would refuse and the bridge accepts.
     """
 
     def __init__(self, registry: RequestRegistry, log: Log) -> None:
@@ -97,11 +98,21 @@ class BridgeSession:
         self._count = 0
 
     def refuse(self, line: Line, error: RequestError) -> None:
-        """Answers a line that holds no object, in its turn."""
+        """Answer a line that does not hold an object, in its turn.
+
+        Args:
+            line: The line.
+            error: The reason.
+        """
         self._submit(Info(), len(line.data), error)
 
     def serve(self, fields: dict[str, Any], line_bytes: int) -> None:
-        """Answers an object in its turn, `cancel` at once."""
+        """Answer an object in its turn, and `cancel` at once.
+
+        Args:
+            fields: The object.
+            line_bytes: Size of its line.
+        """
         name = fields.get("cmd")
         if "id" in fields:
             self._submit(Info(), line_bytes, RequestError("invalid_request", "this session's requests have no id"))
@@ -121,7 +132,7 @@ class BridgeSession:
         request.deferred_error = refusal
         try:
             self._registry.accept(request)
-        except RequestError as error:  # busy or draining: too late, or too much, to answer in turn
+        except RequestError as error:  # busy or draining: it cannot be answered in its turn
             self._log(f"refused a request: {error.message}")
 
     def _translate(self, fields: Mapping[str, Any]) -> Command:
@@ -145,9 +156,9 @@ class BridgeSession:
         return decode_command({"cmd": name, **wanted, **settings})
 
     def _setting(self, field: str, value: Any) -> Any:
-        """A setting within its range, and a whole number where it must be one."""
+        """Return a setting's value within its range, as a whole number if it must be one."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return value  # left for the decoder to refuse
+            return value  # the decoder refuses it
         clamped = _SETTINGS[field][1](value)
         if field in _WHOLE:
             clamped = int(clamped)

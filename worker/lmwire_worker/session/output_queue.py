@@ -1,7 +1,7 @@
 """The bounded queue of output, and the thread that writes it.
 
-Nothing here ever makes the reader wait for tokens: terminals and replies have room of their own, tokens merge
-without loss when the host reads slowly, and past the hard mark the engine makes no step.
+Tokens never make the reader wait. Terminals and replies have limits of their own. When the host reads slowly, tokens
+merge without loss; above `PAUSE_THRESHOLD_BYTES` the engine makes no step.
 """
 
 import threading
@@ -15,10 +15,10 @@ from lmwire_protocol import encode_tokens, limits
 from lmwire_protocol.events import Token
 
 MERGE_THRESHOLD_BYTES = 512 * 1024
-"""Waiting stream output (tokens and progress) from which on tokens of one request merge when they are written."""
+"""Size of waiting stream output (tokens, progress) above which tokens of one request merge when written."""
 
 PAUSE_THRESHOLD_BYTES = 1024 * 1024
-"""Waiting stream output from which on the engine makes no step."""
+"""Size of waiting stream output above which the engine makes no step."""
 
 _TOKEN_BYTES = 8
 _LINE_BYTES = 64
@@ -30,11 +30,11 @@ class _Line(NamedTuple):
 
     data: bytes
     id: str | None = None
-    """A request whose tokens do not merge across it."""
+    """The request whose tokens do not merge across this line."""
 
 
 class _Batch(NamedTuple):
-    """All that waited, and what it counted as."""
+    """All items that waited, and the bytes they count as."""
 
     items: list[Token | _Line]
     stream_bytes: int
@@ -45,7 +45,7 @@ class OutputQueue:
     """Takes output from every thread and writes it in order.
 
     Args:
-        write: takes finished lines; it may wait, and raises OSError when the host is gone.
+        write: Writes finished lines. It may wait, and raises OSError after the host has closed its end.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -62,56 +62,70 @@ class OutputQueue:
         self._broken = False
 
     def put_tokens(self, token: Token) -> None:
-        """Queues generated tokens."""
+        """Queue generated tokens."""
         size = _LINE_BYTES + len(token.token) + _TOKEN_BYTES * len(token.token_ids)
         if token.logprobs:
             size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in token.logprobs)
         self._put(token, stream_bytes=size)
 
     def put_tool_call(self, id: str, line: bytes) -> None:
-        """Queues a tool call's event."""
+        """Queue a tool call's event.
+
+        Args:
+            id: The request.
+            line: The event.
+        """
         self._put(_Line(line, id), stream_bytes=len(line))
 
     def put_stream(self, line: bytes) -> None:
-        """Queues a line that counts as a token does: progress, and the bridge's tokens, which never merge."""
+        """Queue a line that counts as stream output but never merges: progress, the bridge's tokens."""
         self._put(_Line(line), stream_bytes=len(line))
 
     def put_terminal(self, id: str, line: bytes) -> None:
-        """Queues a request's last line, in the room that the request reserved."""
+        """Queue a request's last line. It counts towards no limit.
+
+        Args:
+            id: The request.
+            line: The terminal.
+        """
         self._put(_Line(line, id))
 
     def put_reply(self, line: bytes) -> None:
-        """Queues an answer of the reader itself; `wait_for_reply_room` keeps these bounded."""
+        """Queue a reply of the reader itself; `wait_for_reply_capacity` keeps replies bounded."""
         self._put(_Line(line), reply_bytes=len(line))
 
     def wait_for_reply_capacity(self) -> None:
-        """Holds the reader up while the replies that it has caused fill their reserve."""
+        """Make the reader wait while its replies exceed their limit."""
         with self._lock:
             self._written.wait_for(lambda: self._reply_bytes < limits.REPLY_BYTES or self._broken)
 
     @property
     def is_full(self) -> bool:
-        """Whether the engine must not step."""
+        """Return whether the engine must pause."""
         return self._stream_bytes > PAUSE_THRESHOLD_BYTES
 
     @property
     def waiting_bytes(self) -> int:
-        """Output that waits for the host to read."""
+        """Return the bytes of output that wait for the host to read."""
         return self._stream_bytes + self._reply_bytes
 
     def close(self) -> None:
-        """Drops whatever is put from now on: the last line has been queued."""
+        """Drop all later output: the last line is queued."""
         with self._lock:
             self._closed = True
 
     def flush(self, seconds: float | None = None) -> bool:
-        """Waits until everything is written, the host is gone, or the time is over. False when the host is gone."""
+        """Wait until all output is written, and return False if the host has closed its end.
+
+        Args:
+            seconds: The longest wait; None for no limit.
+        """
         with self._lock:
             self._written.wait_for(lambda: self._broken or not (self._queue or self._writing), seconds)
             return not self._broken
 
     def run(self, on_drained: Callable[[], None], on_broken: Callable[[], None]) -> None:
-        """The writer's thread.
+        """Run the writer's thread.
 
         Args:
             on_drained: Called when the engine may step again.
@@ -142,7 +156,7 @@ class OutputQueue:
                 self._work.notify()
 
     def _take(self) -> _Batch:
-        """Waits for output, and takes all of it."""
+        """Wait for output, and take all of it."""
         with self._lock:
             while not self._queue:
                 self._writer_idle = True
@@ -152,7 +166,7 @@ class OutputQueue:
             return _Batch(items, self._stream_bytes, self._reply_bytes)
 
     def _release_capacity(self, batch: _Batch) -> bool:
-        """Gives the room of what was written back. Whether that lets the engine step again."""
+        """Release the capacity of written output, and return whether the engine may step again."""
         with self._lock:
             was_full = self.is_full
             self._stream_bytes -= batch.stream_bytes
@@ -170,7 +184,7 @@ class OutputQueue:
 
 
 def _merge(items: Iterable[Token | _Line]) -> list[Token | _Line]:
-    """The same, with the tokens of each choice and channel of a request in as few events as their order allows."""
+    """Return the items with the tokens of each choice and channel merged as far as their order allows."""
     merged: list[list[Token] | _Line] = []
     growing: dict[str, dict[int, list[Token]]] = {}
     for item in items:
@@ -191,7 +205,7 @@ def _merge(items: Iterable[Token | _Line]) -> list[Token | _Line]:
 
 
 def _join(run: list[Token]) -> Token:
-    logprobs = [token.logprobs for token in run if token.logprobs]  # text alone comes without
+    logprobs = [token.logprobs for token in run if token.logprobs]  # an event with text alone has no log-probabilities
     return replace(
         run[0],
         token="".join([token.token for token in run]),

@@ -1,8 +1,8 @@
-"""Every id in flight, under one lock that decides every ending.
+"""The requests in flight, under one lock that decides every terminal.
 
-Whoever takes an id out of the registry owns its terminal, and the terminal is queued before the lock is let go. So a
-cancel, a timeout, a quit, a dead engine and a request's own end may race: exactly one of them writes the last line,
-and nothing of that request comes after it.
+The caller that removes an id from the registry owns its terminal, and queues it before the lock is released. A cancel,
+a timeout, a quit, a dead engine and a request's own end may race: exactly one of them writes the last line, and no
+event of that request follows it.
 """
 
 import math
@@ -21,16 +21,16 @@ from .request_state import CancelReason, Request
 
 
 class RequestRegistry:
-    """The ids in flight, the way into the engine, and how far the process is on its way out.
+    """The requests in flight, the queue into the engine, and whether the worker drains.
 
     Args:
-        outbox: where terminals go.
+        outbox: Takes the terminals.
     """
 
     def __init__(self, outbox: OutputQueue) -> None:
         self._output = outbox
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)  # for the engine, and for who waits for the end
+        self._changed = threading.Condition(self._lock)  # for the engine, and for the thread that waits for the end
         self._live: dict[str, Request] = {}
         self._quits: dict[str, Request] = {}
         self._inbox: deque[Request] = deque()
@@ -39,18 +39,18 @@ class RequestRegistry:
         self._counts = dict.fromkeys(("accepted", "done", "errors", "cancelled"), 0)
         self._has_first_line = False
         self.activity = Activity()
-        """Kept by the engine, reported by every `ping`."""
+        """Set by the engine, reported by `ping`."""
         self.draining = False
         self.model_loaded = False
-        """Kept by the engine, told by every failed load."""
+        """Set by the engine, reported by a failed load."""
 
     # The reader's side.
 
     def accept(self, request: Request) -> None:
-        """Registers a request and hands it to the engine.
+        """Register a request and pass it to the engine.
 
         Raises:
-            RequestError: duplicate_id, busy or draining; nothing was registered.
+            RequestError: duplicate_id, busy or draining; the request is not registered.
         """
         with self._lock:
             self._check_id_is_free(request.id)
@@ -68,7 +68,11 @@ class RequestRegistry:
             self._changed.notify_all()
 
     def reply(self, id: str, line: bytes) -> None:
-        """Answers a command that the reader serves itself.
+        """Answer a command that the reader serves itself.
+
+        Args:
+            id: The command's id.
+            line: The reply.
 
         Raises:
             RequestError: duplicate_id.
@@ -78,7 +82,13 @@ class RequestRegistry:
             self._output.put_reply(line)
 
     def refuse(self, error: RequestError, id: str | None, protocols: list[int] | None = None) -> None:
-        """Answers a line that is no request. An id that is in flight is named and not ended."""
+        """Answer a line that does not hold a request. A request in flight that has its id goes on.
+
+        Args:
+            error: The reason.
+            id: The id in the line, if it has one.
+            protocols: The protocol versions that the worker speaks, if the error is about them.
+        """
         with self._lock:
             taken = id in self._live or id in self._quits
             event = error_event(error, id=None if taken else id, bad_id=id if taken else None)
@@ -86,7 +96,11 @@ class RequestRegistry:
             self._output.put_reply(encode_event(event))
 
     def cancel(self, id: str, target: str | None) -> None:
-        """Cancels one request, or all for None. Its own `done` goes before the ends that it causes.
+        """Cancel one request, or all. The `done` of the cancel precedes the terminals that it causes.
+
+        Args:
+            id: The id of the cancel.
+            target: The request to cancel; None for all.
 
         Raises:
             RequestError: duplicate_id.
@@ -98,7 +112,7 @@ class RequestRegistry:
             self._cancel(found)
 
     def cancel_expired(self) -> float:
-        """Ends the generations whose time is over; returns when the next one's will be, infinity for none."""
+        """Cancel the requests whose deadline has passed, and return the next deadline; infinity if there is none."""
         with self._lock:
             now = time.monotonic()
             self._cancel([request for request in self._live.values() if request.deadline <= now], "timeout")
@@ -107,12 +121,16 @@ class RequestRegistry:
             )
 
     def cancel_where(self, wanted: Callable[[Request], bool]) -> None:
-        """Cancels without an answer: the bridge's cancel, a signal, a host that is gone."""
+        """Cancel requests without a reply: the bridge's cancel, a signal, a lost host."""
         with self._lock:
             self._cancel([request for request in self._live.values() if wanted(request)])
 
     def quit(self, request: Request, *, drain: bool) -> None:
-        """Takes no further requests; ends the present ones unless they may drain. Answered when all is done.
+        """Accept no further requests. The quit is answered when none is in flight.
+
+        Args:
+            request: The quit.
+            drain: Let the requests in flight end by themselves.
 
         Raises:
             RequestError: duplicate_id.
@@ -125,12 +143,12 @@ class RequestRegistry:
                 self._cancel(list(self._live.values()))
 
     def drain(self) -> None:
-        """Takes no further requests: the end of stdin, a signal."""
+        """Accept no further requests: the end of stdin, a signal."""
         with self._lock:
             self._drain()
 
     def mark_first_line(self) -> None:
-        """The first line has been answered: the engine may begin with what is slow."""
+        """Let the engine start its slow imports, because the first line is answered."""
         with self._lock:
             self._has_first_line = True
             self._changed.notify_all()
@@ -138,19 +156,23 @@ class RequestRegistry:
     # The engine's side.
 
     def wait_for_first_line(self) -> None:
-        """Waits for the first line, or the end."""
+        """Wait for the first line, or the end."""
         with self._lock:
             self._changed.wait_for(lambda: self._has_first_line or self._is_drained())
 
     def wait_until_drained(self) -> None:
-        """Waits until no request is in flight and none will come."""
+        """Wait until no request is in flight and none can follow."""
         with self._lock:
             self._changed.wait_for(self._is_drained)
 
     def take_new(self, *, block: bool) -> list[Request] | None:
-        """What has come in since the last call; waits for something when told to. None when all is done for good."""
+        """Return the requests accepted since the last call; None when the worker has drained.
+
+        Args:
+            block: Wait until there is a request or a cancel.
+        """
         if not (block or self._inbox or self.draining):
-            return []  # between two steps there is hardly ever anything, and the lock costs more than to look
+            return []  # hardly ever is there a request between two steps, and the lock is slower than this check
         with self._lock:
             while not self._inbox and not self._cancelled:
                 if self._is_drained():
@@ -161,11 +183,11 @@ class RequestRegistry:
             return self._take_inbox_locked()
 
     def take_new_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> list[Request]:
-        """Return what comes in within some seconds, or nothing when other news comes first.
+        """Return the requests accepted within some seconds; none if something else changes first.
 
         Args:
             seconds: How long to wait.
-            unless: Return whether there is other news already.
+            unless: Returns whether something else has changed already.
         """
         with self._lock:
             if not self._inbox and not unless():
@@ -173,24 +195,24 @@ class RequestRegistry:
             return self._take_inbox_locked()
 
     def wait_unless(self, ready: Callable[[], bool], state: State) -> None:
-        """Waits until `ready()` or until there is something to collect: the engine's pause while the host reads.
+        """Wait until `ready()`, a new request or a cancel: the engine's pause while the host reads.
 
         Args:
-            ready: whether there is nothing to wait for.
-            state: what `ping` reports meanwhile.
+            ready: Returns whether the engine may go on.
+            state: Reported by `ping` meanwhile.
         """
         with self._lock:
             if not (ready() or self._inbox or self._cancelled):
                 self._wait_in_state(state)
 
     def wake(self) -> None:
-        """Makes a waiting engine look again."""
+        """Make a waiting engine check its state again."""
         with self._lock:
             self.activity.rouse()
             self._changed.notify_all()
 
     def take_cancelled(self) -> list[Request]:
-        """The running requests that were cancelled since the last call; the engine ends them."""
+        """Return the running requests cancelled since the last call; the engine ends them."""
         if not self._cancelled:
             return []
         with self._lock:
@@ -198,11 +220,11 @@ class RequestRegistry:
             return cancelled
 
     def is_in_flight(self, request: Request) -> bool:
-        """Whether a request is still in flight."""
+        """Return whether a request is still in flight."""
         return self._live.get(request.id) is request
 
     def start(self, request: Request) -> bool:
-        """Marks a waiting request as the engine's. False when it has ended meanwhile."""
+        """Mark a waiting request as running, and return False if it has ended meanwhile."""
         with self._lock:
             if self._live.get(request.id) is not request:
                 return False
@@ -211,7 +233,7 @@ class RequestRegistry:
             return True
 
     def requeue(self, request: Request) -> None:
-        """Makes a request that was started wait again; one that was cancelled meanwhile ends."""
+        """Make a started request wait again; end it if it was cancelled meanwhile."""
         with self._lock:
             request.running = False
             request.started_at = None
@@ -233,27 +255,37 @@ class RequestRegistry:
                         self._end(request, request.done())
 
     def send_progress(self, request: Request, line: bytes) -> None:
-        """Sends a progress line of a request that is still in flight."""
+        """Queue a progress line if its request is still in flight.
+
+        Args:
+            request: The request.
+            line: The event; empty if the session has none.
+        """
         with self._lock:
             if line and self._live.get(request.id) is request:
                 self._output.put_stream(line)
 
     def end(self, request: Request, outcome: Done | RequestError) -> None:
-        """Ends a request, unless it has ended already."""
+        """End a request, unless it has ended already.
+
+        Args:
+            request: The request.
+            outcome: Its result or error.
+        """
         with self._lock:
             self._end(request, outcome)
 
-    # Everyone's.
+    # Any thread's.
 
     def end_all(self, outcome: Callable[[Request], Done | RequestError]) -> None:
-        """Ends whatever is left without the engine, which may be inside an evaluation, or dead."""
+        """End all requests without the engine, which may be in an evaluation, or dead."""
         with self._lock:
             self._drain()
             for request in list(self._live.values()):
                 self._end(request, outcome(request))
 
     def close(self) -> None:
-        """Writes the last lines, those of quit. Nothing is written after them."""
+        """Queue the last lines, those of quit, and close the output."""
         with self._lock:
             for request in self._quits.values():
                 self._output.put_terminal(request.id, request.writer.terminal(request, QuitDone(id=request.id)))
@@ -261,15 +293,15 @@ class RequestRegistry:
             self._output.close()
 
     def counts(self) -> RequestStats:
-        """Requests since the start."""
+        """Return the numbers of requests since the start."""
         with self._lock:
             active, queued = self._active_and_queued()
             return RequestStats(active=active, queued=queued, **self._counts)
 
     def ping_reply(self, id: str) -> PingDone:
-        """Report what the engine does, and how long ago it last made progress.
+        """Return the reply to a ping: the engine's state, and the time since its last progress.
 
-        Under the lock that decides every end: once the last terminal is queued, the worker is idle.
+        It takes the lock that decides every terminal: once the last terminal is queued, the worker is idle.
         """
         with self._lock:
             active, queued = self._active_and_queued()
@@ -285,7 +317,7 @@ class RequestRegistry:
     # With the lock held.
 
     def _wait_in_state(self, state: State) -> None:
-        """Lets the engine wait for news."""
+        """Let the engine wait for a change, in the given state."""
         self.activity.become(state)
         self._changed.wait()
         self.activity.become("running")

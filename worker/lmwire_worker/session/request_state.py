@@ -25,7 +25,7 @@ CancelReason = Literal["cancelled", "timeout"]
 
 
 class RequestState(Protocol):
-    """How far one kind of request has come. The registry's lock guards it."""
+    """The progress of one kind of request. The registry's lock guards it."""
 
     has_partial_result: ClassVar[bool]
     """A cancelled request ends with what it has so far, not with an error."""
@@ -50,7 +50,7 @@ class RequestState(Protocol):
 
 
 class CommandState:
-    """A command that the engine serves at once: it has no events before its terminal."""
+    """A command that the engine serves at once, such as `load`."""
 
     __slots__ = ()
     has_partial_result: ClassVar[bool] = False
@@ -61,6 +61,7 @@ class CommandState:
         return False
 
     def done(self, request: "Request") -> Done:
+        """Raise an error: the scheduler makes the `done` of such a command."""
         raise AssertionError("the scheduler makes the done of such a command")
 
 

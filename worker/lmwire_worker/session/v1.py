@@ -1,4 +1,4 @@
-"""A version 1 session: what the reader answers itself, and what it hands to the engine."""
+"""A version 1 session: it answers some commands itself and passes the others to the engine."""
 
 import math
 import os
@@ -40,7 +40,7 @@ from .request_state import Request, TranscriptionState
 
 
 class EventWriterV1:
-    """Version 1's wording: events as they are, tokens merged when the host is slow."""
+    """Writes events as PROTOCOL.md describes them. The output queue merges tokens when the host is slow."""
 
     is_serial = False
     plain_text = False
@@ -104,10 +104,14 @@ class Session:
     """Serves the lines of a host that gives each request an id.
 
     Args:
-        engines: the model libraries of this installation, for hello.
-        features: what they serve beyond protocol 1.0, for hello.
-        log: hears who the host is.
-        refused: called after a hello without a common version, to end the process.
+        registry: The requests in flight.
+        output: The queue of output.
+        scheduler: Reports tokens, memory and cache.
+        monitor: Watches the host, its quit and the deadlines.
+        engines: The model libraries of this installation, for hello.
+        features: Features beyond protocol 1.0, for hello.
+        log: Receives the host's name.
+        on_refused: Called after a hello without a common version, to end the process.
     """
 
     def __init__(
@@ -132,11 +136,21 @@ class Session:
         self._started_at = time.monotonic()
 
     def refuse(self, line: Line, error: RequestError) -> None:
-        """Answers a line that holds no object."""
+        """Answer a line that does not hold an object.
+
+        Args:
+            line: The line.
+            error: The reason.
+        """
         self._registry.refuse(error, recover_id(line.data))
 
     def serve(self, fields: dict[str, object], line_bytes: int) -> None:
-        """Answers an object, or sees to it that it is answered."""
+        """Answer an object, or pass it to the engine.
+
+        Args:
+            fields: The object.
+            line_bytes: Size of its line.
+        """
         id = fields.get("id")
         if not isinstance(id, str) or not usable_id(id):
             need = f"a string of 1 to {limits.ID_BYTES} bytes, different from all ids in flight"
