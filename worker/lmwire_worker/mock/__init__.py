@@ -1,18 +1,22 @@
-"""A worker without a model library: the real process around a lane that answers what it is told to.
+"""A worker without a model library: the real process around a runner that plays scripted replies.
 
-scenario   which request gets which reply
-replies    what can happen to a request
-prompts    what the model is told
-cache      what it remembers of that
-refusals   what it cannot do
-engine     loads nothing, as slowly as asked for
-lane       plays the replies, several at a time
-choice     one answer, as it is given
-draft      and before that
-catalogue  the faults' names, and how `--fault` is read
-faults/    the faults at work
-command    the command line of `lmwire mock`
-plan       from there to a worker
+scenario              rules that choose a request's reply
+replies               the replies
+prompts               prompts as words, a token each
+cache                 a prefix cache of such prompts
+refusals              requests that the mock refuses
+model_loader          loads nothing, as slowly as asked
+runner                plays the replies, several at a time
+choice                one choice, step by step
+draft                 the tokens of a choice
+embed_and_transcribe  vectors and transcripts
+catalogue             the faults' names, and the parser of `--fault`
+faults/               the faults
+command               the command line of `lmwire mock`
+plan                  the parts of a worker for a command line
+
+Four modules are shared with real models on purpose, and need no model library: `generation.string_matcher` and
+`generation.logprob_attribution`, `prompts.media_notes` and `prompts.truncation`.
 """
 
 from .model_loader import MockModelLoader

@@ -1,4 +1,4 @@
-"""What the mock remembers of prompts: enough to tell how much of the next one it has heard before."""
+"""The mock's prefix cache: it counts the words that a prompt shares with earlier ones."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -11,23 +11,28 @@ from lmwire_protocol.events import CacheStats
 
 _BUDGET_BYTES: Final = 1 << 20
 _PROMPTS: Final = 256
-"""Each of them is looked at for each request."""
+"""Each request is compared with all of them."""
 
 
 class PromptCache:
-    """Prompts, the one used last at the end. A prompt takes as many bytes as its text."""
+    """Prompts, the most recently used last. A prompt takes the bytes of its text."""
 
     def __init__(self) -> None:
         self._prompts: dict[tuple[str, ...], bool] = {}
-        """And whether they are pinned."""
+        """For each prompt, whether it is pinned."""
         self._stats = CacheStats(0, _BUDGET_BYTES, 0, 0, 0, 0, 0, 0)
 
     def begin(self, request: Generate | Chat, prompt: Sequence[str]) -> int:
-        """How many words of a request's prompt are known. It is remembered from now on."""
+        """Return the number of cached words of a request's prompt, and cache the prompt.
+
+        Args:
+            request: The request.
+            prompt: Its words.
+        """
         if request.cache == "off":
             return 0
         known, longest = max(((_common(prompt, kept), kept) for kept in self._prompts), default=(0, ()))
-        known = min(known, len(prompt) - 1)  # the last word's answer is worked out anew
+        known = min(known, len(prompt) - 1)  # the last word is always computed
         if known:
             self._prompts[longest] = self._prompts.pop(longest)
             self._stats.hits += 1
@@ -38,11 +43,11 @@ class PromptCache:
         return known
 
     def stats(self) -> CacheStats:
-        """What is remembered, and what it was good for. May be called from any thread."""
+        """Return the statistics. Any thread may call it."""
         return msgspec.structs.replace(self._stats)
 
     def clear(self) -> int:
-        """Forgets everything, and returns how many bytes that were."""
+        """Empty the cache, and return the bytes freed."""
         freed = self._stats.bytes
         self._prompts.clear()
         self._stats.bytes = self._stats.entries = 0

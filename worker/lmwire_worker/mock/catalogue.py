@@ -1,4 +1,4 @@
-"""The named faults: what `lmwire mock --fault NAME[:PARAMETER=VALUE,…]` can do wrong, and how far it can be tuned.
+"""The named faults of `lmwire mock --fault NAME[:PARAMETER=VALUE,…]`, with their parameters.
 
 An *answer* is the reply to a `generate` or `chat` of a version 1 session.
 """
@@ -16,13 +16,13 @@ class Fault(NamedTuple):
     """One way to misbehave."""
 
     summary: str
-    """What the host sees, in a line."""
+    """The effect that the host sees, in one line."""
     parameters: dict[str, Any] = {}
-    """What can be set, with its default: a whole number, a word, or None."""
+    """The parameters with their defaults: a whole number, a word, or None."""
 
 
 class Chosen(NamedTuple):
-    """A fault to show, with all of its parameters."""
+    """A fault that the command line asks for, with all of its parameters."""
 
     name: str
     parameters: dict[str, Any]
@@ -71,10 +71,10 @@ FAULTS: Final[dict[str, Fault]] = {
 
 
 def choose(text: str) -> Chosen:
-    """Reads what follows `--fault`.
+    """Parse the value of `--fault`.
 
     Raises:
-        ValueError: there is no such fault, parameter or value.
+        ValueError: The fault, parameter or value does not exist.
     """
     name, _, settings = text.partition(":")
     if name not in FAULTS:

@@ -1,4 +1,4 @@
-"""One answer of a request as it is given: a token a step, on its channel or as a piece of a call."""
+"""One choice of a request, step by step: a token on its channel, or a part of a tool call."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from ..text_stream.string_matcher import StringMatcher
 
 _UNLIKELY = -1000.0
-"""The log-probability of the second best token; each after it has so much less."""
+"""Log-probability of the second best token. The third has twice this value, and so on."""
 
 
 class Choice:
-    """One answer at work.
+    """One choice while it is delivered.
 
     Args:
-        key: the request's.
-        index: which of its choices this is.
-        request: what is asked for.
-        reply: how it ends.
-        answer: what is said.
-        draft: its tokens.
+        key: The request's key.
+        index: The choice's index.
+        request: The request.
+        reply: Tells whether the choice ends.
+        answer: The scripted answer.
+        draft: Its tokens.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class Choice:
         self._has_no_end = reply.has_no_end
         self._stops = _scanner(request.stop) if request.stop else None
         self._plain = self._stops is None and not request.logprobs
-        """A token is its text and nothing else: what the speed of all around the mock is measured with."""
+        """Each token is its text alone: the fast path for benchmarks."""
         self._channel: Channel = "content"
         self._call_index = 0
         self._call: list[str] = []
-        """The text of the call that has begun and not ended."""
+        """The text of the unfinished call."""
         self._has_called = False
         self._attribution = _attribution() if request.logprobs else None
 
     def play(self) -> Iterator[list[RunnerEvent] | float]:
-        """Yields what each step gives, and numbers: seconds in which nothing comes."""
+        """Yield the events of each step, and pauses in seconds."""
         if self._draft.count == 0:
             yield self._end([])
         for number, token in enumerate(self._draft.tokens(), 1):
@@ -66,7 +66,7 @@ class Choice:
             yield self._end(outcomes) if number == self._draft.count else outcomes
 
     def cancel(self) -> list[RunnerEvent]:
-        """What is held back of an answer that ends here."""
+        """Return the delayed text of a choice that ends here."""
         outcomes = self._let_go([])
         self._attach_rest(outcomes)
         for outcome in outcomes:
@@ -93,7 +93,7 @@ class Choice:
         return outcomes
 
     def _say(self, text: str, piece: TokenDelta) -> None:
-        """Gives a piece what is certain of a text by now."""
+        """Add the certain part of a text to a delta."""
         if self._attribution is not None:
             self._attribution.take(text, self._attribution.length)
         if self._stops is None:
@@ -108,7 +108,7 @@ class Choice:
             self._attach(piece, self._attribution.end())
 
     def _give(self, piece: TokenDelta, text: str) -> None:
-        """Adds text to a piece, and the tokens that it is of where their log-probabilities are asked for."""
+        """Add text to a delta, with its tokens if their log-probabilities are asked for."""
         piece.text += text
         if self._attribution is not None:
             self._attach(piece, self._attribution.send(text, (piece.channel, piece.is_call_text)))
@@ -134,7 +134,7 @@ class Choice:
             self._call.clear()
 
     def _give_back(self, outcomes: list[RunnerEvent]) -> None:
-        """Ends a call that is not whole: its text is content."""
+        """End an incomplete call: its text becomes content."""
         piece = TokenDelta(self._key, choice=self._index, is_call_text=True)
         text = "".join(self._call)
         if self._attribution is not None:
@@ -144,19 +144,19 @@ class Choice:
         outcomes += [ToolCallDelta(self._key, self._call_index, self._index, complete=False), piece]
 
     def _let_go(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
-        """Adds all that is held back."""
+        """Add all delayed text."""
         if self._call:
             self._give_back(outcomes)
         return self._release(outcomes)
 
     def _release(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
-        """Adds the text that was held back, since it will not become a stop string."""
+        """Add the text that was delayed, because it does not become a stop string."""
         if self._stops and (text := self._stops.flush()):
             self._give(self._last(outcomes), text)
         return outcomes
 
     def _end(self, outcomes: list[RunnerEvent]) -> list[RunnerEvent]:
-        """Adds the end to what the last step gives, unless the reply has none."""
+        """Add the end to the last step's events, unless the reply has none."""
         if not (self._has_no_end or has_ended(outcomes)):
             self._let_go(outcomes)
             if not has_ended(outcomes):
@@ -166,12 +166,12 @@ class Choice:
         return outcomes
 
     def _attach_rest(self, outcomes: list[RunnerEvent]) -> None:
-        """Adds the tokens of which no text was given."""
+        """Add the tokens whose text was not delivered."""
         if self._attribution is not None and (rest := self._attribution.end()):
             self._attach(self._last(outcomes), rest)
 
     def _last(self, outcomes: list[RunnerEvent]) -> TokenDelta:
-        """The piece that stands last; one without tokens where none does."""
+        """Return the last delta; add an empty one if the last event is not a delta."""
         last = outcomes[-1] if outcomes else None
         if not isinstance(last, TokenDelta):
             outcomes.append(last := TokenDelta(self._key, choice=self._index, channel=self._channel))
@@ -183,7 +183,7 @@ class Choice:
         return "tool_calls" if self._has_called and self._answer.finish_reason == "stop" else self._answer.finish_reason
 
     def _logprob(self, token: Token) -> Logprob:
-        """The token is certain; others are named, so that a host has something to read."""
+        """Return a log-probability of 0 for the token, and low ones for the next ids."""
         top = [TopLogprob(token.id, token.text[:LOGPROB_CHARACTERS], 0.0)]
         for place in range(1, self._request.top_logprobs):
             id = token.id + place
@@ -192,7 +192,7 @@ class Choice:
 
 
 def has_ended(outcomes: list[RunnerEvent]) -> bool:
-    """Whether these are the last of an answer."""
+    """Return whether these events end a choice."""
     last = outcomes[-1] if outcomes else None
     return isinstance(last, TokenDelta) and last.finish_reason is not None
 
@@ -203,7 +203,10 @@ def _attribution() -> "LogprobAttribution":
     return LogprobAttribution()
 
 
-def _scanner(strings: list[str]) -> "StringMatcher":
-    from ..text_stream.string_matcher import StringAutomaton, StringMatcher
+def _scanner(strings: list[str]) -> "Scanner":
+    from ..generation.string_matcher import (
+        Scanner,
+        Strings,
+    )
 
     return StringMatcher(StringAutomaton(strings))

@@ -13,14 +13,14 @@ EXIT_USAGE = 64
 
 
 class Options(NamedTuple):
-    """What was asked for."""
+    """The parsed command line."""
 
     rules: list[Rule]
     faults: list[Chosen]
 
 
 def parse(arguments: list[str]) -> Options:
-    """Reads the command line. Exits on wrong usage, and when it asks for text only."""
+    """Parse the command line. Exits on wrong usage, and after printing help or the faults."""
     options = _parser().parse_args(arguments)
     if options.list_faults:
         print(_list_faults())
@@ -40,22 +40,24 @@ def _parser() -> _Parser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=dedent("""\
-            Be a worker without a model, to test a host program with: the real protocol around an engine that needs
-            no model library. Load the model `mock`; each prompt is answered with its own words, a token each, again
-            and again up to max_tokens. A scenario scripts other replies, and faults make it misbehave."""),
+            Run a worker without a model, to test a host program: the real protocol around an engine that needs no
+            model library. Load the model `mock`. It answers each prompt with the prompt's words, a token each, and
+            repeats them up to max_tokens. A scenario scripts other replies, and faults make it misbehave."""),
         epilog=dedent("""\
             examples:
               lmwire mock                                       echo
-              lmwire mock --text "Hello, world!" --token-ms 20  one answer to everything, at a model's pace
-              lmwire mock --scenario weather.json               what the file says; MOCK.md describes it
+              lmwire mock --text "Hello, world!" --token-ms 20  the same answer to every prompt, a token every 20 ms
+              lmwire mock --scenario weather.json               replies from a file; see MOCK.md
               lmwire mock --fault crash-mid-stream              die by SIGKILL after the third token
               lmwire mock --fault crash-mid-stream:exit=70,after=1 --fault grandchild
             """),
     )
     parser.add_argument("--text", metavar="TEXT", help="answer with this instead of the prompt, a token for each word")
-    parser.add_argument("--token-ms", type=_milliseconds, default=0, metavar="MS", help="take so long for each token")
     parser.add_argument(
-        "--scenario", type=_scenario, default=[], metavar="FILE", help="reply as the rules in this JSON file say"
+        "--token-ms", type=_milliseconds, default=0, metavar="MS", help="take MS milliseconds for each token"
+    )
+    parser.add_argument(
+        "--scenario", type=_scenario, default=[], metavar="FILE", help="reply by the rules in this JSON file"
     )
     parser.add_argument(
         "--fault",
@@ -63,9 +65,9 @@ def _parser() -> _Parser:
         action="append",
         default=[],
         metavar="NAME[:PARAMETER=VALUE,...]",
-        help="misbehave in this way; can be given again",
+        help="misbehave in this way; repeatable",
     )
-    parser.add_argument("--list-faults", action="store_true", help="list the faults and their parameters, and leave")
+    parser.add_argument("--list-faults", action="store_true", help="list the faults and their parameters, and exit")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""A whole answer before it is given: its tokens, in order, and how many of them there will be."""
+"""The tokens of a whole choice, before any is delivered."""
 
 import math
 import re
@@ -14,43 +14,43 @@ from .replies import Answer, Call, Reply
 
 
 class CallToken(NamedTuple):
-    """What a token is in a call."""
+    """The part of a tool call that a token stands for."""
 
     number: int
-    """Which of the answer's calls it is of."""
+    """Index of the call in the answer."""
     opens: Call | None = None
-    """The call, in its first token."""
+    """The call; only in its first token."""
     arguments: str = ""
     complete: bool | None = None
-    """In its last token."""
+    """Whether the call is valid; only in its last token."""
 
 
 class Token(NamedTuple):
     """A token of an answer."""
 
     id: int
-    """Its place among the answer's tokens."""
+    """Index of the token in the answer."""
     text: str
     seconds: float
-    """How long it takes."""
+    """Time that the token takes."""
     channel: Channel = "content"
     call: CallToken | None = None
 
 
 class Draft:
-    """An answer as it will be given.
+    """The tokens of one choice.
 
     Args:
-        request: what is asked for.
-        reply: how it ends, and how fast it is.
-        answer: what is said.
-        prompt: the prompt's words, at least one.
-        room: tokens that the context still holds.
-        raw: all of it is content, as of a `generate` it always is.
+        request: The request.
+        reply: Its speed, and whether it repeats.
+        answer: The scripted answer.
+        prompt: The prompt's words, at least one.
+        room: Tokens that still fit into the context.
+        raw: All text is content, without reasoning and tool calls.
 
     Attributes:
-        count: how many tokens there will be.
-        is_cut: whether it would be longer if it could.
+        count: Number of tokens.
+        is_cut: Whether a limit makes the choice shorter.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class Draft:
         self.is_cut = wanted > limit
 
     def tokens(self) -> Iterator[Token]:
-        """The tokens in order; what comes when the answer has to go on are its content's, again and again."""
+        """Yield the tokens in order. An answer that has to go on repeats its content."""
         return islice(chain(self._tokens, cycle(self._again)), self.count)
 
     def text_of(self, id: int) -> str:
-        """A token's text, of one that is not in the answer too."""
+        """Return a token's text, or a placeholder for an id that is not in the answer."""
         return self._tokens[id].text if id < len(self._tokens) else f"<{id}>"
 
 
 def reads_calls(request: Generate | Chat) -> bool:
-    """Whether calls are told from text; otherwise they are content."""
+    """Return whether the request separates tool calls from text."""
     return isinstance(request, Chat) and bool(request.tools) and request.tool_choice != "none"
 
 
@@ -101,7 +101,7 @@ def _thought(request: Generate | Chat, answer: Answer, prompt: Sequence[str]) ->
 
 
 def _called(request: Generate | Chat, calls: Sequence[Call]) -> Iterator[tuple[str, CallToken | None]]:
-    """The tokens of the calls: each call's name, its arguments up to each comma and colon, its end."""
+    """Yield the tokens of the calls: each call's name, its arguments up to each comma and colon, its end."""
     told = reads_calls(request)
     for index, call in enumerate(calls):
         arguments = re.findall(r"[^,:]*[,:]|[^,:]+", call.json)

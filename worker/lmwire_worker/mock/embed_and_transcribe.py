@@ -1,4 +1,4 @@
-"""What the mock makes of texts and recordings: vectors and transcripts, a step each."""
+"""The mock's vectors and transcripts, a step each."""
 
 import hashlib
 import re
@@ -13,30 +13,35 @@ from .prompts import words
 from .replies import Reply
 
 DIMENSIONS = 8
-"""Numbers of a vector that no rule gives."""
+"""Dimensions of a vector that no rule gives."""
 WORD_SECONDS = 1.0
-"""How long each word of a recording takes."""
+"""Duration of each word of a recording."""
 
 _Acts = Iterator[list[RunnerEvent] | float]
 
 
 def told(media: Media) -> str:
-    """What the mock knows of an image or a recording: its path or its address, or `data`."""
+    """Return the text that stands for media: the path, the URL, or `data`."""
     return media.path or media.url or "data"
 
 
 def text_of(part: str | TextPart | ImagePart) -> str:
-    """What the mock knows of an input."""
+    """Return the text that stands for an input."""
     if isinstance(part, str):
         return part
     return part.text if isinstance(part, TextPart) else told(part.media)
 
 
 def embed(key: int, request: Embed, reply: Reply) -> _Acts:
-    """A vector for each input, in their order.
+    """Yield a vector for each input, in order.
+
+    Args:
+        key: The request's key.
+        request: The request.
+        reply: The scripted reply.
 
     Raises:
-        RequestError: invalid_request, at once.
+        RequestError: invalid_request, before the first vector.
     """
     texts = [text_of(part) for part in request.input]
     vectors = [_vector(text, place, reply) for place, text in enumerate(texts)]
@@ -48,7 +53,13 @@ def embed(key: int, request: Embed, reply: Reply) -> _Acts:
 
 
 def transcribe(key: int, request: Transcribe, reply: Reply) -> _Acts:
-    """A segment for each sentence of the reply, or of what the recording is called."""
+    """Yield a segment for each sentence of the reply, or of the recording's name.
+
+    Args:
+        key: The request's key.
+        request: The request.
+        reply: The scripted reply.
+    """
     spoken = [] if reply.error and reply.text is None else words(reply.text or told(request.audio))
     duration_s = len(spoken) * WORD_SECONDS
     language = request.language or "en"
@@ -75,7 +86,7 @@ def transcribe(key: int, request: Transcribe, reply: Reply) -> _Acts:
 def _embed(key: int, request: Embed, vectors: Sequence[list[float]], texts: Sequence[str], reply: Reply) -> _Acts:
     if reply.delay_ms:
         yield reply.delay_ms / 1000
-    count = len(vectors) - reply.has_no_end  # with the last vector a request has ended
+    count = len(vectors) - reply.has_no_end  # the last vector would end the request
     for index in range(0 if reply.error and not reply.vectors else count):
         tokens = max(len(words(texts[index])), 1)
         if reply.token_ms:

@@ -1,4 +1,4 @@
-"""Loads nothing, as slowly as asked for."""
+"""A model loader that loads nothing, as slowly as asked."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -17,14 +17,14 @@ _READING = ("read", "warm_up")
 
 
 class MockModelLoader:
-    """Opens mock lanes.
+    """Opens mock runners.
 
-    `load {"path": "mock"}` opens one. Settings follow the name, as in `mock:load_steps=1000,step_ms=1`: each of a
-    load's steps, and each step of the lane, takes step_ms, and nothing interrupts it. Where a rule of the script
-    replies to the load, any path will do.
+    `load {"path": "mock"}` opens one. Settings follow the name, such as `mock:load_steps=1000,step_ms=1`: each step of
+    the load and of the runner takes step_ms, and nothing interrupts it. If a rule of the script replies to the load,
+    any path is accepted.
 
     Args:
-        script: the replies to requests; what none is for is echoed.
+        script: The replies to requests; other prompts are echoed.
     """
 
     names = ["mock"]
@@ -34,13 +34,19 @@ class MockModelLoader:
         self.features = features(self._script.vouched())
 
     def prepare(self) -> None:
-        """Has nothing to import."""
+        """Do nothing: there are no slow imports."""
 
     def flush(self) -> None:
-        """Writes nothing."""
+        """Do nothing: no thread writes files."""
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> MockRunner:
-        """Goes through the stages of a load. The present lane is closed where a real worker begins to read."""
+        """Report the stages of a load. The present runner is closed when a real worker would start to read.
+
+        Args:
+            request: The load.
+            report: Takes the progress.
+            release_current_model: Closes the present runner.
+        """
         rule = self._script.rule_for(request)
         reply = rule and rule.reply
         settings = _settings(request.path, any_path=reply is not None)
@@ -56,13 +62,13 @@ class MockModelLoader:
         return MockRunner(request, step_ms / 1000, self._script)
 
 
-def _play(reply: Reply, report: Report, replace: Callable[[], None]) -> None:
+def _play(reply: Reply, report: Report, release_current_model: Callable[[], None]) -> None:
     if reply.delay_ms:
         _go_through([Stage(stage="resolve", current=0, unit="steps", delay_ms=reply.delay_ms)], report)
     reading = next((n for n, stage in enumerate(reply.progress) if stage.stage in _READING), len(reply.progress))
     _go_through(reply.progress[:reading], report)
     if reply.progress[reading:]:
-        replace()
+        release_current_model()
         _go_through(reply.progress[reading:], report)
     if reply.error:
         raise reply.error.to_error()
@@ -71,11 +77,11 @@ def _play(reply: Reply, report: Report, replace: Callable[[], None]) -> None:
     if reply.then == "wait":
         _go_through([Stage(stage="resolve", current=0, unit="steps", delay_ms=float("inf"))], report)
     if not reply.progress[reading:]:
-        replace()
+        release_current_model()
 
 
 def _go_through(stages: Iterable[Stage], report: Report) -> None:
-    """Reports each stage, again and again while it lasts: that is also how a load notices its cancel."""
+    """Report each stage repeatedly while it lasts, so that a cancelled load ends."""
     for stage in stages:
         until = time.monotonic() + stage.delay_ms / 1000
         while True:
@@ -87,7 +93,7 @@ def _go_through(stages: Iterable[Stage], report: Report) -> None:
 
 
 def _settings(path: str, *, any_path: bool) -> dict[str, int]:
-    """What follows the name in a path.
+    """Parse the settings after the name in a path.
 
     Raises:
         RequestError: model_not_found.

@@ -1,4 +1,4 @@
-"""What a command line makes of the mock worker. Only what it asks for is imported: tests start many workers."""
+"""The parts of a mock worker for a command line. It imports only the parts it needs: tests start many workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from .model_loader import MockModelLoader
 
 @dataclass
 class Plan:
-    """A mock worker to be: its engine, and what stands between it and the host."""
+    """The parts of a mock worker: its model loader, and the faults between it and the host."""
 
     engine: MockModelLoader
     around: Callable[[Pipes], Pipes]
 
 
 def plan(arguments: list[str]) -> Plan:
-    """Reads what follows `lmwire mock`, and shows the faults that cannot wait for pipes. Exits on wrong usage."""
+    """Parse the arguments of `lmwire mock`, and install the faults of the process. Exits on wrong usage."""
     if not arguments:
         return Plan(MockModelLoader(), lambda io: io)
     from .command import parse
@@ -25,7 +25,7 @@ def plan(arguments: list[str]) -> Plan:
     rules, faults = parse(arguments)
     if not faults:
         return Plan(MockModelLoader(Script(rules)), lambda io: io)
-    from .faults import FaultyPipes, afflict, rules_of
+    from .faults import FaultyPipes, install_process_faults, rules_of
 
-    afflict(faults)
+    install_process_faults(faults)
     return Plan(MockModelLoader(Script([*rules_of(faults), *rules])), lambda io: FaultyPipes(io, faults))

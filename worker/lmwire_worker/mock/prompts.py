@@ -1,20 +1,20 @@
-"""What the mock's model is told: a prompt's tokens are its words, and of a conversation it hears the last message."""
+"""Prompts of the mock: the tokens are the words of the prompt, or of the last message of a conversation."""
 
 import re
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 
 CONTEXT_LEN = 1 << 20
-"""Tokens of a prompt and its answer, unless a load says less; the vocabulary is as large."""
+"""Context length without a smaller one in the load; also the size of the vocabulary."""
 
 
 def words(text: str) -> list[str]:
-    """A text's words, each with the space behind it."""
+    """Split a text into words, each with the space after it."""
     return re.findall(r"\S+\s*|\s+", text)
 
 
 def said(request: Load | Generate | Chat | Tokenize) -> str:
-    """A load's path, a prompt, or the last message."""
+    """Return a load's path, a prompt, or the text of the last message."""
     if isinstance(request, Load):
         return request.path
     if isinstance(request, Generate):
@@ -26,16 +26,26 @@ def said(request: Load | Generate | Chat | Tokenize) -> str:
 
 
 def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
-    """A message's text, with a note of images and sounds; see `text.media.message_text`."""
+    """Return a message's text, with a note for each image and sound; see `prompts.media_notes.message_text`.
+
+    Args:
+        message: The message.
+        path: Place of the message in the request, for errors.
+        strict: Refuse media that cannot be read.
+    """
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
-    from ..prompts.media_notes import message_text  # what a text model is told, which needs no model library
+    from ..prompts.media_notes import message_text
 
     return message_text(message, path, strict=strict)
 
 
 def prompt_words(request: Generate | Chat, context_len: int) -> list[str]:
-    """The words of the prompt, at least one, and the reply's `prefix` among them; what is left of it with `truncate`.
+    """Return the words of the prompt, at least one, with the answer's `prefix`, after `truncate`.
+
+    Args:
+        request: The request.
+        context_len: Context length.
 
     Raises:
         RequestError: invalid_request, context_overflow.
@@ -47,12 +57,17 @@ def prompt_words(request: Generate | Chat, context_len: int) -> list[str]:
 
 
 def echo(request: Generate | Chat, context_len: int) -> list[str]:
-    """The words that an answer can repeat, at least one: those of the prompt without `prefix`."""
+    """Return the words that an answer can repeat, at least one: the prompt without `prefix`.
+
+    Args:
+        request: The request.
+        context_len: Context length.
+    """
     return _fit(request, words(said(request)) or [""], context_len)
 
 
 def tokenize(request: Tokenize) -> tuple[list[int], str]:
-    """A prompt's tokens, each named by its place, and its text."""
+    """Return a prompt's tokens, which are numbered from 0, and its text."""
     prompt = _words_of(request)
     return list(range(len(prompt))), "".join(prompt)
 
@@ -60,7 +75,7 @@ def tokenize(request: Tokenize) -> tuple[list[int], str]:
 def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:
     if len(prompt) <= context_len and request.truncate == "none":
         return prompt
-    from ..prompts.truncation import truncate_prompt  # the text lane's own, which knows no model library
+    from ..prompts.truncation import fit
 
     return truncate_prompt(request, prompt, context_len)
 
@@ -68,4 +83,4 @@ def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[
 def _words_of(request: Generate | Chat | Tokenize) -> list[str]:
     if isinstance(request, Generate) or (isinstance(request, Tokenize) and request.messages is None):
         return words(said(request))
-    return words(said(request) + request.prefix) or [""]  # an empty turn is a token, as a template's markers are
+    return words(said(request) + request.prefix) or [""]  # an empty turn is one token, for the markers of its template

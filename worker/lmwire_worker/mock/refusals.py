@@ -1,9 +1,8 @@
-"""What the mock cannot do, and says so.
+"""Requests that the mock refuses.
 
-It is certain of every token that it gives: no temperature, filter, penalty or bias makes another one likelier, so it
-keeps to all of those as it is. What it has not got is a grammar to hold an answer to, a template to write a
-conversation with, weights that an adapter could change, and a draft. A rule of the scenario can stand in for them: one
-that matches on such a field has an answer for it.
+Each of its tokens is certain: no temperature, filter, penalty or bias makes another likelier, so it accepts them all.
+It has no grammars, chat templates, weights for an adapter, or draft model. A rule of the scenario that matches such a
+field provides the answer instead.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,25 +14,25 @@ from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
 NEEDS_A_RULE: Final = ("format", "chat_template", "template_args", "adapter_path", "draft_path", "kv_bits")
-"""Fields that only a rule that matches on them can answer."""
+"""Fields that need a rule that matches on them."""
 
 
 def features(vouched: Collection[str]) -> list[str]:
-    """What there is of protocol 1 beyond 1.0.
+    """Return the features beyond protocol 1.0 that the mock serves.
 
     Args:
-        vouched: fields that rules match on, as `command.field`.
+        vouched: Fields that rules match on, in the form `command.field`.
     """
     return [name for name in FEATURES if name in vouched or name.partition(".")[2] not in NEEDS_A_RULE]
 
 
 def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collection[str]) -> None:
-    """Refuses what would not be kept.
+    """Refuse a request that the scripted answers do not satisfy.
 
     Args:
-        request: what is asked for.
-        answers: what it would get.
-        vouched: the fields that the rule of these answers matches on.
+        request: The request.
+        answers: The answers that it would get.
+        vouched: Fields that the rule of these answers matches on.
 
     Raises:
         RequestError: unsupported, invalid_request.
@@ -47,7 +46,11 @@ def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collecti
 
 
 def check_load(request: Load, vouched: Collection[str]) -> None:
-    """Refuses a load that would not be kept to; see `check`.
+    """Refuse a load that the mock cannot serve; see `check`.
+
+    Args:
+        request: The load.
+        vouched: Fields that its rule matches on.
 
     Raises:
         RequestError: unsupported, invalid_request.
@@ -59,7 +62,11 @@ def check_load(request: Load, vouched: Collection[str]) -> None:
 
 
 def check_fields(request: Load | Generate | Chat | Tokenize, vouched: Collection[str] = ()) -> None:
-    """Refuses the fields that nothing here can serve.
+    """Refuse fields that the mock cannot serve.
+
+    Args:
+        request: The request.
+        vouched: Fields that its rule matches on.
 
     Raises:
         RequestError: unsupported, invalid_request.

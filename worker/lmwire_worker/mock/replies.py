@@ -1,4 +1,4 @@
-"""What can happen to a request: the half of a scenario's Structs that says what is answered. MOCK.md explains it."""
+"""The replies of a scenario, as Structs. MOCK.md explains them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ class Token(Struct, forbid_unknown_fields=True, frozen=True):
 
     text: str
     delay_ms: Milliseconds | None = None
-    """How long it takes; the reply's `token_ms` when absent."""
+    """Time that the token takes, in milliseconds; the reply's `token_ms` if absent."""
 
 
 class Call(Struct, forbid_unknown_fields=True, frozen=True):
@@ -27,19 +27,19 @@ class Call(Struct, forbid_unknown_fields=True, frozen=True):
 
     name: Annotated[str, Meta(min_length=1)]
     arguments: dict[str, Any] | str = {}
-    """An object, or its JSON text as the model writes it. Text that is no object makes a call that fails."""
+    """An object, or the JSON text that the model writes. Text that does not hold an object makes an invalid call."""
     id: str | None = None
 
     @property
     def json(self) -> str:
-        """The arguments as they are written."""
+        """Return the arguments as JSON text."""
         if isinstance(self.arguments, str):
             return self.arguments
         return msgspec.json.encode(self.arguments).decode()
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a call."""
+        """Return whether the call is valid."""
         try:
             return isinstance(msgspec.json.decode(self.json), dict)
         except msgspec.DecodeError:
@@ -47,14 +47,14 @@ class Call(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Stage(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One point that a load, or the processing of a prompt or a recording, comes to."""
+    """One progress event of a load, a prefill or a transcription."""
 
     stage: events.Stage
     current: Count
     total: Count | None = None
     unit: events.Unit
     delay_ms: Milliseconds = 0
-    """How long it stays there."""
+    """Time until the next event, in milliseconds."""
 
 
 class Failure(Struct, forbid_unknown_fields=True, frozen=True):
@@ -63,7 +63,7 @@ class Failure(Struct, forbid_unknown_fields=True, frozen=True):
     code: str
     message: str = "the scenario says so"
     retryable: bool | None = None
-    """The code's usual value when absent."""
+    """Whether a retry may succeed; the code's default if absent."""
     field: str | None = None
 
     def __post_init__(self) -> None:
@@ -71,22 +71,22 @@ class Failure(Struct, forbid_unknown_fields=True, frozen=True):
             raise ValueError(f"code: {self.code!r} is not one of {', '.join(CODES)}")
 
     def to_error(self) -> RequestError:
-        """The error to raise."""
+        """Return the error to raise."""
         return RequestError(self.code, self.message, field=self.field, retryable=self.retryable)
 
 
 class Answer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What the model says, in the order of the fields."""
+    """The model's answer, in the order of the fields."""
 
     reasoning: str | None = None
-    """What it thinks first, a token for each word; a `generate` has no thoughts, so it is content there."""
+    """The reasoning, a token for each word. In a `generate` it is content."""
     text: str | None = None
-    """The answer, a token for each word."""
+    """The content, a token for each word."""
     tokens: list[Token | str] | None = None
-    """The answer, token by token."""
+    """The content, token by token."""
     tool_calls: list[Call] = []
     finish_reason: Literal["stop", "length", "capacity"] = "stop"
-    """An answer that stops with whole tool calls is told as `tool_calls`."""
+    """The finish reason. `stop` becomes `tool_calls` after a valid tool call."""
 
     def __post_init__(self) -> None:
         if self.text is not None and self.tokens is not None:
@@ -94,14 +94,14 @@ class Answer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     @property
     def echoes(self) -> bool:
-        """Whether the answer is the prompt."""
+        """Return whether the answer repeats the prompt."""
         return self.text is None and self.tokens is None and not self.tool_calls
 
     def content(self, echo: Sequence[str]) -> list[Token]:
-        """The answer's tokens, without the thought and the calls.
+        """Return the tokens of the content.
 
         Args:
-            echo: the prompt's words.
+            echo: The prompt's words.
         """
         if self.tokens is not None:
             return [Token(token) if isinstance(token, str) else token for token in self.tokens]
@@ -109,22 +109,22 @@ class Answer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class Reply(Answer, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What happens to a request. It echoes without `text`, `tokens`, `tool_calls`, `choices` and `error`."""
+    """The reply to a request. It echoes without `text`, `tokens`, `tool_calls`, `choices` and `error`."""
 
     delay_ms: Milliseconds = 0
-    """How long nothing happens at first."""
+    """Delay before the first event, in milliseconds."""
     progress: list[Stage] = []
-    """What happens then, before the answer."""
+    """Progress events before the answer."""
     choices: list[Answer] = []
-    """Several answers, in place of one: for each choice the next, and then the first again."""
+    """Several answers instead of one. The choices use them in turn."""
     vectors: list[Annotated[list[float], Meta(min_length=1)]] = []
-    """The answer to an `embed`: for each input the next, and then the first again."""
+    """Vectors for an `embed`. The inputs use them in turn."""
     token_ms: Milliseconds = 0
-    """How long each token takes, and each word of a text to embed or of a transcript."""
+    """Time for each token, or each word of an input or a transcript, in milliseconds."""
     error: Failure | None = None
-    """How it ends, in place of a `done`."""
+    """Error that ends the request, instead of a `done`."""
     then: Literal["end", "repeat", "wait", "hang"] = "end"
-    """Behind the last token: end; begin again; wait for a cancel; hang, as an engine that nothing can interrupt."""
+    """After the last token: end, repeat, wait for a cancel, or hang without reacting to anything."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,20 +137,20 @@ class Reply(Answer, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """Whether an answer is given beside `choices`."""
+        """Return whether the reply has an answer besides `choices`."""
         return not self.echoes or self.reasoning is not None or self.finish_reason != "stop"
 
     @property
     def has_no_end(self) -> bool:
-        """Whether something else comes behind the last token."""
+        """Return whether an error, a wait or a hang follows the last token."""
         return bool(self.error) or self.then in ("wait", "hang")
 
     @property
     def fails_at_once(self) -> bool:
-        """Whether it fails before anything has happened."""
+        """Return whether the request fails before any other event."""
         return bool(self.error) and not (self.has_answer or self.choices or self.progress)
 
     def answers(self, count: int) -> list[Answer]:
-        """The answers to a request for so many choices."""
+        """Return the answers for a number of choices."""
         choices = self.choices or [Answer(text="", reasoning=self.reasoning) if self.error and self.echoes else self]
         return [choices[index % len(choices)] for index in range(count)]

@@ -1,7 +1,7 @@
-"""A lane without a model. It proves the contract of `lane.py`, and carries tests and benchmarks of all around it.
+"""A model runner without a model: it implements `engine.interface` for tests and benchmarks of the rest of the worker.
 
-A prompt's tokens are its words. Without another reply they are the answer too, again and again up to max_tokens, or
-once without. A token's id is its place among those of the answer.
+A prompt's tokens are its words. Without a scripted reply they are also the answer, repeated up to max_tokens, or once
+without max_tokens. A token's id is its index in the answer.
 """
 
 import time
@@ -33,14 +33,14 @@ from .scenario import Rule, Script
 _ROWS = 64
 _PREFILL_TOKENS = 512
 _NAP_SECONDS = 0.005
-"""How long a step lasts at most while no token is due: how late a cancel may be."""
+"""Longest step while no token is due. It limits the delay of a cancel."""
 _ECHO = Rule(Reply())
 
 _Acts = Iterator[list[RunnerEvent] | float]
 
 
 class _Player:
-    """One sequence of acts: `acts` yields outcomes, for a step each, and numbers: seconds until the next."""
+    """One sequence of acts: an act is the events of a step, or a pause in seconds."""
 
     __slots__ = ("acts", "due")
 
@@ -50,7 +50,7 @@ class _Player:
 
 
 class _Row:
-    """One request: what still happens to it. First it opens, then its choices play side by side, then it closes."""
+    """The acts of one generation: the opening, then all choices side by side, then the closing."""
 
     __slots__ = ("_scenes", "choices", "open", "players")
 
@@ -61,7 +61,7 @@ class _Row:
         self._scenes = iter([[_Player(choice.play()) for choice in choices], [_Player(closing)]])
 
     def advance(self, now: float) -> list[RunnerEvent]:
-        """What is due by now, of each choice one thing."""
+        """Return the events that are due, one act for each choice."""
         outcomes: list[RunnerEvent] = []
         while True:
             for player in self.players.copy():
@@ -84,8 +84,8 @@ class _Row:
                 return outcomes
 
 
-class _Errand:
-    """One request that is no generation. It is over with its last act."""
+class _SingleTask:
+    """The acts of one `embed` or `transcribe`. The request ends with the last act."""
 
     __slots__ = ("_next", "choices", "open", "players")
 
@@ -96,7 +96,7 @@ class _Errand:
         self.open = 1
 
     def advance(self, now: float) -> list[RunnerEvent]:
-        """What is due by now, one act at most."""
+        """Return the events that are due, one act at most."""
         (player,) = self.players
         while player.due <= now:
             act, self._next = self._next, next(player.acts, None)
@@ -111,9 +111,9 @@ class MockRunner:
     """Plays replies.
 
     Args:
-        load: what it was loaded with.
-        step_seconds: how long each step takes at least.
-        script: the replies to requests; what none is for is echoed.
+        load: The load.
+        step_seconds: Shortest duration of a step.
+        script: The replies to requests; other prompts are echoed.
     """
 
     max_batch_size = _ROWS
@@ -134,7 +134,7 @@ class MockRunner:
         self._step_seconds = step_seconds
         self._script = script
         self._cache = PromptCache()
-        self._held: dict[int, _Row | _Errand] = {}
+        self._held: dict[int, _Row | _SingleTask] = {}
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -150,11 +150,10 @@ class MockRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
-        """Takes the words of the prompt, or of the last message."""
         if isinstance(request, Embed | Transcribe):
             reply = (self._script.rule_for(request) or _ECHO).reply
             acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)
-            self._held[key] = _Errand(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
+            self._held[key] = _SingleTask(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
             return AdmittedRequest(0)
         context_len = self.model.context_len
         prompt = prompt_words(request, context_len)
@@ -179,7 +178,7 @@ class MockRunner:
         return AdmittedRequest(total, cached)
 
     def step(self) -> list[RunnerEvent]:
-        """What is due by now, of each choice one thing; waits a little when nothing is."""
+        """Return the events that are due, one act for each choice; wait a little if none is due."""
         if self._step_seconds:
             time.sleep(self._step_seconds)
         now = time.monotonic()
@@ -194,33 +193,33 @@ class MockRunner:
         return outcomes
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
-        """Forgets the request."""
+        """Drop a request, and return its delayed text."""
         return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
-        """A prompt's words, and their places."""
+        """Return the numbers of a prompt's words, and its text."""
         check_fields(request)
         return tokenize(request)
 
     def memory(self) -> MemoryUsage:
-        """None is used."""
+        """Return zeros: the mock uses no model memory."""
         return MemoryUsage()
 
     def cache_stats(self) -> CacheStats:
-        """What is remembered of prompts."""
+        """Return the statistics of the prefix cache."""
         return self._cache.stats()
 
     def clear_cache(self) -> int:
-        """Forgets the prompts."""
+        """Empty the prefix cache, and return the bytes freed."""
         return self._cache.clear()
 
     def close(self) -> int:
-        """Frees nothing."""
+        """Return 0: the mock has nothing to free."""
         return 0
 
 
 def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Acts:
-    """What comes before the first token."""
+    """Yield the acts before the first token."""
     if reply.delay_ms:
         yield reply.delay_ms / 1000
     if not reply.progress and not reply.fails_at_once:
@@ -233,7 +232,7 @@ def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Ac
 
 
 def _close(key: int, reply: Reply) -> _Acts:
-    """What comes instead of an end."""
+    """Yield the acts that replace an end."""
     if reply.error:
         yield [Failed(key, reply.error.to_error())]
     if reply.then == "hang":
@@ -242,6 +241,6 @@ def _close(key: int, reply: Reply) -> _Acts:
 
 
 def hang() -> None:
-    """An evaluation that never ends."""
+    """Block for ever, as an evaluation that never ends."""
     while True:
         time.sleep(3600)

@@ -1,4 +1,4 @@
-"""Which request gets which reply: the scenario file, as Structs that say what may stand in it. MOCK.md explains it."""
+"""The scenario file, as Structs: rules that choose a request's reply. MOCK.md explains it."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .prompts import said
 from .replies import Reply, Stage
 
 Served = Load | Generate | Chat | Embed | Transcribe
-"""The commands that a rule can reply to. The worker itself answers the others."""
+"""Commands that a rule can reply to. The worker itself answers the others."""
 
 _COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat, Embed, Transcribe)
 _PATTERNS: Final = {"path": Load, "prompt": Generate, "last_message": Chat, "input": Embed, "audio": Transcribe}
@@ -23,23 +23,23 @@ _STAGES: Final = {Load: "a load", Generate: "generate and chat", Chat: "generate
 
 
 class Match(Struct, forbid_unknown_fields=True, frozen=True):
-    """Which requests a rule is for. All that is given must hold; nothing given is every `generate` and `chat`."""
+    """The conditions of a rule. All must hold. Without any, the rule matches every `generate` and `chat`."""
 
     cmd: Literal["load", "generate", "chat", "embed", "transcribe"] | None = None
     path: str | None = None
-    """A regular expression, found anywhere in a load's path."""
+    """Regular expression to find in a load's path."""
     prompt: str | None = None
-    """The same in a generate's prompt."""
+    """Regular expression to find in a generate's prompt."""
     last_message: str | None = None
-    """The same in the text of a chat's last message."""
+    """Regular expression to find in the text of a chat's last message."""
     input: str | None = None
-    """The same in one of an embed's inputs, of an image in its path or its address, or `data`."""
+    """Regular expression to find in an embed's input. An image's text is its path, its URL, or `data`."""
     audio: str | None = None
-    """The same in the path or the address of a transcribe's recording, or `data`."""
+    """Regular expression to find in the path or URL of a transcribe's recording, or in `data`."""
     fields: dict[str, Any] = {}
-    """Other fields of the request, and the values they must have."""
+    """Values that other fields of the request must have."""
     has: list[str] = []
-    """Other fields that the request must have, with whatever value, their default apart."""
+    """Other fields that must differ from their default."""
 
     def __post_init__(self) -> None:
         for name in _PATTERNS:
@@ -55,7 +55,7 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
                 raise ValueError(f"{where}{name}: {commands} have no such field")
 
     def commands(self) -> list[type[Served]]:
-        """The commands that it can be true of."""
+        """Return the commands that the conditions can match."""
         given = [command for name, command in _PATTERNS.items() if getattr(self, name) is not None]
         usual = [Generate, Chat] if self.cmd is None and not given else list(_COMMANDS)
         return [
@@ -66,11 +66,11 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def named(self) -> set[str]:
-        """The fields that it looks at, beside the patterns."""
+        """Return the fields in the conditions, besides the patterns."""
         return {*self.fields, *self.has}
 
     def holds(self, request: Served) -> bool:
-        """Whether it is true of the request."""
+        """Return whether the conditions hold for a request."""
         if type(request) not in self.commands():
             return False
         pattern = next(filter(None, (getattr(self, name) for name in _PATTERNS)), None)
@@ -89,12 +89,12 @@ def _texts(request: Served) -> list[str]:
 
 
 class Rule(Struct, forbid_unknown_fields=True, frozen=True):
-    """A reply, and what it is the reply to."""
+    """A reply, and the conditions for it."""
 
     reply: Reply
     match: Match = Match()
     times: Annotated[int, Meta(ge=1)] | None = None
-    """How often it is used; any number of times when absent."""
+    """Number of requests that the rule replies to; no limit if absent."""
 
     def __post_init__(self) -> None:
         commands, reply = self.match.commands(), self.reply
@@ -132,27 +132,27 @@ class Scenario(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Script:
-    """Rules at work: the first that matches, and is not used up, replies.
+    """Rules in use: the first that matches and is not used up replies.
 
     Args:
-        rules: in their order.
+        rules: The rules, in order.
     """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self._rules = rules
-        self._left = [rule.times for rule in rules]
+        self._remaining = [rule.times for rule in rules]
 
     def rule_for(self, request: Served) -> Rule | None:
-        """What to do with a request, this once; None when no rule is for it."""
+        """Return the rule for a request, and count its use; None if no rule matches."""
         for index, rule in enumerate(self._rules):
-            left = self._left[index]
+            left = self._remaining[index]
             if left != 0 and rule.match.holds(request):
-                self._left[index] = None if left is None else left - 1
+                self._remaining[index] = None if left is None else left - 1
                 return rule
         return None
 
     def vouched(self) -> set[str]:
-        """The fields that rules match on, as `command.field`."""
+        """Return the fields that rules match on, in the form `command.field`."""
         return {
             f"{command.name}.{name}"
             for rule in self._rules
@@ -162,11 +162,11 @@ class Script:
 
 
 def read_rules(path: str) -> list[Rule]:
-    """The rules of a scenario file.
+    """Return the rules of a scenario file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no scenario; the sentence names the place.
+        OSError: The file cannot be read.
+        ValueError: It is not a valid scenario; the message names the place.
     """
     with open(path, "rb") as file:
         data = file.read()

@@ -1,14 +1,13 @@
-"""Faults on purpose: what a host must cope with, one name each.
+"""Deliberate faults that a host must handle.
 
-catalogue  the names, what they mean, and how `--fault` is read
-replies    those that are replies of the lane
-process    those of the process: its death, its signals, its children
-lines      those that change what is written
-pipes      the last two, between the worker and its host
+replies    faults that are scripted replies
+process    faults of the process: its death, its signals, its children
+lines      faults that change the written lines
+pipes      the pipes with these faults, between the worker and its host
 """
 
 from .pipes import FaultyPipes
-from .process import afflict
+from .process import install_process_faults
 from .replies import rules_of
 
-__all__ = ["FaultyPipes", "afflict", "rules_of"]
+__all__ = ["FaultyPipes", "install_process_faults", "rules_of"]

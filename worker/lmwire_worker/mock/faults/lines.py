@@ -1,4 +1,4 @@
-"""The faults that change what is written. Each says what becomes of one line."""
+"""The faults that change written lines. Each is a function of one line."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -13,14 +13,14 @@ _NOBODY = "nobody-sent-this"
 
 
 class Line(NamedTuple):
-    """One line of the worker's, newline included."""
+    """One line from the worker, with its newline."""
 
     data: bytes
     event: dict[str, Any]
     tokens: int
-    """Token events since the start, this one included."""
+    """Token events since the start, with this one."""
     is_first: bool
-    """Whether it is the first token event of its request."""
+    """It is the first token event of its request."""
 
     @property
     def is_token(self) -> bool:
@@ -39,23 +39,28 @@ class Line(NamedTuple):
         return self.event.get("event") == "done" and "protocol" in self.event
 
     def changed(self, **fields: Any) -> "Line":
-        """The same line with other fields."""
+        """Return the line with changed fields."""
         event = self.event | fields
         return self._replace(data=_line(**event), event=event)
 
 
 LineFault = Callable[[Line], Iterator[Line | bytes]]
-"""What becomes of a line: bytes are written as they are, lines meet the next fault first."""
+"""Yields the parts that replace a line. Bytes are written unchanged; lines pass through the next fault."""
 
 
-def spoil(line: Line, faults: Sequence[LineFault]) -> Iterator[bytes]:
-    """What is written for a line. Each part is written before the next is asked for."""
+def apply_line_faults(line: Line, faults: Sequence[LineFault]) -> Iterator[bytes]:
+    """Yield the bytes to write for a line. The caller writes each part before it takes the next.
+
+    Args:
+        line: The line.
+        faults: The faults that it passes through, in order.
+    """
     if not faults:
         yield line.data
         return
     for part in faults[0](line):
         if isinstance(part, Line):
-            yield from spoil(part, faults[1:])
+            yield from apply_line_faults(part, faults[1:])
         else:
             yield part
 

@@ -1,4 +1,4 @@
-"""The host's ends, with the faults between them and the worker."""
+"""Pipes with faults between the worker and its host."""
 
 import threading
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ import msgspec
 
 from ...process.stdio import Pipes
 from ..catalogue import Chosen
-from .lines import LINE_FAULTS, Line, spoil
+from .lines import LINE_FAULTS, Line, apply_line_faults
 from .process import leave_a_child
 
 PIPE_FAULTS: Final = ("garbage-before-hello", "grandchild", "ignore-quit", "ignore-eof", "ignore-sigterm")
-"""Those that are shown here, apart from the faults of lines."""
+"""The faults of the pipes themselves."""
 
 _BANNER_LINE = b"Last login: Friday 13\n"
 
@@ -22,8 +22,8 @@ class FaultyPipes(Pipes):
     """Pipes that lose, add and change lines.
 
     Args:
-        io: the real ones.
-        faults: in the order in which they see a line.
+        io: The real pipes.
+        faults: The faults, in the order in which a line passes through them.
     """
 
     def __init__(self, io: Pipes, faults: Iterable[Chosen]) -> None:
@@ -41,7 +41,7 @@ class FaultyPipes(Pipes):
             leave_a_child(io.stdin, io.stdout, **chosen["grandchild"])
 
     def read(self, size: int) -> bytes:
-        """Reads as ever, but for what is ignored."""
+        """Read, without the lines and the end that the faults ignore."""
         while data := super().read(size):
             if not self._deaf_to_quit:
                 return data
@@ -54,9 +54,9 @@ class FaultyPipes(Pipes):
         return rest
 
     def write(self, data: bytes) -> None:
-        """Writes each line with the faults in it, each part before the next is asked for."""
+        """Write each line with its faults."""
         for line in data.splitlines(keepends=True):
-            for part in spoil(self._describe(line), self._line_faults):
+            for part in apply_line_faults(self._describe(line), self._line_faults):
                 super().write(part)
 
     def _describe(self, data: bytes) -> Line:

@@ -1,4 +1,4 @@
-"""The faults that are replies of the lane: rules that come before all others."""
+"""The faults that are scripted replies: rules before all others."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -9,7 +9,7 @@ from ..scenario import Match, Rule
 
 
 def rules_of(faults: Iterable[Chosen]) -> list[Rule]:
-    """The rules of the chosen faults that have one."""
+    """Return the rules of the chosen faults that have one."""
     return [RULES[name](**parameters) for name, parameters in faults if name in RULES]
 
 
