@@ -56,6 +56,7 @@ class MlxModelLoader:
         self._missing: str | None = None
 
     def prepare(self) -> None:
+        """Import mlx-lm, after the first reply. A failure is reported by the next load."""
         from ..process.private_directory import use_private_directory  # after the first reply
 
         if "mlx_lm" not in self.names:
@@ -73,6 +74,7 @@ class MlxModelLoader:
             self._missing = f"mlx-lm cannot be imported ({error}); {_install_hint()}"
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
+        """Load a model, and translate every failure into an error of the load."""
         if self._missing is not None:
             raise RequestError("unsupported", self._missing)
         try:

@@ -22,7 +22,7 @@ class CallToken(NamedTuple):
     """The call; only in its first token."""
     arguments: str = ""
     complete: bool | None = None
-    """Whether the call is valid; only in its last token."""
+    """Validity of the call; only in its last token."""
 
 
 class Token(NamedTuple):

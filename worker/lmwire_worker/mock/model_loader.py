@@ -34,7 +34,7 @@ class MockModelLoader:
         self.features = features(self._script.vouched())
 
     def prepare(self) -> None:
-        """Do nothing: there are no slow imports."""
+        """Do nothing: the mock imports nothing slow."""
 
     def flush(self) -> None:
         """Do nothing: no thread writes files."""

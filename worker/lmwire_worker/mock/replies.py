@@ -63,7 +63,7 @@ class Failure(Struct, forbid_unknown_fields=True, frozen=True):
     code: str
     message: str = "the scenario says so"
     retryable: bool | None = None
-    """Whether a retry may succeed; the code's default if absent."""
+    """The error's `retryable`; the code's default if absent."""
     field: str | None = None
 
     def __post_init__(self) -> None:

@@ -139,6 +139,7 @@ class MockRunner:
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
+        """Return None: no request needs a preparation."""
         return None
 
     def add(
@@ -150,6 +151,7 @@ class MockRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
+        """Choose the reply of a request. See `lmwire_worker.engine.interface.ModelRunner`."""
         if isinstance(request, Embed | Transcribe):
             reply = (self._script.rule_for(request) or _ECHO).reply
             acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)

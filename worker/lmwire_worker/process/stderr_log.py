@@ -18,6 +18,7 @@ class Log:
         self._thread.start()
 
     def __call__(self, text: str) -> None:
+        """Queue a line, or count it as dropped."""
         if self._lines.qsize() >= _LINES:
             self._dropped += 1
             return

@@ -59,6 +59,7 @@ class BridgeEventWriter:
         self._token_id = 0
 
     def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
+        """Queue a line for the tokens of a delta."""
         assert isinstance(event, TokenDelta), "the bridge's commands have no other events"
         if event.text or event.token_ids:
             # Text that becomes certain only at the end has no token; it carries the last token's id.
@@ -66,9 +67,11 @@ class BridgeEventWriter:
             output.put_stream(_line({"token": event.text, "token_id": self._token_id}))
 
     def progress(self, event: Progress) -> bytes:
+        """Return nothing: the bridge has no progress events."""
         return b""
 
     def terminal(self, request: Request, event: Done | Error) -> bytes:
+        """Return the bridge's last line for a request."""
         match event:
             case Error():
                 return _line({"error": event.error})

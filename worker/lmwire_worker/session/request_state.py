@@ -58,6 +58,7 @@ class CommandState:
     unfinished_choices = 1
 
     def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
         return False
 
     def done(self, request: "Request") -> Done:
@@ -93,10 +94,12 @@ class GenerationState:
 
     @property
     def is_complete(self) -> bool:
+        """Return whether the request has come to its own end."""
         return all(choice.finish_reason is not None for choice in self.choices)
 
     @property
     def unfinished_choices(self) -> int:
+        """Return the number of choices that have not ended."""
         return sum(choice.finish_reason is None for choice in self.choices)
 
     @property
@@ -105,6 +108,7 @@ class GenerationState:
         return sum(choice.completion_tokens for choice in self.choices)
 
     def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
         if not isinstance(event, TokenDelta):
             assert isinstance(event, ToolCallDelta)
             return False
@@ -118,6 +122,7 @@ class GenerationState:
         return self.is_complete
 
     def done(self, request: "Request") -> ResultDone:
+        """Return the `done` of the request as it stands now."""
         choices = self.choices
         unfinished = request.cancel_reason or "cancelled"
         ends = [Choice(choice.finish_reason or unfinished, choice.completion_tokens, choice.stop) for choice in choices]
@@ -157,9 +162,11 @@ class EmbeddingState:
 
     @property
     def is_complete(self) -> bool:
+        """Return whether the request has come to its own end."""
         return self._delivered == self._inputs
 
     def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
         assert isinstance(event, EmbeddingOutput)
         self._delivered += 1
         self._dimensions = len(event.vector)
@@ -167,6 +174,7 @@ class EmbeddingState:
         return self.is_complete
 
     def done(self, request: "Request") -> EmbedDone:
+        """Return the `done` of the request as it stands now."""
         prompt_tokens = request.admitted.prompt_tokens + self._prompt_tokens
         usage = Usage(prompt_tokens, cached_tokens=0, completion_tokens=0)
         return EmbedDone(request.id, self._delivered, self._dimensions, usage)
@@ -187,6 +195,7 @@ class TranscriptionState:
         self._language: str | None = None
 
     def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
         if isinstance(event, TranscriptSegment):
             self.segments += 1
             return False
@@ -197,6 +206,7 @@ class TranscriptionState:
         return event.is_complete
 
     def done(self, request: "Request") -> TranscribeDone:
+        """Return the `done` of the request as it stands now."""
         reason = "stop" if self.is_complete else request.cancel_reason or "cancelled"
         return TranscribeDone(request.id, reason, self._duration_s, request.timings(0), self._language)
 

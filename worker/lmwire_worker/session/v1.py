@@ -46,6 +46,7 @@ class EventWriterV1:
     plain_text = False
 
     def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
+        """Queue the event that version 1 has for a runner's event."""
         if isinstance(event, TokenDelta):
             if event.text or event.token_ids:
                 token = Token(
@@ -67,9 +68,11 @@ class EventWriterV1:
             output.put_stream(encode_event(_segment(request, event)))
 
     def progress(self, event: Progress) -> bytes:
+        """Return the line of a progress event."""
         return encode_event(event)
 
     def terminal(self, request: Request, event: Done | Error) -> bytes:
+        """Return the request's last line."""
         return encode_event(event)
 
 

@@ -24,18 +24,22 @@ class Line(NamedTuple):
 
     @property
     def is_token(self) -> bool:
+        """Return whether the line is a token event."""
         return self.event.get("event") == "token"
 
     @property
     def is_terminal(self) -> bool:
+        """Return whether the line ends a request."""
         return self.event.get("event") in ("done", "error") and "id" in self.event
 
     @property
     def ends_answer(self) -> bool:
+        """Return whether the line ends a generation."""
         return "finish_reason" in self.event
 
     @property
     def is_hello(self) -> bool:
+        """Return whether the line answers a hello."""
         return self.event.get("event") == "done" and "protocol" in self.event
 
     def changed(self, **fields: Any) -> "Line":
