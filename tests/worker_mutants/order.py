@@ -1,9 +1,9 @@
 """Workers with faults in ids or in the order of events."""
 
-from collections import deque
 from typing import Any
 
 from lmwire_protocol import Command, commands, encoding, events, limits
+from lmwire_worker.engine.fair_queue import FairQueue
 from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.session import v1
 from lmwire_worker.session.request_registry import RequestRegistry
@@ -74,7 +74,9 @@ def cancels_nothing() -> None:
 @mutant("L-2", "l-2-barriers")
 def lets_later_requests_pass_a_barrier() -> None:
     def start_waiting(start: Any, self: Scheduler) -> None:
-        self._waiting = deque(sorted(self._waiting, key=lambda request: request.command.barrier))
+        in_order = sorted(self._waiting, key=lambda request: request.command.barrier)
+        self._waiting.clear()
+        self._waiting.extend(in_order)
         start(self)
 
     wrap(Scheduler, "_start_waiting", start_waiting)
@@ -82,4 +84,4 @@ def lets_later_requests_pass_a_barrier() -> None:
 
 @mutant("N-10", "n-10-turns")
 def starts_all_in_the_order_of_their_lines() -> None:
-    replace(Scheduler, "_enqueue", lambda self, arrived: self._waiting.extend(arrived))
+    replace(FairQueue, "enqueue", lambda self, requests: self.extend(requests))

@@ -6,8 +6,7 @@ takes one step, so a cancel takes effect within a step.
 
 import time
 import traceback
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lmwire_protocol import (
     Cache,
@@ -40,6 +39,7 @@ from ..process.stderr_log import Log
 from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
+from .fair_queue import FairQueue
 from .interface import (
     EmbeddingOutput,
     Failed,
@@ -86,10 +86,8 @@ class Scheduler:
         self._loader = loader
         self._log = log
         self._runner: ModelRunner | None = None
-        self._waiting: deque[Request] = deque()
+        self._waiting = FairQueue()
         """Requests to start, in order."""
-        self._round = 0.0
-        """Virtual time of the fair queue: rows that each waiting request would have by now, had they taken turns."""
         self._active: dict[int, Request] = {}
         self._capacity_changed = False
         self._blocked_on_memory: Request | None = None
@@ -101,7 +99,7 @@ class Scheduler:
         """Serve requests until the registry has drained."""
         self._registry.activity.become("running")
         while (arrived := self._registry.take_new(block=not (self._active or self._waiting))) is not None:
-            self._enqueue(arrived)
+            self._waiting.enqueue(arrived)
             self._apply_cancels()
             was_empty = not self._active
             if self._waiting and (
@@ -141,20 +139,6 @@ class Scheduler:
                 self._forget(request)
                 self._registry.end(request, request.cancellation())
 
-    def _enqueue(self, arrived: Iterable[Request]) -> None:
-        """Insert requests into the queue: those that need few rows before those that need many.
-
-        The order is that of fair queueing, by virtual finish time. If the waiting requests got rows one by one in turn,
-        a request would have its last row in as many rounds as it has choices. So later requests overtake it only until
-        then. https://en.wikipedia.org/wiki/Weighted_fair_queueing
-        """
-        for request in arrived:
-            request.finish_round = self._round + request.rows
-            place = len(self._waiting)
-            while place and _is_due_later(self._waiting[place - 1], request):
-                place -= 1
-            self._waiting.insert(place, request)
-
     def _start_waiting(self) -> None:
         """Start waiting requests in order. None overtakes a barrier; a full runner does not delay an `info`."""
         self._capacity_changed = False
@@ -189,7 +173,7 @@ class Scheduler:
             if self._is_preparing():
                 waits_s = max(waits_s, _PREPARING_S)
             arrived = self._registry.take_new_within(waits_s, unless=lambda: self._capacity_changed)
-            self._enqueue(arrived)
+            self._waiting.enqueue(arrived)
             self._start_waiting()
             if len(self._active) == running and not (arrived and self._is_preparing()):
                 break
@@ -283,7 +267,7 @@ class Scheduler:
         request.preparation = None  # its images would take memory until the answer ends
         self.tokens.prompt += request.admitted.prompt_tokens
         self._active[request.key] = request
-        self._round += request.rows / (1 + len(self._waiting))
+        self._waiting.advance(request.rows)
 
     def _tokenize(self, request: Request, command: Tokenize) -> TokenizeDone:
         tokens, text = self._runner_for(command).tokenize(command, request.preparation)
@@ -407,14 +391,3 @@ class Scheduler:
 
 def _has_media(request: Request) -> bool:
     return isinstance(request.command, InferenceCommand | Tokenize) and bool(items_of(request.command))
-
-
-def _is_due_later(earlier: Request, later: Request) -> bool:
-    """Return whether a later request starts first: both need rows, and it would finish in an earlier round.
-
-    Args:
-        earlier: The request that waits already.
-        later: The new request.
-    """
-    both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
-    return both_run and not earlier.writer.is_serial and later.finish_round < earlier.finish_round
