@@ -34,7 +34,7 @@ KEYS: Final = (
     "group_size", "bits", "mode", "patch_size", "spatial_merge_size", "kernel_size", "stride", "window_size",
 )  # fmt: skip
 MOST_BYTES: Final = 2_000_000_000
-"""What the worker may grow by."""
+"""Memory that the worker may gain."""
 CHAT: Final = {"cmd": "chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}
 
 BASES: dict[str, tuple[Callable[[Path], Path], Event]] = {

@@ -32,7 +32,7 @@ TRUSTING = {
     "mlx_audio.moss_music", "mlx_audio.moss_transcribe_diarize", "mlx_audio.qwen3_asr",
     "mlx_audio.qwen3_forced_aligner", "mlx_audio.vibevoice_asr",
 }  # fmt: skip
-"""Types for which the libraries run a folder's code although they are told not to."""
+"""Types for which the libraries run a folder's code in spite of `trust_remote_code` false."""
 
 
 @pytest.fixture

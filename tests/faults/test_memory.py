@@ -1,4 +1,4 @@
-"""Memory over a long life: what a model takes is given back, requests leave nothing behind, and a limit is kept."""
+"""Memory over a long life: models and requests release all of it, and a limit holds."""
 
 import os
 import random
@@ -14,7 +14,7 @@ CYCLES = 50
 SETTLED = 10
 """Cycles after which everything that is needed once is there."""
 REQUESTS = int(os.environ.get("LMWIRE_SOAK_REQUESTS", "160"))
-"""Of the short version; the whole one has 2000."""
+"""Number of requests in the short version; the long one has 2000."""
 SETTLED_REQUESTS = REQUESTS // 10
 TOGETHER = 16
 

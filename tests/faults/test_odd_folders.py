@@ -1,4 +1,4 @@
-"""Folders whose files are no files, or claim what they do not hold: a load refuses them at once, a listing goes on."""
+"""Folders with special or misleading files: a load refuses them at once, and a listing goes on."""
 
 import asyncio
 import json
@@ -280,7 +280,7 @@ def test_odd_folders_hide_no_other_in_a_listing(tmp_path: Path) -> None:
 
 
 def in_config(make: Change) -> Change:
-    """Put something that is no file in the place of the config.json."""
+    """Replace config.json by something other than a regular file."""
 
     def change(folder: Path) -> None:
         (folder / "config.json").unlink()

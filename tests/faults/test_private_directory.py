@@ -1,4 +1,4 @@
-"""What MLX compiles and loads again is this user's alone, whoever made the directories in a shared /tmp first."""
+"""Compiled code comes from a directory of this user alone, even if another made the directories in /tmp first."""
 
 import importlib.metadata
 import os
@@ -68,7 +68,7 @@ class Poisoned:
 
     @property
     def loaded(self) -> bool:
-        """Whether one was loaded."""
+        """Return whether a library was loaded."""
         return self._mark.exists()
 
 

@@ -1,4 +1,4 @@
-"""What the mock remembers of prompts, how much of one it takes, and what a load of it can say."""
+"""The mock's prefix cache, its context length, and the settings of a load."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:
 
 
 def cached(lane: MockRunner, prompt: str, **fields: Any) -> int:
-    """How many tokens of a prompt are known; the request is given up at once."""
+    """Return the cached tokens of a prompt, and drop the request at once."""
     admitted = lane.add(1, Generate(prompt=prompt, **fields), 0)
     lane.remove(1)
     return admitted.cached_tokens

@@ -1,4 +1,4 @@
-"""What the mock worker answers, without a model library."""
+"""The mock worker's replies, without a model library."""
 
 import sys
 

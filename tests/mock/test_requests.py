@@ -52,7 +52,7 @@ def test_thinking_or_not_the_prompt_has_the_same_words(wish: str) -> None:
     assert (len(tokens), text) == (lane().add(KEY, request, 1).prompt_tokens, "to be or")
 
 
-# What there is not.
+# Unsupported fields.
 
 UNSERVED = {
     "format": {"type": "json_object"},

@@ -1,4 +1,4 @@
-"""What `ping` reports of the engine is true at every moment, and its age grows only while something is computed."""
+"""Ping: the reported state is always true, and the step age grows only while the engine computes."""
 
 from collections.abc import Iterator
 

@@ -47,7 +47,7 @@ class Bridge:
         return json.loads(line)
 
     def rest(self) -> list[dict[str, Any]]:
-        """Closes its input and returns what is left of its output."""
+        """Close its input, and return the rest of its output."""
         out, _ = self.process.communicate(timeout=SECONDS)
         return [json.loads(line) for line in out.splitlines()]
 

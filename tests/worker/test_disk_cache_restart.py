@@ -1,4 +1,4 @@
-"""A worker that is told to keep its cache on disk, and the next one."""
+"""A worker with its prefix cache on disk, and the worker after it."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 
 
 def first_answer(model: Path, directory: Path) -> tuple[Event, list[int]]:
-    """What a fresh worker answers, which ends then with all that it wrote."""
+    """Return the replies of a fresh worker, after its end."""
     with WorkerProcess("--cache-dir", str(directory), "--cache-disk-bytes", "1000000000") as worker:
         worker.load(model)
         request = {"id": "1", "cmd": "generate", "prompt": PROMPT, "max_tokens": 8, "ignore_eos": True}

@@ -34,7 +34,7 @@ def start(program: str, **environment: str) -> WorkerProcess:
 
 
 def imports(program: str, file: Path) -> list[str]:
-    """What a worker imports from the first line of its `main` to the answer to its first command."""
+    """Return the modules that a worker imports from the start of `main` to its first reply."""
     with start(program, IMPORTS_TO=str(file)) as worker:
         worker.terminal("l")
     names = file.read_text().split()

@@ -65,7 +65,7 @@ def test_replies_fill_no_more_than_their_reserve() -> None:
 
 
 def _write_until_full(worker: WorkerProcess, data: bytes) -> tuple[int, bytes]:
-    """Writes until the worker has stopped reading; returns how many bytes it was, and what there was no room for."""
+    """Write until the worker stops reading; return the bytes written and the unwritten rest."""
     fd = worker.stdin.fileno()
     os.set_blocking(fd, False)
     sent, rest = 0, b""

@@ -1,4 +1,4 @@
-"""What a real worker generates is what mlx-lm generates, alone or among others."""
+"""A real worker generates what mlx-lm generates, alone or in a batch."""
 
 import random
 from collections.abc import Iterator

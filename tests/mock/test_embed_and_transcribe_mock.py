@@ -1,4 +1,4 @@
-"""What the mock makes of texts and recordings."""
+"""The mock's vectors and transcripts."""
 
 import base64
 import json

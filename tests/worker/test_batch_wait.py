@@ -1,4 +1,4 @@
-"""Where a lane asks for it, a request that finds it empty waits for those just behind, to begin together with them."""
+"""If the runner asks for it, the first request of an empty runner waits for the next ones, to start together."""
 
 import pytest
 

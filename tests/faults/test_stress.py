@@ -144,7 +144,7 @@ def test_loading_and_unloading_again_and_again_leaves_nothing_behind(worker: Wor
 
 
 def open_descriptors(pid: int) -> int:
-    """How many descriptors a process has open; 0 where that cannot be seen."""
+    """Return the number of open descriptors of a process; 0 if the system does not show it."""
     folder = Path(f"/proc/{pid}/fd")
     return len(os.listdir(folder)) if folder.exists() else 0
 
@@ -184,7 +184,7 @@ def test_both_pipes_full_at_once_lose_nothing(model: Path) -> None:
 
 @pytest.mark.parametrize("limit", [10, 32])
 def test_with_hardly_any_descriptors_every_request_is_answered(limit: int, model: Path) -> None:
-    """With too few of them the model library cannot be imported; that too is told."""
+    """With too few of them the model library cannot be imported, and the error says so."""
     command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", sys.executable, "-P", "-m", "lmwire_worker"]
     commands: list[Event] = [{"id": "l", "cmd": "load", "path": str(model)}, {"id": "g", **ANSWER}]
     with WorkerProcess(command=command) as worker:
