@@ -203,10 +203,7 @@ def _attribution() -> "LogprobAttribution":
     return LogprobAttribution()
 
 
-def _scanner(strings: list[str]) -> "Scanner":
-    from ..generation.string_matcher import (
-        Scanner,
-        Strings,
-    )
+def _scanner(strings: list[str]) -> "StringMatcher":
+    from ..text_stream.string_matcher import StringAutomaton, StringMatcher
 
     return StringMatcher(StringAutomaton(strings))

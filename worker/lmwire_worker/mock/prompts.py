@@ -75,7 +75,7 @@ def tokenize(request: Tokenize) -> tuple[list[int], str]:
 def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:
     if len(prompt) <= context_len and request.truncate == "none":
         return prompt
-    from ..prompts.truncation import fit
+    from ..prompts.truncation import truncate_prompt
 
     return truncate_prompt(request, prompt, context_len)
 
