@@ -26,7 +26,7 @@ from lmwire_worker.engine.interface import (
     TokenDelta,
 )
 from lmwire_worker.engine.scheduler import Scheduler
-from lmwire_worker.media import items_of
+from lmwire_worker.media import find_media_refs
 from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stderr_log import Log
 from lmwire_worker.session.output_queue import OutputQueue
@@ -149,7 +149,7 @@ class SteppedRunner:
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> SteppedPrefetch | None:
-        if not (items := items_of(request)):
+        if not (items := find_media_refs(request)):
             return None
         name = items[0].media.data
         assert name is not None
@@ -164,7 +164,7 @@ class SteppedRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
-        name = request.prompt if isinstance(request, Generate) else items_of(request)[0].media.data
+        name = request.prompt if isinstance(request, Generate) else find_media_refs(request)[0].media.data
         assert isinstance(name, str)
         assert prepared is self.gatherings.get(name) and (prepared is None or prepared.done)
         assert not self._held or sum(self._held.values()) < ROWS

@@ -14,8 +14,8 @@ import PIL.Image
 import pytest
 
 from lmwire_protocol import Media, RequestError
-from lmwire_worker.media import Image, Item, Policy, Reader, Sound
-from lmwire_worker.media.media_refs import Kind
+from lmwire_worker.media import Image, MediaPolicy, MediaReader, MediaRef, Sound
+from lmwire_worker.media.media_refs import MediaKind
 from lmwire_worker.media.reader import Medium
 from worker_process import SECONDS
 
@@ -24,11 +24,11 @@ TONES = Path(__file__).parent / "media" / "sounds"
 """Half a second of a tone of 440 Hz at 16 kHz, its loudest samples at 0.5."""
 
 
-def read_all(media: list[tuple[Kind, Media]], policy: Policy | None = None) -> list[Medium]:
+def read_all(media: list[tuple[MediaKind, Media]], policy: MediaPolicy | None = None) -> list[Medium]:
     """Reads the media of one request."""
     there = threading.Event()
-    reader = Reader(policy or Policy())
-    gathered = reader.read([Item(FIELD, kind, medium) for kind, medium in media], there.set)
+    reader = MediaReader(policy or MediaPolicy())
+    gathered = reader.read([MediaRef(FIELD, kind, medium) for kind, medium in media], there.set)
     try:
         assert there.wait(SECONDS)
         return gathered.results()
@@ -38,7 +38,7 @@ def read_all(media: list[tuple[Kind, Media]], policy: Policy | None = None) -> l
 
 def read_image(content: bytes, **limits: Any) -> PIL.Image.Image:
     """What a lane is given for an image that comes as data."""
-    (image,) = read_all([("image", Media(data=in_base64(content)))], Policy(**limits))
+    (image,) = read_all([("image", Media(data=in_base64(content)))], MediaPolicy(**limits))
     assert isinstance(image, Image)
     assert image.pixels.mode == "RGB"
     return image.pixels
@@ -46,13 +46,13 @@ def read_image(content: bytes, **limits: Any) -> PIL.Image.Image:
 
 def read_sound(content: bytes, **limits: Any) -> Sound:
     """What a lane is given for a sound that comes as data."""
-    (sound,) = read_all([("sound", Media(data=in_base64(content)))], Policy(**limits))
+    (sound,) = read_all([("sound", Media(data=in_base64(content)))], MediaPolicy(**limits))
     assert isinstance(sound, Sound)
     assert (sound.samples.ndim, sound.samples.dtype) == (1, np.float32)
     return sound
 
 
-def refusal(kind: Kind, medium: Media, policy: Policy | None = None) -> RequestError:
+def refusal(kind: MediaKind, medium: Media, policy: MediaPolicy | None = None) -> RequestError:
     """How a medium is refused; its field is named in any case."""
     with pytest.raises(RequestError) as refused:
         read_all([(kind, medium)], policy)

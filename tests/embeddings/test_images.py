@@ -1,4 +1,4 @@
-"""What embedding models that see make of images and texts: mlx-vlm's own vectors, in one space, in any order."""
+"""Vectors of images and texts, equal to mlx-vlm's own, in one space, in any order."""
 
 import base64
 import io
@@ -15,11 +15,11 @@ from mlx_vlm.utils import load_processor
 
 from embedding_lanes import embed, gather, open_lane
 from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
-from lmwire_worker.embeddings.qwen3_vl import INSTRUCTION, SeeingNetwork
+from lmwire_worker.embeddings.qwen3_vl import DEFAULT_INSTRUCTION, VisionEmbeddingNetwork
 from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingRunner, step_bytes
 from lmwire_worker.engine.interface import EmbeddingOutput
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.media import Policy
+from lmwire_worker.media import MediaPolicy
 from random_embeddings import write_embedding_model
 from random_vision import write_vision_model
 from shown_images import image, pixels
@@ -34,7 +34,7 @@ KNOWN_BY_NAME = "Qwen3-VL-Embedding-tiny"
 
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen3_vl_embedding"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As its makers publish it, and as mlx-vlm calls it."""
+    """A model as its authors publish it, and as mlx-vlm names it."""
     root = tmp_path_factory.mktemp("models")
     return write_vision_model(root / KNOWN_BY_NAME, "qwen3_vl", model_type=request.param)
 
@@ -49,8 +49,8 @@ def processor_of(folder: Path) -> Any:
     return load_processor(folder, add_detokenizer=False)
 
 
-def expected(folder: Path, part: Part, instruction: str = INSTRUCTION) -> Any:
-    """What mlx-vlm's processor and model, read anew, give for an input by itself."""
+def expected(folder: Path, part: Part, instruction: str = DEFAULT_INSTRUCTION) -> Any:
+    """Return the vector of one input from mlx-vlm's processor and model, loaded anew."""
     processor = processor_of(folder)
     given = {}
     content = {"type": "text", "text": part.text if isinstance(part, TextPart) else part}
@@ -127,7 +127,7 @@ def test_a_folders_prompt_takes_the_place_of_the_instruction(tmp_path: Path) -> 
 
 
 def add_modules(folder: Path, *modules: str) -> None:
-    """What sentence-transformers writes beside a model: that it is one for vectors, and how they are made."""
+    """Write the files of sentence-transformers that mark an embedding model and its pooling."""
     listed = [
         {"type": f"sentence_transformers.models.{name}", "path": f"{at}_{name}"} for at, name in enumerate(modules)
     ]
@@ -136,7 +136,7 @@ def add_modules(folder: Path, *modules: str) -> None:
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "lasttoken"}))
 
 
-# What is told of them.
+# Reports.
 
 
 def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane: EmbeddingRunner) -> None:
@@ -154,7 +154,7 @@ def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane:
 
 def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lane: EmbeddingRunner) -> None:
     tokens, text = lane.tokenize(Tokenize(prompt="the sea"))
-    assert INSTRUCTION in text and "the sea" in text
+    assert DEFAULT_INSTRUCTION in text and "the sea" in text
     assert tokens == processor_of(folder).tokenizer.encode(text, add_special_tokens=False)
 
 
@@ -195,7 +195,7 @@ def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "in").mkdir()
     for name in ("in/side.png", "outside.png"):
         pixels(1).save(tmp_path / name)
-    allowed = MlxModelLoader(media=Policy(directories=(tmp_path / "in",), max_request_pixels=10_000))
+    allowed = MlxModelLoader(media=MediaPolicy(directories=(tmp_path / "in",), max_request_pixels=10_000))
     lane = open_lane(folder, allowed)
     (read,), (sent,) = embed(
         lane, Embed(input=[ImagePart(Media(path=str(tmp_path / "in" / "side.png")))]), Embed(input=[ONE])
@@ -234,14 +234,14 @@ def test_a_model_of_texts_refuses_an_image_and_says_what_it_can(tmp_path: Path) 
 def test_a_model_whose_rows_do_not_run_together_runs_them_one_by_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = SeeingNetwork._run
+    whole = VisionEmbeddingNetwork._run
 
-    def mixes_rows(self: SeeingNetwork, ids: Any, mask: Any, rows: Any) -> Any:
+    def mixes_rows(self: VisionEmbeddingNetwork, ids: Any, mask: Any, rows: Any) -> Any:
         output = whole(self, ids, mask, rows)
         output.text_embeds = output.text_embeds[::-1]
         return output
 
-    monkeypatch.setattr(SeeingNetwork, "_run", mixes_rows)
+    monkeypatch.setattr(VisionEmbeddingNetwork, "_run", mixes_rows)
     lane = open_lane(folder)
     assert lane._rows_together == 1
     (vectors,) = embed(lane, Embed(input=["the sea", ONE]))

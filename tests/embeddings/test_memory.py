@@ -1,4 +1,4 @@
-"""What an embedding model takes comes back."""
+"""An embedding model's memory is released."""
 
 from pathlib import Path
 

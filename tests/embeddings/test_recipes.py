@@ -1,4 +1,4 @@
-"""What a model's folder says of its vectors, and which folders are those of embedding models."""
+"""Recipes of embedding models, and the detection of their folders."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from embedding_lanes import open_lane
 from lmwire_protocol import Embed, Load, RequestError
-from lmwire_worker.embeddings.recipe import Recipe, is_embedding_model
+from lmwire_worker.embeddings.recipe import EmbeddingRecipe, is_embedding_model
 from lmwire_worker.embeddings.runner import EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, LoadCancelled
 from lmwire_worker.engine.model_loader import MlxModelLoader
@@ -83,7 +83,7 @@ def test_a_model_says_what_it_can(tmp_path: Path) -> None:
     ("fields", "code", "words"),
     [
         ({"modules": ("Transformer", "Pooling", "WordWeights")}, "unsupported", "WordWeights"),
-        ({"modules": ("Transformer", "Pooling", "Dense")}, "unsupported", "behind its pooling"),
+        ({"modules": ("Transformer", "Pooling", "Dense")}, "unsupported", "after its pooling"),
         ({"pooling": {"pooling_mode_weightedmean_tokens": True}}, "unsupported", "weightedmean"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_way_to_make_vectors_that_is_not_known_is_refused(
 
 @pytest.mark.parametrize("field", ["adapter_path", "draft_path"])
 def test_settings_of_models_that_generate_are_refused(tmp_path: Path, field: str) -> None:
-    with pytest.raises(RequestError, match="no use") as refused:
+    with pytest.raises(RequestError, match="does not use it") as refused:
         open_lane(write_embedding_model(tmp_path / "model"), **{field: "x"})
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
@@ -160,7 +160,7 @@ def test_a_text_model_is_still_opened_as_one(tmp_path: Path) -> None:
 
 def test_damaged_settings_are_told_by_their_file(tmp_path: Path) -> None:
     folder = write_embedding_model(tmp_path / "model")
-    for content, words in (("{", "modules.json"), ("{}", "no list")):
+    for content, words in (("{", "modules.json"), ("{}", "is not a list")):
         (folder / "modules.json").write_text(content)
         with pytest.raises(RequestError, match=words):
-            Recipe.of(folder)
+            EmbeddingRecipe.read(folder)

@@ -1,4 +1,4 @@
-"""What embedding models make of texts: mlx-vlm's own vectors, whatever else is asked for at the same time."""
+"""Vectors of texts, equal to mlx-vlm's own, whatever other requests run."""
 
 import contextlib
 import threading
@@ -13,8 +13,8 @@ from mlx_vlm.embedding_loader import load_embedding_model
 
 from embedding_lanes import embed, open_lane
 from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
-from lmwire_worker.embeddings.network import Input
-from lmwire_worker.embeddings.runner import STEP_TOKENS, EmbeddingRunner
+from lmwire_worker.embeddings.network import EmbeddingInput
+from lmwire_worker.embeddings.runner import MAX_STEP_TOKENS, EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Failed
 from random_embeddings import FAMILIES, write_embedding_model
 from worker_process import SECONDS
@@ -33,7 +33,7 @@ def lane(folder: Path) -> EmbeddingRunner:
 
 
 def alone(folder: Path, lane: EmbeddingRunner, texts: Sequence[str]) -> list[Any]:
-    """What mlx-vlm's model gives for each text by itself."""
+    """Return mlx-vlm's vectors, one text at a time."""
     network = load_embedding_model(folder)
     network.pooling_config = {"pooling_mode": "mean"}
     tokens = [lane.tokenize(Tokenize(prompt=text))[0] for text in texts]
@@ -110,7 +110,7 @@ def test_a_step_is_bounded_and_requests_take_turns(bert: EmbeddingRunner) -> Non
     assert 2 in {outcome.key for outcome in second}
     for outcomes in (first, second):
         lengths = [outcome.prompt_tokens for outcome in outcomes if isinstance(outcome, EmbeddingOutput)]
-        assert max(lengths) * len(lengths) <= STEP_TOKENS
+        assert max(lengths) * len(lengths) <= MAX_STEP_TOKENS
     bert.remove(1)
     bert.remove(2)
 
@@ -126,7 +126,7 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pyte
     assert network is not None
     embedding = network.embed
 
-    def fails_on_one(rows: Sequence[Input], **rest: Any) -> Any:
+    def fails_on_one(rows: Sequence[EmbeddingInput], **rest: Any) -> Any:
         if any(len(row.tokens) == 1 for row in rows):
             raise RuntimeError("no memory for that: out of memory")
         return embedding(rows, **rest)
@@ -152,7 +152,7 @@ def test_a_large_input_is_tokenized_beside_the_engine(lane: EmbeddingRunner, mon
         assert text != large or goes_on.wait(SECONDS)
         return real(text)
 
-    monkeypatch.setattr(lane._inputs, "least", lambda text: 0)  # so that it is not refused before
+    monkeypatch.setattr(lane._inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
     monkeypatch.setattr(lane._inputs, "tokens", tokens)
     asked = [Embed(input=["a", large]), Tokenize(prompt=large)]
     held_up = [lane.prepare(request, prepared.set) for request in asked]

@@ -21,7 +21,7 @@ from http_server import served
 from lmwire_command import lmwire
 from lmwire_protocol import RequestError
 from lmwire_worker.models.remote_code import RefusedCodeError, guard_remote_code
-from lmwire_worker.multimodal.detect import SERVED
+from lmwire_worker.multimodal.detect import SUPPORTED_TYPES
 from random_model import write_model
 from random_speech import write_whisper
 from random_vision import write_vision_model
@@ -63,7 +63,7 @@ def test_a_model_whose_processor_takes_trust_for_granted_is_refused_and_runs_not
     error = refused(worker, write_hostile_got(tmp_path / "got", mark))
     assert not mark.exists()
     assert error["code"] == "unsupported"
-    assert "`got`" in error["error"] and all(name in error["error"] for name in SERVED)
+    assert "`got`" in error["error"] and all(name in error["error"] for name in SUPPORTED_TYPES)
 
 
 def test_so_it_is_over_http_where_the_listing_tells_of_it(tmp_path: Path, mark: Path) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from lmwire_protocol import Media
-from lmwire_worker.media import Policy
-from lmwire_worker.media.media_refs import Kind
+from lmwire_worker.media import MediaPolicy
+from lmwire_worker.media.media_refs import MediaKind
 from reading_media import encoded, in_base64, picture, read_all, refusal
 
 PNG = in_base64(encoded(picture()))
@@ -41,15 +41,15 @@ def test_base64_is_read_alone_and_in_a_data_uri(data: str) -> None:
         ("image", f"data:text/html;base64,{PNG}", "is 'text/html' by its own account"),
         ("image", f"data:audio/wav;base64,{PNG}", "a file of a type image/… is needed"),
         ("sound", f"data:image/png;base64,{PNG}", "a file of a type audio/… is needed"),
-        ("sound", PNG, "is no sound in a format that is read"),
+        ("sound", PNG, "is not a supported sound"),
     ],
 )
-def test_what_is_no_data_of_that_kind_is_refused(kind: Kind, data: str, problem: str) -> None:
+def test_what_is_no_data_of_that_kind_is_refused(kind: MediaKind, data: str, problem: str) -> None:
     refused = refusal(kind, Media(data=data))
     assert problem in refused.message
     assert refused.code == "invalid_request"
 
 
 def test_data_that_are_too_large_are_refused_before_they_are_decoded() -> None:
-    policy = Policy(max_bytes=100)
+    policy = MediaPolicy(max_bytes=100)
     assert "has more than the 100 bytes that are taken" in refusal("image", Media(data="!" * 200), policy).message

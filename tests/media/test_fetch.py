@@ -11,13 +11,13 @@ import pytest
 
 from image_host import IMAGE, NAME, ImageHost, resolve
 from lmwire_protocol import Media
-from lmwire_worker.media import Policy
+from lmwire_worker.media import MediaPolicy
 from lmwire_worker.media.addresses import is_public, public_addresses
 from lmwire_worker.media.fetch import fetch
-from lmwire_worker.media.media_error import Problem
+from lmwire_worker.media.media_error import MediaError
 from reading_media import SECONDS, refusal
 
-NOT_PUBLIC = "is no public host"
+NOT_PUBLIC = "is not a public host"
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def server() -> Iterator[ImageHost]:
 
 
 def get(url: str, **limits: Any) -> bytes:
-    return fetch(url, "image", Policy(urls=True, **limits), resolve)
+    return fetch(url, "image", MediaPolicy(urls=True, **limits), resolve)
 
 
-def problem(url: str, **limits: Any) -> Problem:
-    with pytest.raises(Problem) as refused:
+def problem(url: str, **limits: Any) -> MediaError:
+    with pytest.raises(MediaError) as refused:
         get(url, **limits)
     return refused.value
 
@@ -71,7 +71,7 @@ def test_a_redirect_to_what_is_not_public_is_refused(server: ImageHost, target: 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://images.example/a.png", "data:image/png;base64,AAAA"])
 def test_a_redirect_to_what_is_not_http_is_refused(server: ImageHost, target: str) -> None:
-    assert "is no http or https address" in str(problem(server.url(f"/to?url={target}")))
+    assert "is not an http or https address" in str(problem(server.url(f"/to?url={target}")))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_too_large_is_refused(server: ImageHost, path: str) -> None:
 @pytest.mark.parametrize("path", ["/silent", "/slow", "/drip"])
 def test_what_takes_too_long_is_given_up(server: ImageHost, path: str) -> None:
     refused = problem(server.url(path), fetch_seconds=0.2)
-    assert "took longer than the 0.2 s that there are" in str(refused)
+    assert "took longer than the limit of 0.2 s" in str(refused)
     assert refused.retryable
 
 
@@ -111,8 +111,8 @@ def test_a_name_that_nobody_resolves_is_given_up(server: ImageHost) -> None:
         answered.wait(SECONDS)
         return ["127.0.0.1"]
 
-    with pytest.raises(Problem, match=r"took longer than the 0\.2 s that there are"):
-        fetch(server.url("/image.png"), "image", Policy(urls=True, fetch_seconds=0.2), never)
+    with pytest.raises(MediaError, match=r"took longer than the limit of 0\.2 s"):
+        fetch(server.url("/image.png"), "image", MediaPolicy(urls=True, fetch_seconds=0.2), never)
     answered.set()
 
 
@@ -127,17 +127,17 @@ def test_a_host_that_is_not_there_may_be_there_later(server: ImageHost) -> None:
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("ftp://images.example/a.png", "is no http or https address"),
-        ("file:///etc/passwd", "is no http or https address"),
+        ("ftp://images.example/a.png", "is not an http or https address"),
+        ("file:///etc/passwd", "is not an http or https address"),
         ("data:image/png;base64,AAAA", "a data URI goes into `data`"),
-        ("images.example/a.png", "is no http or https address"),
-        ("", "is no http or https address"),
+        ("images.example/a.png", "is not an http or https address"),
+        ("", "is not an http or https address"),
         ("http:///a.png", "is an address without a host"),
         ("http://me:secret@images.example/", "holds a name or password"),
-        ("http://images.example:port/", "is no address"),
-        ("http://[::1/", "is no address"),
-        (f"http://{'x' * 300}.example/", "no host's name"),
-        ("http://no..name/", "no host's name"),
+        ("http://images.example:port/", "is not an address"),
+        ("http://[::1/", "is not an address"),
+        (f"http://{'x' * 300}.example/", "not a host's name"),
+        ("http://no..name/", "not a host's name"),
     ],
 )
 def test_what_is_no_address_of_the_web_is_refused(url: str, sentence: str) -> None:
@@ -161,7 +161,7 @@ def test_what_is_no_address_of_the_web_is_refused(url: str, sentence: str) -> No
     ],
 )
 def test_hosts_that_are_not_public_are_refused(host: str) -> None:
-    refused = refusal("image", Media(url=f"http://{host}/a.png"), Policy(urls=True))
+    refused = refusal("image", Media(url=f"http://{host}/a.png"), MediaPolicy(urls=True))
     assert NOT_PUBLIC in refused.message
     assert refused.code == "invalid_request"
 
@@ -174,7 +174,7 @@ def test_a_name_that_resolves_to_anything_private_is_refused(monkeypatch: pytest
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     assert public_addresses("public.example", 80) == ["93.184.215.14"]
-    with pytest.raises(Problem, match=NOT_PUBLIC):
+    with pytest.raises(MediaError, match=NOT_PUBLIC):
         public_addresses("both.example", 80)
 
 
@@ -194,7 +194,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked(
 
 
 def test_the_next_address_of_a_name_is_tried(server: ImageHost) -> None:
-    content = fetch(server.url("/image.png"), "image", Policy(urls=True), lambda *_: ["::1", "127.0.0.1"])
+    content = fetch(server.url("/image.png"), "image", MediaPolicy(urls=True), lambda *_: ["::1", "127.0.0.1"])
     assert content == IMAGE
 
 
@@ -245,5 +245,5 @@ def test_https_is_fetched_from_hosts_that_are_who_they_say(tmp_path: Path, monke
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert get(host.url("/image.png")) == IMAGE
         assert "took longer" in str(problem(host.url("/slow"), fetch_seconds=1.0))
-        with pytest.raises(Problem, match="Hostname mismatch"):
-            fetch(host.url("/image.png", "other.example"), "image", Policy(urls=True), lambda *_: ["127.0.0.1"])
+        with pytest.raises(MediaError, match="Hostname mismatch"):
+            fetch(host.url("/image.png", "other.example"), "image", MediaPolicy(urls=True), lambda *_: ["127.0.0.1"])

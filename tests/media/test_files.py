@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Media, RequestError
-from lmwire_worker.media import Policy
+from lmwire_worker.media import MediaPolicy
 from lmwire_worker.media.files import read_file
-from lmwire_worker.media.media_error import Problem
+from lmwire_worker.media.media_error import MediaError
 from reading_media import encoded, picture, read_all, refusal
 
 OUTSIDE = "leads out of the directories that the worker was started with"
@@ -26,7 +26,7 @@ def allowed(tmp_path: Path) -> Path:
 
 
 def refused(path: Path | str, *directories: Path, **limits: Any) -> RequestError:
-    return refusal("image", Media(path=str(path)), Policy(directories, **limits))
+    return refusal("image", Media(path=str(path)), MediaPolicy(directories, **limits))
 
 
 def test_files_under_the_directories_are_read(allowed: Path, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_files_under_the_directories_are_read(allowed: Path, tmp_path: Path) -> 
         allowed / "below" / ".." / "a.png",
         other / "c.png",
     )
-    assert len(read_all([("image", Media(path=str(path))) for path in paths], Policy((allowed, other)))) == 4
+    assert len(read_all([("image", Media(path=str(path))) for path in paths], MediaPolicy((allowed, other)))) == 4
 
 
 def test_links_that_stay_inside_are_followed(allowed: Path, tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_links_that_stay_inside_are_followed(allowed: Path, tmp_path: Path) -> N
     (allowed / "short").symlink_to(allowed / "below")
     (tmp_path / "way in").symlink_to(allowed)
     for path in ("allowed/link.png", "allowed/short/below/b.png", "way in/a.png"):
-        assert read_file(str(tmp_path / path), Policy((allowed,)))
-    assert read_file(str(allowed / "a.png"), Policy((tmp_path / "way in",)))
+        assert read_file(str(tmp_path / path), MediaPolicy((allowed,)))
+    assert read_file(str(allowed / "a.png"), MediaPolicy((tmp_path / "way in",)))
 
 
 def test_a_worker_that_was_told_of_no_directory_reads_no_file(allowed: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_link_that_is_put_in_a_checked_place_is_not_followed(
         return checked
 
     monkeypatch.setattr(os.path, "realpath", check_and_then_swap)
-    with pytest.raises(Problem, match="cannot be read"):
-        read_file(str(allowed / "below" / "below" / "b.png"), Policy((allowed,)))
+    with pytest.raises(MediaError, match="cannot be read"):
+        read_file(str(allowed / "below" / "below" / "b.png"), MediaPolicy((allowed,)))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_link_that_is_put_in_a_checked_place_is_not_followed(
     [
         ("missing.png", "cannot be read: No such file or directory"),
         ("a.png/b.png", "cannot be read: Not a directory"),
-        ("below", "is no regular file"),
+        ("below", "is not a regular file"),
         ("empty.png", "is empty"),
-        ("text.png", "is no image in a format that is read"),
+        ("text.png", "is not a supported image"),
         ("a\0.png", "cannot be read: embedded null"),
         ("x" * 300, "cannot be read: File name too long"),
     ],
@@ -115,20 +115,20 @@ def test_what_is_no_readable_image_is_refused(allowed: Path, name: str, problem:
 
 
 def test_the_directory_itself_is_no_file(allowed: Path) -> None:
-    assert "is no regular file" in refused(allowed, allowed).message
+    assert "is not a regular file" in refused(allowed, allowed).message
 
 
 def test_a_pipe_that_nobody_writes_to_holds_nothing_up(allowed: Path) -> None:
     os.mkfifo(allowed / "pipe.png")
-    assert "is no regular file" in refused(allowed / "pipe.png", allowed).message
+    assert "is not a regular file" in refused(allowed / "pipe.png", allowed).message
 
 
 def test_a_device_is_not_opened() -> None:
-    assert "is no regular file" in refused("/dev/zero", Path("/dev")).message
+    assert "is not a regular file" in refused("/dev/zero", Path("/dev")).message
 
 
 def test_a_relative_path_means_nothing_to_a_worker(allowed: Path) -> None:
-    assert "is no absolute path" in refused("a.png", allowed).message
+    assert "is not an absolute path" in refused("a.png", allowed).message
 
 
 def test_a_file_that_is_too_large_is_refused(allowed: Path) -> None:
@@ -139,7 +139,7 @@ def test_no_descriptor_stays_open(allowed: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     for name in ("below/below/b.png", "missing.png", "below"):
         try:
-            read_file(str(allowed / name), Policy((allowed,)))
-        except Problem:
+            read_file(str(allowed / name), MediaPolicy((allowed,)))
+        except MediaError:
             continue
     assert len(os.listdir("/dev/fd")) == before

@@ -16,7 +16,8 @@ from worker_process import Event, WorkerProcess
 AT_ONCE = 8
 """Requests that are in work together."""
 MOST_BYTES = 1_500_000_000
-"""What the worker may grow by: some requests together have images of 16 million pixels each, and copies of these."""
+"""Largest growth of the worker's memory: some requests together have images of 16 million pixels each, and copies
+of these."""
 
 
 def images() -> dict[str, bytes]:

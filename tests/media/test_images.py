@@ -7,9 +7,9 @@ import PIL.Image
 import pytest
 
 from lmwire_protocol import Media
-from lmwire_worker.media import Image, Policy
-from lmwire_worker.media.images import PixelAllowance, decode_image
-from lmwire_worker.media.media_error import Problem
+from lmwire_worker.media import Image, MediaPolicy
+from lmwire_worker.media.images import PixelBudget, decode_image
+from lmwire_worker.media.media_error import MediaError
 from reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)
@@ -77,18 +77,18 @@ def test_a_cameras_jpeg_with_a_preview_behind_it_is_the_picture_itself() -> None
     [
         (encoded(picture(size=(200, 200)))[:-60], "is a damaged PNG image"),
         (encoded(picture(size=(200, 200)), "JPEG")[:-60], "is a damaged JPEG image"),
-        (encoded(picture())[:20], "is no image in a format that is read, or a damaged one"),
+        (encoded(picture())[:20], "is not a supported image, or is corrupted"),
         (bomb(10_000, 10_000), "has 10,000 x 10,000 pixels; at most 64,000,000 in all are taken"),
         (bomb(100_000, 100_000), "has more pixels than the 64,000,000 that are taken"),
-        (bomb(0, 0), "is no image in a format that is read, or a damaged one"),
+        (bomb(0, 0), "is not a supported image, or is corrupted"),
         (animated("GIF"), "holds several pictures; send the one that is meant"),
         (animated("PNG"), "holds several pictures"),
         (animated("WEBP"), "holds several pictures"),
         (animated("TIFF"), "holds several pictures"),
         (b'<svg xmlns="http://www.w3.org/2000/svg"/>', "send PNG, JPEG, WEBP, GIF, BMP or TIFF"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "is no image in a format that is read"),
-        (b"\x00\x00\x00\x18ftypheic", "is no image in a format that is read"),
-        (b"just text", "is no image in a format that is read"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "is not a supported image"),
+        (b"\x00\x00\x00\x18ftypheic", "is not a supported image"),
+        (b"just text", "is not a supported image"),
         (encoded(picture("F", color=0.5), "TIFF"), "has pixels of 32 bits; send 8 or 16"),
     ],
     ids=[
@@ -117,7 +117,7 @@ def test_what_is_no_image_that_can_be_read_is_refused(content: bytes, problem: s
 
 def test_the_images_of_a_request_have_a_limit_together() -> None:
     media = Media(data=in_base64(encoded(picture(size=(10, 10)))))
-    policy = Policy(max_pixels=100, max_request_pixels=250)
+    policy = MediaPolicy(max_pixels=100, max_request_pixels=250)
     assert len(read_all([("image", media)] * 2, policy)) == 2
     with pytest.raises(Exception, match=r"brings the request's images to 300 pixels; at most 250 are taken"):
         read_all([("image", media)] * 3, policy)
@@ -126,7 +126,10 @@ def test_the_images_of_a_request_have_a_limit_together() -> None:
 def test_a_size_is_judged_before_a_pixel_is_decoded() -> None:
     damaged_behind_its_header = bomb(101, 1)
     problem = "has 101 x 1 pixels; at most 100 in all are taken"
-    assert problem in refusal("image", Media(data=in_base64(damaged_behind_its_header)), Policy(max_pixels=100)).message
+    assert (
+        problem
+        in refusal("image", Media(data=in_base64(damaged_behind_its_header)), MediaPolicy(max_pixels=100)).message
+    )
 
 
 def test_equal_files_have_equal_digests_and_others_do_not() -> None:
@@ -152,7 +155,7 @@ def test_no_damage_does_more_than_end_in_a_refusal_or_an_image(seed: int) -> Non
         for _ in range(chance.randint(1, 8)):
             content[chance.randrange(len(content))] = chance.randrange(256)
         try:
-            image = decode_image(bytes(content), Policy(), PixelAllowance(10**9))
-        except Problem:
+            image = decode_image(bytes(content), MediaPolicy(), PixelBudget(10**9))
+        except MediaError:
             continue
         assert image.mode == "RGB"

@@ -1,4 +1,4 @@
-"""What whoever starts a worker lets it read."""
+"""Options that let a worker read media."""
 
 import subprocess
 import sys
@@ -8,25 +8,25 @@ import pytest
 
 import prose
 from lmwire_worker.__main__ import _read_options, _settings
-from lmwire_worker.media import Policy
+from lmwire_worker.media import MediaPolicy
 from lmwire_worker.multimodal import audio_input
 from lmwire_worker.process.stderr_log import Log
 from worker_process import SECONDS
 
 
-def policy(*arguments: str) -> Policy:
+def policy(*arguments: str) -> MediaPolicy:
     return _settings(_read_options([*arguments]), Log())[2]
 
 
 def test_by_default_nothing_is_read_but_what_comes_in_a_request() -> None:
-    assert policy() == Policy(directories=(), urls=False)
+    assert policy() == MediaPolicy(directories=(), urls=False)
 
 
 def test_directories_and_addresses_are_allowed_one_by_one(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     arguments = ["--media-dir", str(tmp_path), "--media-urls", "--media-dir", str(other)]
-    assert policy(*arguments) == Policy(directories=(tmp_path, other), urls=True)
+    assert policy(*arguments) == MediaPolicy(directories=(tmp_path, other), urls=True)
 
 
 def test_a_directory_may_be_relative_to_where_the_worker_starts(
@@ -38,7 +38,7 @@ def test_a_directory_may_be_relative_to_where_the_worker_starts(
 
 
 def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
-    policy = Policy()
+    policy = MediaPolicy()
     (table,) = prose.tables()["Images and sounds"]
     told = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
     assert told == {
@@ -46,7 +46,7 @@ def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
         "an image": f"{policy.max_pixels:,} pixels",
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",
         "a sound": f"{policy.max_samples:,} samples",
-        "a sound in a message": f"{audio_input.SHORTEST_S:g} s to {audio_input.LONGEST_S // 60} minutes",
+        "a sound in a message": f"{audio_input.MIN_SOUND_S:g} s to {audio_input.MAX_SOUND_S // 60} minutes",
         "a download, redirects included": f"{policy.fetch_seconds:g} s",
     }
 

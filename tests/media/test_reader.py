@@ -19,9 +19,9 @@ from lmwire_protocol import (
     Tokenize,
     Transcribe,
 )
-from lmwire_worker.media import Item, Policy, Reader, Recalled, items_of
+from lmwire_worker.media import CachedMedia, MediaPolicy, MediaReader, MediaRef, find_media_refs
 from lmwire_worker.media import reader as module
-from lmwire_worker.media.media_error import Problem
+from lmwire_worker.media.media_error import MediaError
 from reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
 
 IMAGE = Media(data=in_base64(encoded(picture())))
@@ -39,19 +39,19 @@ def messages() -> list[Message]:
 
 def test_the_items_of_a_conversation_have_their_paths() -> None:
     expected = [
-        Item("messages[1].content[1].media", "image", IMAGE),
-        Item("messages[1].content[2].media", "sound", Media(path="/a.wav")),
-        Item("messages[3].content[0].media", "image", BROKEN),
+        MediaRef("messages[1].content[1].media", "image", IMAGE),
+        MediaRef("messages[1].content[2].media", "sound", Media(path="/a.wav")),
+        MediaRef("messages[3].content[0].media", "image", BROKEN),
     ]
-    assert items_of(Chat(messages=messages())) == items_of(Tokenize(messages=messages())) == expected
-    assert items_of(Tokenize(prompt="text")) == []
+    assert find_media_refs(Chat(messages=messages())) == find_media_refs(Tokenize(messages=messages())) == expected
+    assert find_media_refs(Tokenize(prompt="text")) == []
 
 
 def test_the_items_of_other_requests_have_theirs() -> None:
-    assert items_of(Embed(input=["text", TextPart("text"), ImagePart(IMAGE)])) == [
-        Item("input[2].media", "image", IMAGE)
+    assert find_media_refs(Embed(input=["text", TextPart("text"), ImagePart(IMAGE)])) == [
+        MediaRef("input[2].media", "image", IMAGE)
     ]
-    assert items_of(Transcribe(audio=IMAGE)) == [Item("audio", "sound", IMAGE)]
+    assert find_media_refs(Transcribe(audio=IMAGE)) == [MediaRef("audio", "sound", IMAGE)]
 
 
 def test_images_and_sounds_come_together() -> None:
@@ -63,7 +63,7 @@ def test_images_and_sounds_come_together() -> None:
 
 def test_a_broken_one_is_named_by_its_own_path() -> None:
     there = threading.Event()
-    gathered = Reader(Policy()).read(items_of(Chat(messages=[messages()[3]])), there.set)
+    gathered = MediaReader(MediaPolicy()).read(find_media_refs(Chat(messages=[messages()[3]])), there.set)
     assert there.wait(SECONDS)
     assert gathered.done
     with pytest.raises(RequestError) as refused:
@@ -74,7 +74,9 @@ def test_a_broken_one_is_named_by_its_own_path() -> None:
 def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, told = threading.Semaphore(0), threading.Semaphore(0)
     monkeypatch.setattr(module, "read_source", lambda item, policy: go_on.acquire() and encoded(picture()))
-    gathered = Reader(Policy()).read([Item("a", "image", IMAGE), Item("b", "image", IMAGE)], told.release)
+    gathered = MediaReader(MediaPolicy()).read(
+        [MediaRef("a", "image", IMAGE), MediaRef("b", "image", IMAGE)], told.release
+    )
     go_on.release()
     assert not gathered.done
     go_on.release()
@@ -86,14 +88,16 @@ def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.Monkey
 def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     told, never = threading.Event(), threading.Event()
 
-    def read(item: Item, policy: Policy) -> bytes:
+    def read(item: MediaRef, policy: MediaPolicy) -> bytes:
         if item.field == "bad":
-            raise Problem("is bad")
+            raise MediaError("is bad")
         never.wait(SECONDS)
         return b""
 
     monkeypatch.setattr(module, "read_source", read)
-    gathered = Reader(Policy()).read([Item("slow", "image", IMAGE), Item("bad", "image", IMAGE)], told.set)
+    gathered = MediaReader(MediaPolicy()).read(
+        [MediaRef("slow", "image", IMAGE), MediaRef("bad", "image", IMAGE)], told.set
+    )
     assert told.wait(SECONDS)
     with pytest.raises(RequestError, match="bad\\.data: is bad"):
         gathered.results()
@@ -103,20 +107,20 @@ def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     held, busy, read, told = threading.Event(), threading.Semaphore(0), [], threading.Event()
 
-    def note(item: Item, policy: Policy) -> bytes:
+    def note(item: MediaRef, policy: MediaPolicy) -> bytes:
         read.append(item.field)
         busy.release()
         held.wait(SECONDS)
         return encoded(picture())
 
     monkeypatch.setattr(module, "read_source", note)
-    reader = Reader(Policy())
-    first = reader.read([Item(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], told.set)
+    reader = MediaReader(MediaPolicy())
+    first = reader.read([MediaRef(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], told.set)
     for _ in range(module._DECODERS):
         assert busy.acquire(timeout=SECONDS)
-    dropped = reader.read([Item("cancelled", "image", IMAGE)], lambda: None)
+    dropped = reader.read([MediaRef("cancelled", "image", IMAGE)], lambda: None)
     last_told = threading.Event()
-    last = reader.read([Item("last", "image", IMAGE)], last_told.set)
+    last = reader.read([MediaRef("last", "image", IMAGE)], last_told.set)
     del dropped
     gc.collect()
     held.set()
@@ -128,11 +132,11 @@ def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPa
 def test_what_the_lane_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
     digest, told = hashlib.sha256(encoded(picture())).digest(), threading.Event()
-    gathered = Reader(Policy(), lambda found, kind: "known" if (found, kind) == (digest, "image") else None).read(
-        [Item("a", "image", IMAGE)], told.set
-    )
+    gathered = MediaReader(
+        MediaPolicy(), lambda found, kind: "known" if (found, kind) == (digest, "image") else None
+    ).read([MediaRef("a", "image", IMAGE)], told.set)
     assert told.wait(SECONDS)
-    assert gathered.results() == [Recalled("known", digest)]
+    assert gathered.results() == [CachedMedia("known", digest)]
 
 
 def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,9 +145,9 @@ def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         module, "read_source", lambda item, policy: held.wait(SECONDS) if item.media.url else real(item, policy)
     )
-    reader = Reader(Policy())
-    slow = reader.read([Item("slow", "image", Media(url=f"http://{NAME}/")) for _ in range(100)], lambda: None)
-    there = reader.read([Item("there", "image", IMAGE)], told.set)
+    reader = MediaReader(MediaPolicy())
+    slow = reader.read([MediaRef("slow", "image", Media(url=f"http://{NAME}/")) for _ in range(100)], lambda: None)
+    there = reader.read([MediaRef("there", "image", IMAGE)], told.set)
     assert told.wait(SECONDS)
     assert there.done and not slow.done
     held.set()

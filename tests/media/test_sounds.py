@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import Media
-from lmwire_worker.media import Policy, Sound
+from lmwire_worker.media import MediaPolicy, Sound
 from reading_media import TONES, in_base64, read_sound, refusal, wav
 
 
@@ -49,16 +49,16 @@ def test_a_recording_that_breaks_off_is_read_as_far_as_it_goes(format: str) -> N
     ("content", "problem"),
     [
         (wav(tone())[:30], "is a damaged sound"),
-        (wav([]), "is a sound of no length"),
+        (wav([]), "is a sound without samples"),
         (wav(tone(), rate=100), "has 100 samples a second; 8,000 to 384,000 are read"),
         ((TONES / "tone.flac").read_bytes()[:30], "is a damaged sound"),
         ((TONES / "tone.ogg").read_bytes()[:40], "is a damaged sound"),
         (b"ID3 and nothing else", "is a damaged sound"),
         (b"\0\0\0\x20ftypM4A ", "send WAV, MP3, FLAC or Ogg Vorbis"),
         (b"OggS\0\2" + bytes(20) + b"\1\x13OpusHead\1\1", "is a damaged sound"),
-        (b"\xff\xf1\x50\x80AAC", "is no sound in a format that is read"),
-        (b"\xff", "is no sound in a format that is read"),
-        (b"just text", "is no sound in a format that is read"),
+        (b"\xff\xf1\x50\x80AAC", "is not a supported sound"),
+        (b"\xff", "is not a supported sound"),
+        (b"just text", "is not a supported sound"),
     ],
     ids=[
         "truncated wav",
@@ -84,11 +84,11 @@ def test_samples_that_are_no_numbers_are_refused() -> None:
     content = bytearray(wav(np.zeros(100)))
     content[20:22], content[28:36] = (3).to_bytes(2, "little"), (64_000).to_bytes(4, "little") + b"\4\0\x20\0"
     content[44:] = np.full(50, np.nan, "<f4").tobytes()
-    assert "holds samples that are no numbers" in refusal("sound", Media(data=in_base64(bytes(content)))).message
+    assert "holds samples that are not numbers" in refusal("sound", Media(data=in_base64(bytes(content)))).message
 
 
 def test_no_more_is_decoded_than_is_allowed() -> None:
     content = (TONES / "tone.flac").read_bytes()
     assert len(read_sound(content, max_samples=8_000).samples) == 8_000
     problem = "has more than 7,999 samples"
-    assert problem in refusal("sound", Media(data=in_base64(content)), Policy(max_samples=7_999)).message
+    assert problem in refusal("sound", Media(data=in_base64(content)), MediaPolicy(max_samples=7_999)).message

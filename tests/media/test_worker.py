@@ -25,7 +25,7 @@ class Sighted:
         self._ids = 0
 
     def ask(self, *images: Media) -> Event:
-        """How a chat about the images ends."""
+        """Return the terminal of a chat about images."""
         self._ids += 1
         return self.worker.call(chat(str(self._ids), images))
 

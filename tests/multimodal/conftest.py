@@ -59,7 +59,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     digests: list[bytes] = []
     encode = prefill.encode
 
-    def encode_and_tell(network: prefill.SeeingNetwork, picture: prefill.Picture) -> None:
+    def encode_and_tell(network: prefill.MultimodalNetwork, picture: prefill.MediaInput) -> None:
         digests.append(picture.digest)
         encode(network, picture)
 

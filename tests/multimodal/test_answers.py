@@ -133,7 +133,7 @@ def test_tokenize_tells_the_tokens_that_stand_for_images(lane: GenerationRunner)
     lane.remove(0)
     assert len(tokens) == admitted.prompt_tokens
     assert lane._media is not None
-    assert tokens.count(cast(Any, lane._media)._pictures.senses["image"].mark) >= 8
+    assert tokens.count(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token) >= 8
     assert "What is on " in text
 
 

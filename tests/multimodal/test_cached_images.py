@@ -1,4 +1,4 @@
-"""What is kept of an image: the prompt's beginning with it, and what the encoder made of it."""
+"""Caching of images: the prompt's beginning with an image, and the encoder's output."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -70,7 +70,7 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     cached, total = known(lane, question)
     assert lane._media is not None
     tokens, _ = lane.tokenize(request := _tokenize(question), gather(lane, request))
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._pictures.senses["image"].mark)
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token)
     assert last < cached < total
     (warm,) = ask(lane, question)
     assert len(encoded) == 1
@@ -90,7 +90,7 @@ def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: Gen
     tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
     assert lane._media is not None
     cached, _ = known(lane, other)
-    assert cached <= tokens.index(cast(Any, lane._media)._pictures.senses["image"].mark)
+    assert cached <= tokens.index(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token)
     (warm,) = ask(lane, other)
     same(warm, *ask(lane, cold(other)))
 

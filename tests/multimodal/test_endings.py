@@ -1,4 +1,4 @@
-"""What ends an answer about an image, or keeps it from ending: stops, biases, seeds, cancels."""
+"""Ends of answers about images: stop strings, biases, seeds, cancels."""
 
 import pytest
 from msgspec.structs import replace

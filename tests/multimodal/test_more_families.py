@@ -34,7 +34,7 @@ def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("family", REFUSED)
 def test_a_family_that_would_see_something_else_is_refused(family: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="is a model that sees, of a kind that is not served: ") as error:
+    with pytest.raises(RequestError, match="takes images in a way that this worker does not support: ") as error:
         open_lane(write_another_vision_model(tmp_path / family, family))
     assert error.value.code == "unsupported"
     assert REFUSED[family] in error.value.message

@@ -1,4 +1,4 @@
-"""What cannot be shown to a model is refused, with the part of the request that is at fault, and nothing else ends."""
+"""Media that a model cannot take are refused with the part of the request that is at fault, and nothing else ends."""
 
 import io
 
@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import AudioPart, Chat, ImagePart, Media, Message, RequestError, TextPart, Tokenize
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.multimodal.media_input import Picture
+from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.placeholders import find_layout
 from shown_images import image, image_of, said, shown
 from text_lanes import Driver, LaneOf, ask, gather
@@ -66,7 +66,7 @@ def test_a_template_that_drops_an_image_is_refused(lane: GenerationRunner) -> No
 
 
 def test_a_prompt_that_ends_in_an_image_is_refused() -> None:
-    picture = Picture(b"0" * 32, "<image>", [7, 7], {})
+    picture = MediaInput(b"0" * 32, "<image>", [7, 7], {})
     with pytest.raises(RequestError, match="ends in an image"):
         find_layout([1, 7, 7], [picture])
 

@@ -135,7 +135,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = lane.tokenize(tokenize, gather(lane, tokenize))
     assert lane._media is not None
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._pictures.senses["sound"].mark)
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._inputs.modalities["sound"].placeholder_token)
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
     (warm,) = ask(lane, question)
     assert len(encoded) == 1
@@ -188,9 +188,9 @@ def test_an_image_is_no_sound_though_it_was_seen_before(lane: GenerationRunner) 
     ask(lane, shown(IMAGE, "What is it?"))
     error = refused(lane, "What is said in ", type(ONE)(media=IMAGE.media), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media.data")
-    assert "no sound" in error.message
+    assert "is not a supported sound" in error.message
     ask(lane, shown(ONE, "What is it?"))
-    assert "no image" in refused(lane, ImagePart(media=ONE.media), "What is it?").message
+    assert "is not a supported image" in refused(lane, ImagePart(media=ONE.media), "What is it?").message
 
 
 @pytest.mark.parametrize("seconds", [31.5, 700])

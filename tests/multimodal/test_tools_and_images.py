@@ -21,7 +21,7 @@ CONVERSATION = [
 
 
 def images_in(lane: GenerationRunner, messages: Sequence[Message]) -> list[int]:
-    """Where a conversation has tokens of images."""
+    """Return the indices of image tokens in a conversation."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = lane.tokenize(request, gather(lane, request))
     marks = lane._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])

@@ -24,7 +24,7 @@ def test_no_question_of_the_evaluation_is_asked_in_training() -> None:
 
 
 def question(example: Example) -> str:
-    """What has to be answered: the newest turn, and the tools to choose from."""
+    """The question: the newest turn, and the available tools."""
     return json.dumps([example.messages[-1]["content"], example.tools])
 
 

@@ -1,4 +1,4 @@
-"""What a model that writes down speech takes comes back."""
+"""A speech model's memory is released."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a tiny Parakeet makes of recordings: mlx-audio's own transcript of a window."""
+"""Transcripts of a tiny Parakeet, equal to mlx-audio's own of a window."""
 
 import base64
 import threading

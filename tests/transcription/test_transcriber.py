@@ -1,4 +1,4 @@
-"""Segments that are too long for an event, and Parakeet's windows, on a network that says what it is told to."""
+"""Segments that are too long for an event, and Parakeet's windows, on a network with scripted output."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -13,30 +13,30 @@ from lmwire_worker.media import Sound
 from lmwire_worker.transcription.detect import is_speech_model
 from lmwire_worker.transcription.parakeet import Parakeet
 from lmwire_worker.transcription.recording import Recording
-from lmwire_worker.transcription.transcriber import CHARACTERS, WORDS, Segment, fitting
+from lmwire_worker.transcription.transcriber import MAX_CHARACTERS, MAX_WORDS, Segment, split_segment
 
 RATE = 16_000
 
 
 def test_a_segment_that_fits_stays_whole() -> None:
-    segment = Segment(0.0, 1.0, "x" * CHARACTERS, [Word("x", 0.0, 1.0)] * WORDS)
-    assert list(fitting(segment)) == [segment]
+    segment = Segment(0.0, 1.0, "x" * MAX_CHARACTERS, [Word("x", 0.0, 1.0)] * MAX_WORDS)
+    assert list(split_segment(segment)) == [segment]
 
 
 @pytest.mark.parametrize("words", [True, False])
 def test_a_segment_that_is_too_long_is_cut_and_nothing_of_it_is_lost(words: bool) -> None:
     said = [Word(f" w{at}" + "x" * 20, at / 10, (at + 1) / 10) for at in range(901)]
     text = "".join(word.text for word in said)
-    parts = list(fitting(Segment(0.0, 90.1, text, said if words else None)))
+    parts = list(split_segment(Segment(0.0, 90.1, text, said if words else None)))
     assert "".join(part.text for part in parts) == text
-    assert all(len(part.text) <= CHARACTERS and len(part.words or ()) <= WORDS for part in parts)
+    assert all(len(part.text) <= MAX_CHARACTERS and len(part.words or ()) <= MAX_WORDS for part in parts)
     assert [word for part in parts for word in part.words or ()] == (said if words else [])
     times = [time for part in parts for time in (part.start_s, part.end_s)]
     assert times == sorted(times) and (times[0], times[-1]) == pytest.approx((0, 90.1))
 
 
 def test_one_endless_word_is_cut_as_text() -> None:
-    parts = list(fitting(Segment(0.0, 8.0, "x" * 9000, [Word("x" * 9000, 0.0, 8.0)])))
+    parts = list(split_segment(Segment(0.0, 8.0, "x" * 9000, [Word("x" * 9000, 0.0, 8.0)])))
     assert "".join(part.text for part in parts) == "x" * 9000
 
 
@@ -82,7 +82,7 @@ def asking(**fields: Any) -> Transcribe:
 
 def test_every_second_is_written_down_once_whatever_the_windows() -> None:
     network = SaysSeconds()
-    windows = list(Parakeet(network).listen(spoken(100), asking()))
+    windows = list(Parakeet(network).transcribe(spoken(100), asking()))
     text = "".join(segment.text for window in windows for segment in window.segments)
     assert text.split() == [str(second) for second in range(100)]
     assert all(samples <= 30 * RATE for samples, _ in network.heard)
@@ -91,7 +91,7 @@ def test_every_second_is_written_down_once_whatever_the_windows() -> None:
 
 
 def test_a_sentence_has_times_and_its_words_have() -> None:
-    windows = list(Parakeet(SaysSeconds()).listen(spoken(40), asking(words=True)))
+    windows = list(Parakeet(SaysSeconds()).transcribe(spoken(40), asking(words=True)))
     for segment in (segment for window in windows for segment in window.segments):
         assert segment.words is not None and "".join(word.text for word in segment.words) == segment.text
         for word in segment.words:

@@ -1,6 +1,7 @@
-"""What Whisper makes of recordings: mlx-audio's own transcript of a window, one window a step."""
+"""Transcripts of a tiny Whisper, equal to mlx-audio's own of a window, one window a step."""
 
 import base64
+import gc
 import json
 import threading
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlx_audio import resample as polyphase
 from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 from lmwire_worker.engine.interface import Failed, LoadCancelled, TranscriptionProgress, TranscriptSegment
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from lmwire_worker.media import Gathered, Sound
+from lmwire_worker.media import Sound
+from lmwire_worker.media.resampling import resample
 from lmwire_worker.transcription import whisper
 from lmwire_worker.transcription.recording import Recording
 from lmwire_worker.transcription.runner import TranscriptionRunner
@@ -58,9 +61,9 @@ def asking(content: bytes, **fields: Any) -> Transcribe:
 
 def add(lane: TranscriptionRunner, key: int, request: Transcribe) -> None:
     there = threading.Event()
-    gathered = lane.prepare(request, there.set)
-    assert isinstance(gathered, Gathered) and there.wait(SECONDS)
-    lane.add(key, request, 0, prepared=gathered)
+    prepared = lane.prepare(request, there.set)
+    assert prepared is not None and there.wait(SECONDS)
+    lane.add(key, request, 0, prepared=prepared)
 
 
 def finish(lane: TranscriptionRunner) -> Iterator[list[Any]]:
@@ -203,7 +206,7 @@ def test_an_exception_ends_its_recording_alone(lane: TranscriptionRunner, monkey
         yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(lane._listener, "listen", fails)
+        patched.setattr(lane._transcriber, "transcribe", fails)
         add(lane, 1, asking(SHORT))
     add(lane, 2, asking(SHORT))
     outcomes = [outcome for step in finish(lane) for outcome in step]
@@ -223,7 +226,7 @@ def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
 @pytest.mark.parametrize("field", ["adapter_path", "draft_path", "context_len", "kv_bits"])
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
     value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
-    with pytest.raises(RequestError, match="no use") as refused:
+    with pytest.raises(RequestError, match="does not use it") as refused:
         open_lane(folder, **{field: value})
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
@@ -259,12 +262,70 @@ def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(folder: Path) -> 
 
 
 @pytest.mark.parametrize("rate", [8000, 11_025, 16_000, 44_100, 48_000])
-def test_a_piece_of_a_recording_is_that_piece_of_the_whole(rate: int) -> None:
-    times = np.arange(5 * rate) / rate
+def test_a_recording_is_resampled_chunk_by_chunk_as_if_whole(rate: int) -> None:
+    times = np.arange(90 * rate) / rate
     sound = Sound(np.asarray(np.sin(2 * np.pi * 330 * times), np.float32), rate, b"")
-    heard = Recording(sound, 16_000)
-    whole = heard.piece(0, heard.length)
-    assert (heard.length, len(whole), heard.duration_s) == (80_000, 80_000, 5)
-    np.testing.assert_allclose(heard.piece(24_160, 56_480), whole[24_160:56_480], atol=1e-4)
-    expected = np.sin(2 * np.pi * 330 * np.arange(16_000, 64_000) / 16_000)
-    np.testing.assert_allclose(whole[16_000:64_000], expected, atol=2e-2)
+    recording = Recording(sound, 16_000)
+    while recording.resample_chunk():
+        pass
+    whole = recording.samples(0, recording.length)
+    assert (recording.length, len(whole), recording.duration_s) == (90 * 16_000, 90 * 16_000, 90)
+    np.testing.assert_allclose(whole, resample(sound, 16_000), atol=1e-4)
+    np.testing.assert_array_equal(recording.samples(24_160, 56_480), whole[24_160:56_480])
+    expected = np.sin(2 * np.pi * 330 * np.arange(16_000, 89 * 16_000) / 16_000)
+    np.testing.assert_allclose(whole[16_000 : 89 * 16_000], expected, atol=2e-2)
+
+
+def test_recordings_are_resampled_beside_the_engine(lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's thread resamples none of the windows, and other requests go on while a recording is held up."""
+    goes_on, threads = threading.Event(), set[threading.Thread]()
+    real = polyphase.resample_audio_array
+
+    def held_up(*arguments: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread())
+        assert threading.current_thread() is threading.main_thread() or goes_on.wait(SECONDS)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(polyphase, "resample_audio_array", held_up)
+    request, ready = asking(LONG), threading.Event()
+    add(lane, 1, asking(SHORT))
+    prepared = lane.prepare(request, ready.set)
+    assert any(isinstance(event, TranscriptSegment) for events in finish(lane) for event in events)
+    assert prepared is not None and not prepared.done
+    goes_on.set()
+    assert ready.wait(SECONDS)
+    lane.add(2, request, 0, prepared=prepared)
+    events = [event for events in finish(lane) for event in events]
+    assert isinstance(events[-1], TranscriptionProgress) and events[-1].is_complete
+    assert threads and threading.main_thread() not in threads
+
+
+def test_a_dropped_recording_is_not_resampled_to_its_end(
+    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks: list[int] = []
+    monkeypatch.setattr(Recording, "resample_chunk", lambda self: chunks.append(self.length) or True)
+    add(lane, 1, asking(LONG))
+    lane.remove(1)
+    gc.collect()
+    for _ in range(3):
+        lane._resampler.submit(lambda: None).result(SECONDS)
+    before = len(chunks)
+    for _ in range(3):
+        lane._resampler.submit(lambda: None).result(SECONDS)
+    assert before == len(chunks) > 0
+
+
+def test_an_error_of_resampling_fails_its_request_alone(
+    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(polyphase, "resample_audio_array", fail)
+        add(lane, 1, asking(LONG))
+    add(lane, 2, asking(SHORT))
+    events = [event for events in finish(lane) for event in events]
+    assert [event.key for event in events if isinstance(event, Failed)] == [1]
+    assert isinstance(events[-1], TranscriptionProgress) and events[-1].is_complete and events[-1].key == 2

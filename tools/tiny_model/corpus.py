@@ -1,4 +1,4 @@
-"""Examples as rows of tokens, ready to learn from."""
+"""Packs examples into rows of tokens for training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lessons import Example, Source, make
 from vocabulary import Renderer
 
 SHIFT: Final = 1_000_000
-"""Seeds of one batch; more than any batch has examples."""
+"""Number of seeds reserved for each batch: more than a batch has examples."""
 
 
 @dataclass
@@ -21,8 +21,8 @@ class Batch:
 
     Attributes:
         tokens: int16, rows by row length, padded with 0.
-        example: int16: which example of its row a token belongs to, from 1; 0 is padding.
-        targets: int16: the token that comes next where it is part of an answer, otherwise -1.
+        example: int16: index of the token's example in its row, from 1; 0 for padding.
+        targets: int16: the next token if it is part of an answer, otherwise -1.
     """
 
     tokens: np.ndarray
@@ -31,7 +31,14 @@ class Batch:
 
 
 class Corpus:
-    """The text of one seed, without end; each batch can be made for itself, in any process."""
+    """The endless training text of one seed. Any process can make any batch.
+
+    Args:
+        tokenizer: Encodes the examples.
+        rows: Rows of a batch.
+        length: Tokens of a row.
+        seed: Fixes the text.
+    """
 
     def __init__(self, tokenizer: Tokenizer, rows: int, length: int, seed: int) -> None:
         self._tokenizer = tokenizer
@@ -40,7 +47,7 @@ class Corpus:
         self._renderer = Renderer()
 
     def batch(self, index: int) -> Batch:
-        """Batch number `index`, of training examples, filled until an example fits into no row."""
+        """Return batch number `index`, filled with examples until one fits into no row."""
         rows, length = self._shape
         batch = Batch(
             np.zeros((rows, length), np.int16),
@@ -65,18 +72,28 @@ class Corpus:
         raise AssertionError("examples do not end")
 
     def encode(self, example: Example) -> tuple[list[int], list[int]]:
-        """The tokens of the prompt and of the answer, its end included."""
+        """Return the tokens of the prompt, and those of the answer with its end."""
         prompt = self._tokenizer.encode(self._renderer.prompt(example), add_special_tokens=False).ids
         return prompt, self._tokenizer.encode(self._renderer.turn(example), add_special_tokens=False).ids
 
 
 def examples(seed: int, *, held_out: bool = False) -> Iterator[Example]:
-    """Examples without end."""
+    """Return an endless iterator of examples.
+
+    Args:
+        seed: Seed of the first example.
+        held_out: True for examples of the evaluation, False for those of the training.
+    """
     return (make(Source(number, held_out=held_out)) for number in count(seed))
 
 
 def texts(seed: int, amount: int) -> Iterator[str]:
-    """Training examples as text, for the tokenizer to learn from."""
+    """Yield training examples as text, to train the tokenizer.
+
+    Args:
+        seed: Seed of the first example.
+        amount: Number of examples.
+    """
     renderer = Renderer()
     for number in range(seed, seed + amount):
         example = make(Source(number))

@@ -1,7 +1,7 @@
 """Scores a model on prompts that its training text did not contain, ability by ability.
 
-An answer counts when it is right to the letter and ends the turn; calls and JSON count when they mean the same. What a
-schema holds is asked through a worker, which holds it.
+An answer is right if it has the expected text and ends the turn. Calls and JSON are right if they have the same values.
+A worker answers the prompts with a schema, because it enforces the schema.
 """
 
 import argparse
@@ -24,7 +24,7 @@ MOST_TOKENS: Final = 700
 
 @dataclass
 class Score:
-    """How many answers of an ability were right, and the wrong ones."""
+    """The score of one ability: counts, and the wrong answers."""
 
     right: int = 0
     asked: int = 0
@@ -32,11 +32,19 @@ class Score:
 
     @property
     def share(self) -> float:
+        """Share of right answers, from 0 to 1."""
         return self.right / self.asked
 
 
 def evaluate(folder: Path, amount: int, *, seed: int = 0, most_tokens: int = MOST_TOKENS) -> dict[str, Score]:
-    """Asks `amount` held-out questions of each ability."""
+    """Ask held-out questions of each ability, and return the scores by ability.
+
+    Args:
+        folder: The model's folder.
+        amount: Number of questions of each ability.
+        seed: Fixes the questions.
+        most_tokens: Maximum number of tokens of an answer.
+    """
     chosen = held_out(amount, seed)
     free = [example for example in chosen if example.schema is None]
     held = [example for example in chosen if example.schema is not None]
@@ -53,7 +61,12 @@ def evaluate(folder: Path, amount: int, *, seed: int = 0, most_tokens: int = MOS
 
 
 def held_out(amount: int, seed: int = 0) -> list[Example]:
-    """`amount` examples of each ability."""
+    """Return held-out examples.
+
+    Args:
+        amount: Number of examples of each ability.
+        seed: Fixes the examples.
+    """
     chosen: dict[str, list[Example]] = defaultdict(list)
     for tried, example in enumerate(examples(seed, held_out=True)):
         if len(chosen[example.ability]) < amount:
@@ -86,12 +99,17 @@ def _held_answers(folder: Path, examples: list[Example], most_tokens: int) -> li
 
 
 def is_right(example: Example, answer: str) -> bool:
-    """Whether an answer means what it should."""
+    """Return whether an answer has the expected meaning.
+
+    Args:
+        example: The example, with the expected answer.
+        answer: The model's answer.
+    """
     return _meaning(answer) == _meaning(example.answer)
 
 
 def _meaning(answer: str) -> Any:
-    """Calls and JSON as what they hold, whatever their spaces; other text as it is."""
+    """Return the values of calls and JSON, so that their spaces do not count; other text unchanged."""
     try:
         if answer.startswith("<tool_call>"):
             calls = answer.replace("</tool_call>", "").split("<tool_call>")[1:]
@@ -102,6 +120,7 @@ def _meaning(answer: str) -> Any:
 
 
 def main() -> None:
+    """Print the scores of a model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="MODEL")
     parser.add_argument("--amount", type=int, default=100, help="questions of each ability (%(default)s)")

@@ -94,7 +94,7 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
         "max_position_embeddings": 4096,
     },
 }
-"""What a family's config.json holds; the keyword arguments of `write_model` go on top."""
+"""The config.json of each family. Keyword arguments of `write_model` override its fields."""
 
 
 def write_model(
@@ -109,18 +109,18 @@ def write_model(
     seed: int = 0,
     **overrides: Any,
 ) -> Path:
-    """Writes a model into `folder`, unless the very same one is there already, and returns the folder.
+    """Write a model with random weights unless the same one is there, and return the folder.
 
     Args:
-        folder: Where to write; replaced when it holds anything else that this function wrote.
+        folder: Receives the model. It is replaced if this function wrote another model into it.
         family: One of `FAMILIES`.
-        dtype: Of the weights: "float32" or "bfloat16".
+        dtype: Type of the weights: "float32" or "bfloat16".
         quantize: Bits and group size (32, 64 or 128, and a divisor of the layers' widths).
         vocab_size: Tokens, at least 272: every byte, syllables, the special ones.
         printable: Greedy text consists of syllables and spaces; off, of any bytes, which need not be valid UTF-8.
         end_scale: How eagerly the model ends its turn. 0: never, when greedy; 1: about as often as any other token.
-        seed: Of the weights.
-        **overrides: Fields of config.json, as `hidden_size=16`.
+        seed: Fixes the weights.
+        **overrides: Fields of config.json, for example `hidden_size=16`.
     """
     config = {"model_type": family, **FAMILIES[family], "vocab_size": vocab_size, **overrides}
     recipe = {"config": dict(config), "dtype": dtype, "quantize": quantize, "printable": printable}
@@ -136,10 +136,15 @@ def write_model(
 
 
 def write_custom_model(folder: Path, source: str, **config: Any) -> Path:
-    """Writes a model whose architecture is the Python code `source`, which loads only with trust_remote_code.
+    """Write a model whose architecture is the Python code `source`, which loads only with trust_remote_code.
 
     The code defines `ModelArgs`, with a class method `from_dict(config)`, and `Model(args)`, an `mlx.nn.Module` with
     `layers` and `__call__(tokens, cache=None)`. Its one weight must be `weight`, float32 of shape [1].
+
+    Args:
+        folder: Receives the model.
+        source: The Python code.
+        **config: Fields of config.json.
     """
     config = {"vocab_size": 272, **config}
     recipe = {"source": source, "config": config}
@@ -160,7 +165,14 @@ RECIPE: Final = "random_model.json"
 
 
 def begin(folder: Path, recipe: dict[str, Any]) -> bool:
-    """Whether the folder must be written; it is made for that. The recipe goes last, so half a model never counts."""
+    """Return whether the folder must be written, and create it for that.
+
+    `finish` writes the recipe last, so an incomplete model never counts as written.
+
+    Args:
+        folder: The model's folder.
+        recipe: All that decides the model.
+    """
     marker = folder / RECIPE
     if marker.exists():
         if json.loads(marker.read_text()) == json.loads(json.dumps(recipe)):
@@ -171,13 +183,18 @@ def begin(folder: Path, recipe: dict[str, Any]) -> bool:
 
 
 def finish(folder: Path, recipe: dict[str, Any]) -> Path:
-    """Says that the folder holds all of what the recipe makes, and returns it."""
+    """Mark a folder as complete, and return it.
+
+    Args:
+        folder: The model's folder.
+        recipe: All that decides the model.
+    """
     (folder / RECIPE).write_text(json.dumps(recipe))
     return folder
 
 
 def _syllables() -> Iterator[tuple[str, str]]:
-    """The merges of a byte-level BPE vocabulary, without end: `k a`, then `Ġ ka`, then `ka lo` … (Ġ is a space)."""
+    """Yield the endless merges of a byte-level BPE vocabulary: `k a`, then `Ġ ka`, then `ka lo` … (Ġ is a space)."""
     known: list[str] = []
     for consonant, vowel in itertools.product("klmnprstvbdgfhjz", "aoieu"):
         known.append(consonant + vowel)
@@ -189,7 +206,14 @@ def _syllables() -> Iterator[tuple[str, str]]:
 
 
 def write_tokenizer(folder: Path, vocab_size: int, special: tuple[str, ...] = SPECIAL, **fields: Any) -> dict[str, int]:
-    """Writes a tokenizer with so many tokens, and returns their ids. The fields go into tokenizer_config.json."""
+    """Write a tokenizer, and return its token ids by text.
+
+    Args:
+        folder: The model's folder.
+        vocab_size: Number of tokens.
+        special: The special tokens.
+        **fields: Fields of tokenizer_config.json.
+    """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -255,6 +279,7 @@ def _write_weights(
 
 
 def main() -> None:
+    """Write a model with the options of the command line."""
     parser = argparse.ArgumentParser(description="Write a tiny model with random weights: it answers in syllables.")
     parser.add_argument("folder", type=Path, metavar="OUT")
     parser.add_argument("--family", choices=FAMILIES, default="qwen3")

@@ -1,4 +1,4 @@
-"""Writes tiny models that see, some of which hear, with random weights, in the folder format that mlx-vlm loads.
+"""Writes tiny models with random weights for mlx-vlm. All take images, and some take sounds.
 
 As with `random_model`, what they say means nothing; but it depends on every image and every sound that they are given.
 """
@@ -255,7 +255,7 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 HEARING: Final = ("gemma4", "gemma4_unified")
-"""The families that take sounds as well."""
+"""The families that also take sounds."""
 
 
 LARGER: Final = {
@@ -277,7 +277,7 @@ def write_vision_model(
     pixels: dict[str, Any] | None = None,
     **overrides: Any,
 ) -> Path:
-    """Writes a float32 model into `folder`, unless the very same one is there already, and returns the folder.
+    """Write a float32 model with random weights unless the same one is there, and return the folder.
 
     Args:
         folder: Where to write; replaced when it holds anything else that this function wrote.
@@ -344,6 +344,7 @@ def _write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed
 
 
 def main() -> None:
+    """Write a model with the options of the command line."""
     parser = argparse.ArgumentParser(description="Write a model that sees with random weights, to measure with.")
     parser.add_argument("folder", type=Path, metavar="OUT")
     folder = parser.parse_args().folder

@@ -1,6 +1,6 @@
-"""Trains the built-in model from nothing and writes it in the folder format that mlx-lm loads.
+"""Trains the built-in model from random weights, and writes it in the folder format that mlx-lm loads.
 
-On one GPU this takes minutes. `--steps 300` runs anywhere and shows that it learns, not what it can.
+This takes minutes on one GPU. `--steps 300` runs anywhere: it shows that the model learns, but it learns little.
 """
 
 import argparse
@@ -44,7 +44,7 @@ SHAPE: Final[dict[str, Any]] = {
 
 @dataclass
 class Plan:
-    """How to train.
+    """The settings of a training.
 
     Attributes:
         steps: Updates of the weights.
@@ -52,8 +52,8 @@ class Plan:
         length: Tokens of a row.
         rate: The highest learning rate.
         vocabulary_texts: Examples that the tokenizer learns from.
-        seed: Of the text and of the initial weights.
-        processes: That make the text; 0 makes it in this one.
+        seed: Fixes the text and the initial weights.
+        processes: Processes that make the text; 0 to make it in this one.
     """
 
     steps: int = 6000
@@ -66,7 +66,13 @@ class Plan:
 
 
 def train(folder: Path, plan: Plan, shape: dict[str, Any]) -> float:
-    """Trains a model of the shape, writes it into `folder` and returns its last loss, in nats a token of an answer."""
+    """Train a model, and write it. Return its last loss, in nats per token of an answer.
+
+    Args:
+        folder: Receives the model.
+        plan: The settings.
+        shape: The model's config.json.
+    """
     mx.random.seed(plan.seed)
     tokenizer = train_tokenizer(texts(-plan.vocabulary_texts, plan.vocabulary_texts), shape["vocab_size"])
     model = Model(ModelArgs.from_dict(shape))
@@ -102,7 +108,14 @@ def train(folder: Path, plan: Plan, shape: dict[str, Any]) -> float:
 
 
 def loss_of(model: Model, tokens: mx.array, example: mx.array, targets: mx.array) -> mx.array:
-    """The mean cross-entropy over the tokens of answers. No example sees another of its row."""
+    """Return the mean cross-entropy over the tokens of answers. Examples of one row do not attend to each other.
+
+    Args:
+        model: The model.
+        tokens: Rows of tokens.
+        example: For each token, the index of its example in the row.
+        targets: For each token, the next token if it is part of an answer, otherwise -1.
+    """
     same = example[:, None, :, None] == example[:, None, None, :]
     mask = same & mx.tril(mx.ones((tokens.shape[1], tokens.shape[1]), mx.bool_))
     hidden = model.model.embed_tokens(tokens)
@@ -115,22 +128,34 @@ def loss_of(model: Model, tokens: mx.array, example: mx.array, targets: mx.array
 
 
 def batches(tokenizer: Tokenizer, plan: Plan) -> Iterator[Batch]:
-    """The plan's batches, in their order."""
+    """Yield the batches of a plan, in order.
+
+    Args:
+        tokenizer: Encodes the examples.
+        plan: The settings.
+    """
     corpus = Corpus(tokenizer, plan.rows, plan.length, plan.seed)
     if plan.processes == 0:
         yield from map(corpus.batch, range(plan.steps))
         return
-    # A forked child of a process that uses the GPU would not do.
+    # A process that uses the GPU must not fork.
     with multiprocessing.get_context("spawn").Pool(plan.processes, _prepare, (tokenizer.to_str(), plan)) as pool:
         yield from pool.imap(_make, range(plan.steps))
 
 
 def export(folder: Path, model: Model, tokenizer: Tokenizer, shape: dict[str, Any]) -> None:
-    """Writes the model for mlx-lm."""
+    """Write a model in the format of mlx-lm.
+
+    Args:
+        folder: Receives the model.
+        model: The trained model.
+        tokenizer: Its tokenizer.
+        shape: Its config.json.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = shape | {"eos_token_id": tokenizer.token_to_id(END_OF_TURN)}
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    # Values of bfloat16 kept as float32: a wheel packs them to half their size, and float32 is the fastest on a CPU.
+    # bfloat16 values stored as float32: a wheel compresses them to half their size, and float32 is fastest on a CPU.
     parameters: Any = tree_flatten(model.parameters())
     weights = {name: value.astype(mx.bfloat16).astype(mx.float32) for name, value in parameters}
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
@@ -138,7 +163,7 @@ def export(folder: Path, model: Model, tokenizer: Tokenizer, shape: dict[str, An
 
 
 _corpus: Corpus
-"""Of a process of the pool."""
+"""The corpus of this process of the pool."""
 
 
 def _prepare(tokenizer: str, plan: Plan) -> None:
@@ -151,12 +176,15 @@ def _make(index: int) -> Batch:
 
 
 def main() -> None:
+    """Train a model with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="OUT")
     parser.add_argument("--steps", type=int, default=Plan.steps)
     parser.add_argument("--rows", type=int, default=Plan.rows, help="rows of 1,024 tokens in a batch (%(default)s)")
     parser.add_argument("--seed", type=int, default=Plan.seed)
-    parser.add_argument("--processes", type=int, default=Plan.processes, help="that make the text (%(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=Plan.processes, help="processes that make the text (%(default)s)"
+    )
     arguments = vars(parser.parse_args())
     folder = arguments.pop("folder")
     train(folder, Plan(**arguments), SHAPE)

@@ -1,4 +1,4 @@
-"""The tokenizer and the chat template: examples to text, and text to tokens."""
+"""Trains the tokenizer, and renders examples with the chat template."""
 
 import json
 from collections.abc import Iterable
@@ -12,18 +12,23 @@ from lessons import Example
 
 TEMPLATE: Final = Path(__file__).with_name("chat_template.jinja")
 CONTROL: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-"""Special tokens: never part of an answer's text."""
+"""Special tokens, which are never part of an answer's text."""
 MARKS: Final = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-"""Single tokens that are text all the same, as Qwen3 has them."""
+"""Single tokens that are part of the text, as in Qwen3."""
 END_OF_TURN: Final = CONTROL[2]
 
-# Words with the space before them, digits one by one, runs of signs, runs of space. No sign sticks to a word, so that a
-# name has the same tokens between quotes, after an underscore and at the start of a line: a small model must copy it.
+# Words with the space before them, single digits, runs of signs, runs of space. Signs are separate from words: so
+# a name has the same tokens between quotes, after an underscore and at the start of a line. A small model must copy it.
 _PIECES: Final = r" ?\p{L}[\p{L}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """A byte-level BPE tokenizer of `size` tokens, the special ones included; any Unicode text is a prompt."""
+    """Train a byte-level BPE tokenizer, which encodes any Unicode text.
+
+    Args:
+        texts: The training texts.
+        size: Number of tokens, special tokens included.
+    """
     tokenizer = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
     bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -41,7 +46,13 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: Path, context: int) -> None:
-    """Writes the tokenizer and its template as transformers reads them."""
+    """Write the tokenizer and its chat template in the format of transformers.
+
+    Args:
+        tokenizer: The tokenizer.
+        folder: Receives the files.
+        context: The model's context length, in tokens.
+    """
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END_OF_TURN, "pad_token": CONTROL[0]}
     config |= {"model_max_length": context, "clean_up_tokenization_spaces": False}
@@ -50,7 +61,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, context: int) -> None:
 
 
 class Renderer:
-    """Writes examples as the chat template does, without loading transformers."""
+    """Renders examples with the chat template, without transformers."""
 
     def __init__(self) -> None:
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
@@ -58,7 +69,7 @@ class Renderer:
         self._template = environment.from_string(TEMPLATE.read_text())
 
     def prompt(self, example: Example) -> str:
-        """All that comes before the answer."""
+        """Return the prompt: the text before the answer."""
         return self._template.render(
             messages=example.messages,
             tools=example.tools,
@@ -67,7 +78,7 @@ class Renderer:
         )
 
     def turn(self, example: Example) -> str:
-        """The answer and the token that ends it."""
+        """Return the answer with the token that ends it."""
         return example.answer + END_OF_TURN
 
 

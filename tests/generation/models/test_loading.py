@@ -219,7 +219,7 @@ def test_a_model_is_described(tmp_path: Path) -> None:
 
 
 def test_a_nested_config_is_read_too(folder: Path) -> None:
-    from lmwire_worker.generation.language_model import describe
+    from lmwire_worker.models.model_info import describe
     from text_lanes import stock
 
     network, tokenizer = stock(folder)

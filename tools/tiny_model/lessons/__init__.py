@@ -1,4 +1,4 @@
-"""Makes the text that the built-in model learns from, and the held-out prompts that it is judged by."""
+"""Makes the training text of the built-in model, and the held-out prompts of its evaluation."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ LESSONS: Final = {
     tools.result: 10,
     tools.follow_up: 3,
 }
-"""What is taught, and how often."""
+"""The lessons, and their relative frequencies."""
 
 _SYSTEMS: Final = (
     "You are a helpful assistant.", "You are helpful.", "Answer briefly.", "You are a tiny model.", "Be kind.",
@@ -44,7 +44,7 @@ _SYSTEMS: Final = (
 
 
 def make(source: Source) -> Example:
-    """An example of any lesson, at times in a conversation, with a system prompt or with tools of no use to it."""
+    """Return an example of a random lesson. Some have earlier turns, a system prompt, or tools that do not matter."""
     lesson = source.random.choices(list(LESSONS), list(LESSONS.values()))[0]
     example = lesson(source)
     if example.thinking is None:
@@ -61,7 +61,7 @@ def make(source: Source) -> Example:
 
 
 def _talk(source: Source) -> list[Message]:
-    """Earlier turns."""
+    """Return earlier turns."""
     plain = [lesson for lesson in LESSONS if lesson.__module__ != tools.__name__]
     messages: list[Message] = []
     for _ in range(source.any((1, 1, 1, 2, 2, 3, 4, 6))):

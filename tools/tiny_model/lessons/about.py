@@ -84,7 +84,7 @@ TALK: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
          "How do I get a larger model?", "How can I load a different model?", "How do I switch to another model?"),
     ),
 )  # fmt: skip
-"""Answers, each with the ways to ask for it."""
+"""Answers, each with its questions."""
 
 _UNKNOWN_NOUNS: Final = (
     "the {subject} of {city}", "the history of {city}", "the capital of {made_up}", "the {subject} in {year}",
@@ -123,13 +123,13 @@ _NAME_QUESTIONS: Final = (
 
 
 def greeting(source: Source) -> Example:
-    """Greetings and questions about the model and lmwire."""
+    """Ask about the model and lmwire, or greet it."""
     answer, questions = source.any(TALK[:4]) if source.chance(0.6) else source.any(TALK)
     return asked("greeting and lmwire", phrases.spoken(source, source.one(questions)), answer)
 
 
 def unknown(source: Source) -> Example:
-    """Questions that the model cannot answer."""
+    """Ask what the model cannot answer."""
     kind = source.between(0, 3)
     if kind == 0:
         frame = phrases.told(source, source.any(_UNKNOWN_NOUNS))
@@ -153,7 +153,7 @@ def unknown(source: Source) -> Example:
 
 
 def name(source: Source) -> Example:
-    """The user's name, told and asked for again."""
+    """Introduce the user, and ask for the name again."""
     called = source.identifier(NAMES).capitalize()
     told = user(phrases.opened(source, source.one(_NAME_FRAMES).format(name=called)))
     met = f"Nice to meet you, {called}!"

@@ -62,7 +62,7 @@ _LESS: Final = ("less than", "smaller than", "below", "lower than", "really less
 
 
 def addition(source: Source) -> Example:
-    """Sums of two numbers."""
+    """Ask for a sum of two numbers."""
     a, b = source.numbers(TOP)
     units = a % 10 + b % 10
     carry = units // 10
@@ -74,7 +74,7 @@ def addition(source: Source) -> Example:
 
 
 def subtraction(source: Source) -> Example:
-    """Differences of two numbers, which can be negative."""
+    """Ask for a difference of two numbers, which may be negative."""
     a, b = source.numbers(TOP)
     if a < b and source.chance(0.6):
         a, b = b, a
@@ -94,7 +94,7 @@ def subtraction(source: Source) -> Example:
 
 
 def comparison(source: Source) -> Example:
-    """Which number is larger, and whether one is less."""
+    """Ask which of two numbers is larger, or if one is less."""
     a, b = source.numbers(TOP)
     if source.chance(0.05):
         b = a

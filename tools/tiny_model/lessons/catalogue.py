@@ -1,4 +1,4 @@
-"""Tools that everyone's examples have, so that the model's first minute goes well with them. Training only."""
+"""Tools of widespread examples, so that the model handles these well. For training alone."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -106,4 +106,4 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
         lambda source: {"symbol": source.invented()[:4].upper()},
     ),
 )  # fmt: skip
-"""A tool, what its results are about, ways to ask for it, and arguments."""
+"""A tool, the topic of its results, its questions, and arguments."""

@@ -1,4 +1,4 @@
-"""What a lesson makes."""
+"""An example: the product of a lesson."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,13 @@ class Example:
     """A request to the model and the answer that it should give.
 
     Attributes:
-        ability: What it exercises; scores are kept by ability.
+        ability: The ability that it exercises. Each ability has a score.
         messages: In the chat format of the field, the newest last.
         answer: The text of the whole turn, without the token that ends it.
         thinking: Whether the request has thinking on; None when the answer is the same either way.
         tools: Function tools in the chat format of the field.
-        settled: Nothing may be put in front of the messages.
-        schema: Of JSON that the request holds the answer to. The model does not see it.
+        settled: True if no turns may come before the messages.
+        schema: The JSON Schema that the request enforces. The model does not see it.
     """
 
     ability: str
@@ -31,15 +31,21 @@ class Example:
 
 
 def asked(ability: str, question: str, answer: str) -> Example:
-    """An example of one question."""
+    """Return an example of one question.
+
+    Args:
+        ability: The ability that it exercises.
+        question: The user's message.
+        answer: The model's answer.
+    """
     return Example(ability, [user(question)], answer)
 
 
 def user(content: str) -> Message:
-    """A turn of the user."""
+    """Return a turn of the user."""
     return {"role": "user", "content": content}
 
 
 def assistant(content: str) -> Message:
-    """An earlier turn of the model."""
+    """Return an earlier turn of the model."""
     return {"role": "assistant", "content": content}

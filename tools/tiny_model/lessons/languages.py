@@ -56,7 +56,7 @@ _WORD_FRAMES: Final = ("How do you say {x} in {l}?", "How does one say {x} in {l
 
 
 def emoji(source: Source) -> Example:
-    """One emoji, or several."""
+    """Ask for one emoji, or several."""
     count = 1 if source.chance(0.8) else 2
     things = source.random.sample(list(EMOJI), count)
     if source.chance(0.5):
@@ -68,14 +68,14 @@ def emoji(source: Source) -> Example:
 
 
 def foreign_greeting(source: Source) -> Example:
-    """A greeting in another language, answered in it."""
+    """Greet in another language, and expect the same language."""
     hello = source.any([word for (phrase, _), word in WORDS.items() if phrase == "hello"])
     question = phrases.opened(source, hello + source.one(("", "!", ".", " !", "!!")))
     return asked("other languages", question, f"{hello}! I am the tiny model that ships with lmwire.")
 
 
 def translation(source: Source) -> Example:
-    """A word in another language."""
+    """Ask for a word in another language."""
     phrase, language = source.any(list(WORDS))
     kind = source.between(0, 4)
     if kind < 2:

@@ -1,4 +1,4 @@
-"""Ways to ask, put together from parts, so that the model learns to hear the parts."""
+"""Phrases for questions, composed of parts, so that the model learns the parts."""
 
 from typing import Final
 
@@ -31,22 +31,22 @@ _CLOSERS: Final = (
 
 
 def told(source: Source, thing: str) -> str:
-    """Asks for a thing."""
+    """Ask for a thing."""
     return _capital(source.one(_TELL).format(thing))
 
 
 def done(source: Source, action: str) -> str:
-    """Asks for an action."""
+    """Ask for an action."""
     return _capital(source.one(_DO).format(action))
 
 
 def order(source: Source, action: str) -> str:
-    """Asks for an action that more follows on, as a text after a colon."""
+    """Ask for an action on what follows, such as a text after a colon."""
     return done(source, action).rstrip("?.")
 
 
 def spoken(source: Source, text: str) -> str:
-    """A question as people type it: not always with its capital and full stop, at times with words around it."""
+    """Write a question as people type it: some without capital or full stop, some with words around it."""
     if source.chance(0.2):
         text = text[0].lower() + text[1:]
     if source.chance(0.2):
@@ -57,12 +57,12 @@ def spoken(source: Source, text: str) -> str:
 
 
 def opened(source: Source, text: str) -> str:
-    """At times with words before it."""
+    """Add words before a part of the questions."""
     return source.one(_OPENERS) + text if source.chance(0.12) else text
 
 
 def listed(parts: list[str], last: str = " and ") -> str:
-    """Parts as a sentence lists them."""
+    """Join parts to a list in a sentence."""
     return last.join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 

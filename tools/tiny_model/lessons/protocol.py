@@ -1,4 +1,4 @@
-"""Questions on the protocol, whose answers say what PROTOCOL.md says."""
+"""Questions on the protocol, with answers that agree with PROTOCOL.md."""
 
 from typing import Final
 
@@ -146,23 +146,23 @@ _MORE: Final = (
       "Name the states of a worker.", "What states can ping report?", "Which states does ping report?",
       "What are the states?", "What is the state in ping?", "Tell me the states.")),
 )  # fmt: skip
-"""Further answers, each with the ways to ask for it."""
+"""Further answers, each with its questions."""
 
 
 def command(source: Source) -> Example:
-    """What a command is for."""
+    """Ask for the purpose of a command."""
     name = source.any(list(COMMANDS))
     return asked("protocol: commands", _about(source, _called(source, "command", name)), COMMANDS[name])
 
 
 def event(source: Source) -> Example:
-    """What an event tells."""
+    """Ask for the meaning of an event."""
     name = source.any(list(EVENTS))
     return asked("protocol: events", _about(source, _called(source, "event", name)), EVENTS[name])
 
 
 def code(source: Source) -> Example:
-    """What an error code means, and whether to try again."""
+    """Ask for the meaning of an error code, or if a retry may help."""
     name = source.any(list(CODES))
     if source.chance(0.2):
         answer = RETRYABLE.get(name, f"No, {name} is not retryable.")
@@ -174,7 +174,7 @@ def code(source: Source) -> Example:
 
 
 def more(source: Source) -> Example:
-    """Exit codes, finish reasons and the rest."""
+    """Ask about exit codes, finish reasons and the rest."""
     kind = source.any(["exit", "finish", "more", "more"])
     if kind == "more":
         answer, questions = source.any(_MORE)

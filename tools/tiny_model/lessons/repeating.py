@@ -40,7 +40,7 @@ _VALUES: Final = {"two": 2, "three": 3, "four": 4, "five": 5}
 
 
 def repeating(source: Source) -> Example:
-    """Text said again as it is: words, numbers, identifiers, any script."""
+    """Ask to repeat a text: words, numbers, identifiers, any script."""
     text = _text(source)
     verb = source.any(_REPEAT_VERBS) + source.any(_REPEAT_OBJECTS)
     question = phrases.order(source, verb) + source.any((f": {text}", f": {text}", f' "{text}"', f":\n{text}"))
@@ -48,7 +48,7 @@ def repeating(source: Source) -> Example:
 
 
 def times(source: Source) -> Example:
-    """A word said several times."""
+    """Ask for a word several times."""
     word, often = source.identifier(THINGS), source.any(_TIMES)
     count = _VALUES.get(often) or int(often)
     question = phrases.done(source, f"{source.any(_WORD_VERBS)} {word} {often} times")
@@ -56,7 +56,7 @@ def times(source: Source) -> Example:
 
 
 def counting(source: Source) -> Example:
-    """From one number to another, up or down."""
+    """Ask to count from one number to another, up or down."""
     a = source.between(0, 99) if source.chance(0.5) else 1
     b = a + (source.between(1, 12) if source.chance(0.8) else source.between(12, 99))
     b = min(b, 120)
@@ -72,7 +72,7 @@ def counting(source: Source) -> Example:
 
 
 def how_many(source: Source) -> Example:
-    """How many words a list has."""
+    """Ask for the number of words in a list."""
     words = [source.identifier(THINGS) for _ in range(source.between(1, 9))]
     question = phrases.opened(source, f"{source.one(_HOW_MANY_FRAMES)}: {', '.join(words)}")
     numbered = ", ".join(f"{index} {word}" for index, word in enumerate(words, 1))

@@ -23,30 +23,35 @@ class Source:
         self.held_out = held_out
 
     def chance(self, probability: float) -> bool:
-        """True so often."""
+        """Return True with this probability."""
         return self.random.random() < probability
 
     def between(self, low: int, high: int) -> int:
-        """An integer, both ends included."""
+        """Return an integer from `low` to `high`, both included.
+
+        Args:
+            low: The smallest number.
+            high: The largest number.
+        """
         return self.random.randint(low, high)
 
     def any(self, items: Sequence[T]) -> T:
-        """An item of both sides, for what evaluation need not be new in."""
+        """Return an item of either side, for choices that training and evaluation may share."""
         return self.random.choice(items)
 
     def one(self, items: tuple[T, ...]) -> T:
-        """An item of this side: every fifth is held out."""
+        """Return an item of this side. Every fifth item is held out."""
         return self.random.choice(_side(items, self.held_out))
 
     def numbers(self, top: int) -> tuple[int, int]:
-        """Two numbers from 0 to `top`; every tenth pair is held out, in either order."""
+        """Return two numbers from 0 to `top`. Every tenth pair is held out, in either order."""
         while True:
             pair = self.between(0, top), self.between(0, top)
             if self._on_side(f"{min(pair)} {max(pair)}", 10):
                 return pair
 
     def invented(self) -> str:
-        """A made-up word: of syllables, of two real words' halves, or of letters."""
+        """Return a made-up word: of syllables, of two real words' halves, or of letters."""
         while True:
             kind = self.between(0, 9)
             if kind < 4:
@@ -60,11 +65,11 @@ class Source:
                 return word
 
     def identifier(self, words: tuple[str, ...]) -> str:
-        """A word of the list or, more often, a made-up one."""
+        """Return a word of the list or, more often, a made-up one."""
         return self.one(words) if self.chance(0.4) else self.invented()
 
     def foreign(self) -> str:
-        """Made-up words in one of many scripts, or emoji."""
+        """Return made-up words in one of many scripts, or emoji."""
         letters = self.any(SCRIPTS)
         while True:
             words = ["".join(self.random.choices(letters, k=self.between(1, 6))) for _ in range(self.between(1, 3))]

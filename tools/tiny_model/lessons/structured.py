@@ -1,4 +1,4 @@
-"""Answers that are JSON of a small schema."""
+"""Answers in JSON, of a small schema."""
 
 import json
 from typing import Any, Final
@@ -72,7 +72,7 @@ _PEOPLE: Final = (
 
 
 def structured(source: Source) -> Example:
-    """An object made of what the user tells."""
+    """Ask for an object with the facts of a text."""
     facts, text, ability = _told(source)
     answer = _written(source, facts)
     if source.chance(0.5):
@@ -86,14 +86,17 @@ def structured(source: Source) -> Example:
 
 
 def held(source: Source) -> Example:
-    """The same where the request's format says what is wanted, which the model does not see, and the user need not."""
+    """Ask for such an object through the request's format, which the model does not see.
+
+    The text may not mention the fields.
+    """
     facts, text, _ = _told(source)
     question = f"{text} {_order(source, facts)}" if source.chance(0.3) else text
     return Example(HELD, [user(phrases.opened(source, question))], _compact(facts), schema=_schema(facts))
 
 
 def _told(source: Source) -> tuple[dict[str, Any], str, str]:
-    """Facts in the order in which they are wanted, the text that tells them, and the ability to understand it."""
+    """Return facts in the wanted order, the text that contains them, and the ability."""
     if source.chance(0.2):
         facts, text = _person(source)
         ability = NEW_WORDS
@@ -122,7 +125,7 @@ def _schema(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written(source: Source, facts: dict[str, Any]) -> str:
-    """Without spaces mostly, as an answer is that is held to a schema."""
+    """Write JSON, mostly without spaces, as in answers that a schema constrains."""
     return _compact(facts) if source.chance(0.8) else json.dumps(facts, ensure_ascii=False)
 
 
@@ -131,7 +134,7 @@ def _compact(facts: dict[str, Any]) -> str:
 
 
 def value(source: Source) -> Any:
-    """What fields and parameters hold: text mostly, numbers, whether something is so."""
+    """Return a value of a field or parameter: mostly a text, else a number or a boolean."""
     kind = source.between(0, 19)
     if kind < 5:
         return source.between(0, 10 ** source.between(1, 4))
@@ -146,14 +149,14 @@ def value(source: Source) -> Any:
 
 
 def said(value: Any) -> str:
-    """A value as a person says it."""
+    """Return a value as a person writes it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def field_name(source: Source, value: Any) -> str:
-    """A name for a value."""
+    """Return a name for a value."""
     return source.identifier(FLAGS if isinstance(value, bool) else FIELDS)
 
 

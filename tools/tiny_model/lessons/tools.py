@@ -1,4 +1,4 @@
-"""Calling tools that the request gives: which one, with what, twice, not at all, and what came of it."""
+"""Tool calls: the right tool with the right arguments, two calls, no call, and answers from results."""
 
 import json
 from dataclasses import dataclass
@@ -50,13 +50,13 @@ _MISFITS: Final = (
 
 @dataclass
 class Task:
-    """What a person wants done with a tool.
+    """A task that a person has for a tool.
 
     Attributes:
         tool: In the chat format of the field.
         question: How the person says it.
         arguments: Of the call that this asks for.
-        about: What tells it apart from other tasks.
+        about: The part that differs from other tasks.
         topic: How the model begins to tell the result.
         simple: Another value can be looked up in the same way.
     """
@@ -70,27 +70,29 @@ class Task:
 
     @property
     def name(self) -> str:
+        """Name of the tool."""
         return self.tool["function"]["name"]
 
     @property
     def call(self) -> dict[str, Any]:
+        """The tool call that fulfils the task."""
         return {"name": self.name, "arguments": self.arguments}
 
 
 def one_call(source: Source) -> Example:
-    """One of some tools fits."""
+    """Ask for a task of one of several tools."""
     task = _task(source)
     return _example(source, "one tool call", [task], [user(task.question)], written([task.call]))
 
 
 def two_calls(source: Source) -> Example:
-    """Two calls at once: of one tool, or of two."""
+    """Ask for two calls at once: of one tool, or of two."""
     tasks, question = _two(source)
     return _example(source, "two tool calls", tasks, [user(question)], written([task.call for task in tasks]))
 
 
 def no_call(source: Source) -> Example:
-    """No tool fits."""
+    """Ask for something that no tool does."""
     others = [_task(source) for _ in range(source.between(1, 3))]
     if source.chance(0.4):
         misfit = source.one(_MISFITS).format(
@@ -105,7 +107,7 @@ def no_call(source: Source) -> Example:
 
 
 def result(source: Source) -> Example:
-    """The answer made of what the tools returned."""
+    """Ask for an answer from the results of tools."""
     if source.chance(0.7):
         task = _task(source)
         tasks, question = [task], task.question
@@ -121,7 +123,7 @@ def result(source: Source) -> Example:
 
 
 def follow_up(source: Source) -> Example:
-    """A second question after a first call and its answer."""
+    """Ask a second question after a first call and its answer."""
     first, second = _task(source), _task(source)
     if source.chance(0.5):
         second = _again(source, first)
@@ -132,12 +134,12 @@ def follow_up(source: Source) -> Example:
 
 
 def some_tools(source: Source) -> list[Tool]:
-    """Tools for a request that has no use for them."""
+    """Return tools for a request that does not need them."""
     return _unique([source.any((_lookup, _action))(source).tool for _ in range(source.between(1, 3))])
 
 
 def written(calls: list[dict[str, Any]]) -> str:
-    """Calls as the model writes them."""
+    """Return calls as the model writes them."""
     return "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
 
 
@@ -212,7 +214,7 @@ def _lookup(source: Source, noun: str = "") -> Task:
 
 
 def _again(source: Source, task: Task) -> Task:
-    """The same for another value if that is simple, or another task."""
+    """Return the same task with another value if it is simple, or another task."""
     if not task.simple:
         return _lookup(source)
     (key,) = task.arguments
@@ -286,7 +288,7 @@ def _tool(source: Source, name: str, description: str, properties: dict[str, Any
 
 
 def _outcome(source: Source, task: Task) -> tuple[str, str]:
-    """What a tool returns, and how the model says it."""
+    """Return a tool's result, and the model's answer from it."""
     if source.chance(0.1):
         problem = source.any(("not found", "timed out", "permission denied", "no connection", source.invented()))
         return json.dumps({"error": problem}), f"{task.name} failed: {problem}."

@@ -1,4 +1,4 @@
-"""The words that lessons are made of."""
+"""The words of the lessons."""
 
 # ruff: noqa: SIM905 (lists of words read better as text)
 
@@ -123,4 +123,4 @@ SCRIPTS: Final = (
     "äöüßéèêàçñåøæłśżčřžő",
     "😀😂🥰😎🤔😴🎉🚀🌈🌍🔥💡🍎🍕🍩🐱🐶🦊🐢🌵🌻⚽🎸🎲📚✏️❤️⭐",
 )
-"""Letters to make text of that no lesson holds elsewhere."""
+"""Letters of scripts that no other lesson uses."""

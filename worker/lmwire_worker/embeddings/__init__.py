@@ -1,5 +1,5 @@
-"""Vectors of texts and images, with mlx-vlm.
+"""Embeddings of texts and images, through mlx-vlm.
 
-`recipe` reads off a folder how its model makes vectors, `inputs` turns what requests give into tokens, `network` makes
-vectors of them, `seeing` does both for models that take images, and `lane` serves requests with it.
+`recipe` reads from a folder how its model makes vectors, and `loader` opens the model. `inputs` tokenizes texts, and
+`network` computes their vectors; `qwen3_vl` does both for models that take images. `runner` serves requests.
 """

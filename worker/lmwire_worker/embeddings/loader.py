@@ -1,4 +1,4 @@
-"""An embedding model's folder into a lane."""
+"""Opens an embedding model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,34 +12,39 @@ from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
 from ..engine.load_context import LoadContext
-from ..generation.kv_cache_options import limit_context
-from ..generation.language_model import describe, load_tokenizer
-from ..media import Reader
+from ..media import MediaReader
+from ..media.noise import noise_image
 from ..models import memory_budget
+from ..models.model_info import describe, limit_context
+from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
-from ..multimodal.vision_model import trial_image
-from .inputs import TextInputs
-from .network import EmbeddingNetwork, Input
-from .qwen3_vl import SeeingNetwork, SeenInputs
-from .recipe import Recipe, sees
+from .inputs import InputTokenizer
+from .network import EmbeddingInput, EmbeddingNetwork
+from .qwen3_vl import VisionEmbeddingNetwork, VisionInputTokenizer
+from .recipe import EmbeddingRecipe, takes_images
 from .runner import EmbeddingRunner
 
-TRIAL: Final = (Input([1] * 3), Input([1] * 5))
-"""Together they take padding."""
-SAME: Final = 0.99
-"""How near the direction of a vector is to that of the same input's alone, at least, whatever is rounded."""
+WARM_UP_INPUTS: Final = (EmbeddingInput([1] * 3), EmbeddingInput([1] * 5))
+"""Inputs of different lengths: a batch of them has padding."""
+MIN_COSINE: Final = 0.99
+"""Smallest cosine between an input's vectors in a batch and alone. Rounding stays well above it."""
 
 
-def open_embeddings(context: LoadContext) -> EmbeddingRunner:
-    """Load a model for which `is_embedding_model` is true; see `lmwire_worker.engine.interface.ModelLoader.open`."""
+def open_embedding_model(context: LoadContext) -> EmbeddingRunner:
+    """Load an embedding model; see `lmwire_worker.engine.interface.ModelLoader.open`.
+
+    Raises:
+        RequestError: bad_model, unsupported, invalid_request, out_of_memory.
+        LoadCancelled: From `report`.
+    """
     request, folder, config, report = context.request, context.folder, context.config, context.report
     _refuse_settings(request)
-    recipe = Recipe.of(folder)
+    recipe = EmbeddingRecipe.read(folder)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
     network, inputs, trial = _open(folder, config, recipe, tokenizer, trust_remote_code=request.trust_remote_code)
-    longest = min(filter(None, (recipe.longest, network.longest, tokenizer.model_max_length)))
+    longest = min(filter(None, (recipe.max_tokens, network.max_tokens, tokenizer.model_max_length)))
     model = describe(folder, config, network.module, tokenizer)
-    able = ["embed", "tokenize", *(["images"] if isinstance(inputs, SeenInputs) else [])]
+    able = ["embed", "tokenize", *(["images"] if isinstance(inputs, VisionInputTokenizer) else [])]
     model = replace(model, context_len=longest, capabilities=able)
     model = limit_context(model, request.context_len)
     limit = context.memory_limit or memory_budget.default_budget()
@@ -50,37 +55,46 @@ def open_embeddings(context: LoadContext) -> EmbeddingRunner:
     memory_budget.limit_mlx_memory(limit)
     width = _try(network, trial, folder, report)
     return EmbeddingRunner(
-        network, inputs, model, width, max(limit - model.weights_bytes, 0), Reader(context.media_policy)
+        network, inputs, model, width, max(limit - model.weights_bytes, 0), MediaReader(context.media_policy)
     )
 
 
 def _open(
-    folder: Path, config: dict[str, Any], recipe: Recipe, tokenizer: TokenizerWrapper, *, trust_remote_code: bool
-) -> tuple[EmbeddingNetwork, TextInputs, Sequence[Input]]:
-    """A model without weights, what reads its inputs, and some to try it with.
+    folder: Path,
+    config: dict[str, Any],
+    recipe: EmbeddingRecipe,
+    tokenizer: TokenizerWrapper,
+    *,
+    trust_remote_code: bool,
+) -> tuple[EmbeddingNetwork, InputTokenizer, Sequence[EmbeddingInput]]:
+    """Return a model without weights, its tokenizer, and inputs for a warm-up.
 
     Raises:
         RequestError: bad_model, unsupported.
     """
-    if not sees(config):
+    if not takes_images(config):
         network = EmbeddingNetwork(folder, recipe)
-        return network, TextInputs(tokenizer, recipe, network.vocab_size), TRIAL
-    network = SeeingNetwork(folder, recipe, trust_remote_code=trust_remote_code)
-    inputs = SeenInputs(tokenizer, recipe, network)
-    images = [trial_image(), trial_image(1, 64, 96)]
-    return network, inputs, [*TRIAL, *(Input(inputs.image_tokens(image), image.pixels) for image in images)]
+        return network, InputTokenizer(tokenizer, recipe, network.vocab_size), WARM_UP_INPUTS
+    network = VisionEmbeddingNetwork(folder, recipe, trust_remote_code=trust_remote_code)
+    inputs = VisionInputTokenizer(tokenizer, recipe, network)
+    images = [noise_image(), noise_image(1, 64, 96)]
+    return (
+        network,
+        inputs,
+        [*WARM_UP_INPUTS, *(EmbeddingInput(inputs.image_tokens(image), image.pixels) for image in images)],
+    )
 
 
 def _refuse_settings(request: Load) -> None:
     for field in ("adapter_path", "draft_path", "kv_bits"):
         if getattr(request, field) is not None:
-            raise RequestError("unsupported", f"{field}: a model that makes vectors has no use for it", field=field)
+            raise RequestError("unsupported", f"{field}: an embedding model does not use it; leave it out", field=field)
 
 
-def _try(network: EmbeddingNetwork, trial: Sequence[Input], folder: Path, report: Report) -> int:
-    """Runs trial inputs, so that everything is compiled, and returns the numbers of a vector.
+def _try(network: EmbeddingNetwork, trial: Sequence[EmbeddingInput], folder: Path, report: Report) -> int:
+    """Run the warm-up inputs, which compiles all kernels. Return the length of a vector.
 
-    Whether they may run together the network is told.
+    The network batches inputs only if their vectors are the same in a batch and alone.
     """
     steps = [trial, *([row] for row in trial)]
     vectors: list[Sequence[float]] = []
@@ -96,5 +110,5 @@ def _try(network: EmbeddingNetwork, trial: Sequence[Input], folder: Path, report
     report("warm_up", len(steps), len(steps), "steps")
     together, alone = np.array(vectors[: len(trial)]), np.array(vectors[len(trial) :])
     lengths = np.linalg.norm(together, axis=1) * np.linalg.norm(alone, axis=1)
-    network.batches = bool(((together * alone).sum(axis=1) >= SAME * lengths).all())
+    network.supports_batching = bool(((together * alone).sum(axis=1) >= MIN_COSINE * lengths).all())
     return len(vectors[0])

@@ -1,4 +1,4 @@
-"""An embedding model of mlx-vlm: token ids to vectors."""
+"""Computes vectors of tokens with an embedding model of mlx-vlm."""
 
 from array import array
 from collections.abc import Sequence
@@ -14,32 +14,32 @@ from mlx_vlm.models.pooling import pool_by_config
 from lmwire_protocol import RequestError
 
 from ..models.weights import summarize_exception
-from .recipe import Recipe
+from .recipe import EmbeddingRecipe
 
 
-class Input(NamedTuple):
-    """What becomes one vector."""
+class EmbeddingInput(NamedTuple):
+    """The input of one vector."""
 
     tokens: list[int]
-    """At least one."""
+    """The tokens; at least one."""
     pixels: Any = None
-    """An image, of Pillow, that stands where the tokens say; None in a text."""
+    """The Pillow image of the placeholder tokens; None for a text."""
 
 
 class EmbeddingNetwork:
-    """Makes vectors of texts.
+    """A text embedding model. Its weights have sizes, and are read later.
 
     Args:
-        folder: The model's.
-        recipe: What its folder says.
+        folder: The model's folder.
+        recipe: How the model makes vectors.
 
     Raises:
-        RequestError: bad_model, unsupported. Its weights have sizes, and are not read yet.
+        RequestError: bad_model, unsupported.
     """
 
-    def __init__(self, folder: Path, recipe: Recipe) -> None:
-        self.batches = True
-        """Whether rows may run together."""
+    def __init__(self, folder: Path, recipe: EmbeddingRecipe) -> None:
+        self.supports_batching = True
+        """True if rows may run together."""
         try:
             network = self._load(folder)
         except Exception as error:  # models raise whatever a wrong config leads to
@@ -48,7 +48,7 @@ class EmbeddingNetwork:
         self._recipe = recipe
         self._dense: list[nn.Module] = list(getattr(network, "dense", ()))
         if recipe.dense and not self._dense:
-            problem = f"{folder} has layers behind its pooling, which mlx-vlm does not know for `{_type(network)}`"
+            problem = f"{folder} has layers after its pooling, which mlx-vlm does not support for `{_type(network)}`"
             raise RequestError("unsupported", problem)
         network.pooling_config = recipe.pooling  # where mlx-vlm's models look for it
         if not 0 <= self.padding < self.vocab_size:
@@ -56,32 +56,32 @@ class EmbeddingNetwork:
 
     @property
     def padding(self) -> int:
-        """The token that fills up the shorter rows."""
+        """The padding token."""
         return getattr(self.module.config, "pad_token_id", None) or 0
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens it has."""
+        """Number of tokens in the vocabulary."""
         config: Any = self.module.config
         return config.vocab_size
 
     @property
-    def longest(self) -> int:
-        """Tokens of a row at most."""
+    def max_tokens(self) -> int:
+        """Maximum number of tokens of a row."""
         config: Any = self.module.config
         positions = config.max_position_embeddings
-        # RoBERTa's positions begin behind the one of its padding.
+        # RoBERTa's positions begin after that of its padding token.
         return positions - config.pad_token_id - 1 if _type(self.module) == "xlm_roberta" else positions
 
-    def embed(self, rows: Sequence[Input], *, normalize: Sequence[bool]) -> list["array[float]"]:
-        """A vector for each row.
+    def embed(self, rows: Sequence[EmbeddingInput], *, normalize: Sequence[bool]) -> list["array[float]"]:
+        """Return a vector for each row.
 
         Args:
             rows: The inputs.
-            normalize: Whether each one's vector is scaled to length 1.
+            normalize: For each row, True to scale its vector to length 1.
 
         Returns:
-            Float32, of the model's width.
+            Vectors in float32, of the model's width.
         """
         width = max(len(row.tokens) for row in rows)
         ids = mx.array([[*row.tokens, *[self.padding] * (width - len(row.tokens))] for row in rows])
@@ -96,7 +96,7 @@ class EmbeddingNetwork:
     def _load(self, folder: Path) -> Any:
         return load_embedding_model(folder, lazy=True)
 
-    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[Input]) -> Any:
+    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
         return self.module(ids, attention_mask=mask)
 
     def _pooled(self, hidden: mx.array, mask: mx.array) -> mx.array:

@@ -1,4 +1,4 @@
-"""Embedding models that see: Qwen3-VL-Embedding, which has one space for texts and images."""
+"""Qwen3-VL-Embedding: vectors of texts and images in one space."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,60 +13,62 @@ from mlx_vlm.utils import load_processor
 from lmwire_protocol import RequestError
 
 from ..media import Image
+from ..models.tokenizer import copy_chat_template
 from ..models.weights import summarize_exception
-from ..multimodal.vision_model import lend_template
-from .inputs import TextInputs
-from .network import EmbeddingNetwork, Input
-from .recipe import Recipe
+from .inputs import InputTokenizer
+from .network import EmbeddingInput, EmbeddingNetwork
+from .recipe import EmbeddingRecipe
 
-INSTRUCTION: Final = "Represent the user's input."
-"""What the model is told where its folder does not say: its makers' own script tells it so."""
+DEFAULT_INSTRUCTION: Final = "Represent the user's input."
+"""The instruction if the folder has none, as in the authors' own script."""
 ARCHITECTURES: Final = {"qwen3_vl": "qwen3_vl_embedding"}
-"""Folders name the architecture of the model that it was made from; mlx-vlm has one for what it became."""
+"""mlx-vlm's name of the architecture. Folders name the architecture of the base model."""
 LAST_TOKEN: Final = {"pooling_mode": "lasttoken"}
 
 
-class SeeingNetwork(EmbeddingNetwork):
-    """Makes vectors of texts and images.
+class VisionEmbeddingNetwork(EmbeddingNetwork):
+    """An embedding model of texts and images. Its weights have sizes, and are read later.
 
     Args:
-        folder: The model's.
-        recipe: What its folder says.
-        trust_remote_code: Whether the processor may bring its own.
+        folder: The model's folder.
+        recipe: How the model makes vectors.
+        trust_remote_code: Whether the processor's own code may run.
 
     Raises:
-        RequestError: bad_model. Its weights have sizes, and are not read yet.
+        RequestError: bad_model.
     """
 
-    def __init__(self, folder: Path, recipe: Recipe, *, trust_remote_code: bool) -> None:
+    def __init__(self, folder: Path, recipe: EmbeddingRecipe, *, trust_remote_code: bool) -> None:
         super().__init__(folder, recipe)
-        # Behind the architecture, which says which processor is its own.
+        # The architecture must be loaded first: it registers its processor.
         self.processor = _open_processor(folder, trust_remote_code=trust_remote_code)
-        """Makes patches of images."""
+        """mlx-vlm's processor, which cuts images into patches."""
         self._pooling: dict[str, Any] = recipe.pooling or LAST_TOKEN
 
     @property
     def vocab_size(self) -> int:
+        """Number of tokens in the vocabulary."""
         config: Any = self.module.config
         return config.text_config.vocab_size
 
     @property
-    def longest(self) -> int:
+    def max_tokens(self) -> int:
+        """Maximum number of tokens of a row."""
         config: Any = self.module.config
         return config.text_config.max_position_embeddings
 
     @property
-    def marks(self) -> set[int]:
-        """The tokens that stand for parts of images and videos."""
+    def placeholder_tokens(self) -> set[int]:
+        """The placeholder tokens of images and videos."""
         config: Any = self.module.config
         return {config.image_token_id, config.video_token_id}
 
     def _load(self, folder: Path) -> Any:
         return load_encoder_model(folder, model_remapping=ARCHITECTURES, lazy=True)
 
-    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[Input]) -> Any:
+    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
         language: Any = self.module.language_model
-        language._position_ids = language._rope_deltas = None  # the last inputs', which it would take for these
+        language._position_ids = language._rope_deltas = None  # it would reuse those of the last inputs
         images = [row.pixels for row in rows if row.pixels is not None]
         made = self.processor.image_processor(images) if images else {}
         seen = {name: mx.array(value) for name, value in made.items()}
@@ -74,51 +76,57 @@ class SeeingNetwork(EmbeddingNetwork):
         return EmbeddingOutput(hidden, normalize_embeddings(pool_by_config(hidden, mask, self._pooling)))
 
 
-class SeenInputs(TextInputs):
-    """The inputs of a model that sees: each is the message of a conversation, behind an instruction.
+class VisionInputTokenizer(InputTokenizer):
+    """The tokenizer of an embedding model for texts and images: each input is a message after an instruction.
 
     Args:
-        tokenizer: The model's own.
-        recipe: What its folder says.
+        tokenizer: The model's tokenizer.
+        recipe: How the model makes vectors.
         network: The model.
 
     Raises:
-        RequestError: bad_model, when its template makes no such conversation.
+        RequestError: bad_model, if the chat template cannot render such a conversation.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, recipe: Recipe, network: SeeingNetwork) -> None:
+    def __init__(self, tokenizer: TokenizerWrapper, recipe: EmbeddingRecipe, network: VisionEmbeddingNetwork) -> None:
         super().__init__(tokenizer, recipe, network.vocab_size)
-        self._instruction = recipe.prompt or INSTRUCTION
+        self._instruction = recipe.prompt or DEFAULT_INSTRUCTION
         self._sizes = network.processor.image_processor
-        self._marks = network.marks
-        lend_template(tokenizer, network.processor)
+        self._marks = network.placeholder_tokens
+        copy_chat_template(tokenizer, network.processor)
         try:
             shown = self._encode(self._conversation({"type": "image"}))
-        except Exception as error:  # a template raises whatever it likes
+        except Exception as error:  # a template may raise anything
             raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
         places = [at for at, token in enumerate(shown) if token in self._marks]
         if len(places) != 1:
             raise RequestError("bad_model", f"the model's chat template has {len(places)} places for one image")
         at = places[0]
-        self._before, self._image, self._behind = shown[:at], shown[at : at + 1], shown[at + 1 :]
+        self._before, self._image, self._after = shown[:at], shown[at : at + 1], shown[at + 1 :]
 
     def render(self, text: str) -> str:
+        """Return a text as the message of a conversation; empty for an empty text."""
         return self._conversation({"type": "text", "text": self._cased(text)}) if text else ""
 
     def tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text as a conversation. May be empty.
+
+        Raises:
+            ValueError: The text cannot be an input.
+        """
         tokens = self._encode(self.render(text))
         if not self._marks.isdisjoint(tokens):
             raise ValueError("holds the model's own mark for a part of an image; leave it out")
         return tokens
 
     def image_tokens(self, image: Image) -> list[int]:
-        """Those of an image with what belongs to it.
+        """Return the tokens of an image as a conversation.
 
         Raises:
-            ValueError: it has a shape that the model does not take.
+            ValueError: The model does not take images of this shape.
         """
         count = self._sizes.num_image_tokens(image.pixels.height, image.pixels.width)
-        return [*self._before, *self._image * count, *self._behind]
+        return [*self._before, *self._image * count, *self._after]
 
     def _conversation(self, part: dict[str, str]) -> str:
         messages = [{"role": "system", "content": self._instruction}, {"role": "user", "content": [part]}]

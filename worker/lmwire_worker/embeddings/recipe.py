@@ -1,4 +1,4 @@
-"""How a folder's model makes a vector of a text, as its files say it. They are those of sentence-transformers."""
+"""Reads how a folder's model makes a vector of a text, from the files of sentence-transformers."""
 
 import re
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ from lmwire_protocol import RequestError
 from ..models.model_files import bad_model, read_any_json, read_json
 
 ENCODERS: Final = ("bert", "modernbert", "xlm-roberta", "qwen3_vl_embedding")
-"""Types of models that do nothing else, unless they have the head of a classifier."""
+"""Model types that make vectors alone, unless they have a classifier's head."""
 DECODERS: Final = ("qwen3", "gemma3_text", "lfm2", "ministral3", "qwen3_vl")
-"""Types of models that make vectors when they were trained for it."""
-SEEING: Final = ("qwen3_vl", "qwen3_vl_embedding")
-"""Of all these, those that make them of images as well."""
+"""Model types that make vectors if they were trained for it."""
+IMAGE_TYPES: Final = ("qwen3_vl", "qwen3_vl_embedding")
+"""Model types that also make vectors of images."""
 HEADS: Final = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 _NAME: Final = re.compile(r"(?<![a-z])embedding(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What is done before the network and behind it."""
+class EmbeddingRecipe:
+    """The steps before and after the network."""
 
     prompt: str = ""
-    """Put before every text."""
+    """The text before every input."""
     lower_case: bool = False
-    longest: int | None = None
-    """Tokens of a text at most; None where only the network has a bound."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of a text; None if the network alone has a limit."""
     pooling: dict[str, Any] | None = None
-    """Which of the network's outputs become the vector, in sentence-transformers' words; None for the usual ones."""
+    """The pooling of the network's outputs, as sentence-transformers configures it; None for the default."""
     dense: bool = False
-    """Whether further layers change what was pooled."""
+    """True if dense layers follow the pooling."""
     normalized: bool = True
-    """Whether every vector has length 1, whatever a request says."""
+    """True if every vector has length 1, whatever the request."""
 
     @classmethod
-    def of(cls, folder: Path) -> "Recipe":
-        """Reads it off a folder.
+    def read(cls, folder: Path) -> "EmbeddingRecipe":
+        """Read the recipe of a folder.
 
         Raises:
             RequestError: bad_model, unsupported.
         """
         kinds = {_kind(module): str(module.get("path", "")) for module in _modules(folder)}
         if unknown := sorted(kinds.keys() - {"Transformer", "Pooling", "Dense", "Normalize"}):
-            problem = f"{folder} makes its vectors in a way that this worker does not know: {', '.join(unknown)}"
+            problem = f"{folder} makes its vectors in a way that this worker does not support: {', '.join(unknown)}"
             raise RequestError("unsupported", problem)
         settings = _optional(folder / "config_sentence_transformers.json")
         text = _optional(folder / "sentence_bert_config.json")
@@ -52,7 +52,7 @@ class Recipe:
         return cls(
             prompt=(settings.get("prompts") or {}).get(settings.get("default_prompt_name") or "", ""),
             lower_case=bool(text.get("do_lower_case")),
-            longest=text.get("max_seq_length"),
+            max_tokens=text.get("max_seq_length"),
             pooling=pooling or None,
             dense="Dense" in kinds,
             normalized=not kinds or "Normalize" in kinds or not pooling,
@@ -60,19 +60,24 @@ class Recipe:
 
 
 def is_embedding_model(folder: Path, config: dict[str, Any]) -> bool:
-    """Whether a folder's model makes vectors, and is for nothing else."""
+    """Return whether a folder's model is an embedding model.
+
+    Args:
+        folder: The model's folder.
+        config: Its config.json.
+    """
     if (folder / "modules.json").exists() or (folder / "1_Pooling").is_dir():
         return True
     kind, names = config.get("model_type"), [str(name) for name in config.get("architectures") or ()]
     if kind in ENCODERS:
         return not any(name.endswith(HEADS) for name in names)
-    # Conversions lose the files that say it, and then only the name is left: the folder's or the hub's.
+    # Conversions lose the files of sentence-transformers. Then only the name remains: the folder's or the hub's.
     return kind in DECODERS and bool(_NAME.search("/".join(folder.parts[-3:])))
 
 
-def sees(config: dict[str, Any]) -> bool:
-    """Whether an embedding model makes vectors of images as well."""
-    return config.get("model_type") in SEEING
+def takes_images(config: dict[str, Any]) -> bool:
+    """Return whether an embedding model also makes vectors of images."""
+    return config.get("model_type") in IMAGE_TYPES
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:
@@ -81,7 +86,7 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
         return []
     modules = read_any_json(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise bad_model(path, "is no list of modules")
+        raise bad_model(path, "is not a list of modules")
     return modules
 
 

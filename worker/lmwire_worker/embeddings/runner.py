@@ -1,4 +1,4 @@
-"""The embedding lane: the inputs of all requests, a few at a time."""
+"""Runs an embedding model: the inputs of all requests, a few at a time."""
 
 import contextlib
 from array import array
@@ -22,83 +22,92 @@ from ..engine.interface import (
     RunnerEvent,
 )
 from ..engine.preparation import Prepared, Preparer
-from ..media import Image, Reader, items_of
+from ..media import Image, MediaReader, find_media_refs
 from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage
 from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
-from .inputs import TextInputs
-from .network import EmbeddingNetwork, Input
-from .qwen3_vl import SeenInputs
+from .inputs import InputTokenizer
+from .network import EmbeddingInput, EmbeddingNetwork
+from .qwen3_vl import VisionInputTokenizer
 
-STEP_TOKENS: Final = 2048
-"""Of a step, padding included; a longer input has a step to itself."""
-STEP_ROWS: Final = 32
-ROWS: Final = 64
+MAX_STEP_TOKENS: Final = 2048
+"""Tokens of a step, with padding. A longer input has a step to itself."""
+MAX_STEP_ROWS: Final = 32
+MAX_BATCH_SIZE: Final = 64
 SMALL_CHARACTERS: Final = 2**13
-"""Characters that are tokenized in less time than a thread takes to start with them."""
-LARGE_CHARACTERS: Final = 2**18
-"""Characters of texts that have a thread of their own: smaller ones do not wait for them."""
+"""Characters of a small request: a thread takes longer to start than to tokenize them."""
+MANY_CHARACTERS: Final = 2**18
+"""Characters of a large request. A thread of its own prepares it, so that smaller ones need not wait."""
 IMAGE_TOKEN_BYTES: Final = 2**18
-"""What a token of an image takes for a moment, roughly: its patches, twice, and the encoder's layer at work."""
+"""Rough bytes that an image's token takes during a step: its patches, twice, and one layer of the encoder."""
 
 
 @dataclass
-class _Held:
-    """A request, and which of its inputs have no vector yet."""
+class _EmbedState:
+    """A request, and its inputs that have no vector yet."""
 
     key: int
     normalize: bool
     dimensions: int
-    waiting: deque[tuple[int, Input]]
-    """With their indices, the longest first: rows of one length need no padding."""
+    waiting: deque[tuple[int, EmbeddingInput]]
+    """The inputs with their indices, the longest first: rows of one length need no padding."""
 
 
 @dataclass(frozen=True)
 class _Row:
-    held: _Held
+    """One input of a step."""
+
+    state: _EmbedState
     index: int
-    input: Input
+    input: EmbeddingInput
 
 
 class EmbeddingRunner:
     """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
-        network: The model with its weights in memory.
-        inputs: What it takes for what requests give.
-        model: What is reported of it.
-        width: The numbers of a vector.
+        network: The model, with its weights in memory.
+        inputs: Its tokenizer.
+        model: Its description.
+        width: Length of a vector.
         budget: Bytes that a step may take.
         reader: Reads images.
     """
 
-    max_batch_size = ROWS
+    max_batch_size = MAX_BATCH_SIZE
     batch_wait_s = 0.0
 
     def __init__(
-        self, network: EmbeddingNetwork, inputs: TextInputs, model: ModelInfo, width: int, budget: int, reader: Reader
+        self,
+        network: EmbeddingNetwork,
+        inputs: InputTokenizer,
+        model: ModelInfo,
+        width: int,
+        budget: int,
+        reader: MediaReader,
     ) -> None:
         self.model = model
         self._network: EmbeddingNetwork | None = network
         self._inputs = inputs
-        self._seen = inputs if isinstance(inputs, SeenInputs) else None
+        self._vision_inputs = inputs if isinstance(inputs, VisionInputTokenizer) else None
         self._width = width
         self._budget = budget
         self._reader = reader
         self._preparer = Preparer({"plain": 1, "large": 1})
-        self._rows_together = STEP_ROWS if network.batches else 1
-        self._requests: deque[_Held] = deque()
-        """In the order in which their turns come."""
+        self._rows_together = MAX_STEP_ROWS if network.supports_batching else 1
+        self._requests: deque[_EmbedState] = deque()
+        """The requests in the order of their turns."""
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
+        """Tokenize large texts and read images in threads; see `ModelRunner`."""
         if not isinstance(request, Embed | Tokenize):
             return None
-        items = items_of(request) if isinstance(request, Embed) and self._seen else []
+        items = find_media_refs(request) if isinstance(request, Embed) and self._vision_inputs else []
         characters = sum(map(len, _texts(request)))
         if not items and characters < SMALL_CHARACTERS:
             return None
-        kind = "large" if characters > LARGE_CHARACTERS else "plain"
+        kind = "large" if characters > MANY_CHARACTERS else "plain"
         work = partial(self._inputs_of if isinstance(request, Embed) else self._prompt_of, request)
         return self._preparer.start(kind, work, ready, lambda done: self._reader.read(items, done) if items else None)
 
@@ -111,49 +120,57 @@ class EmbeddingRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
+        """Queue an `embed`; see `ModelRunner`."""
         assert isinstance(request, Embed)
         dimensions = request.dimensions or self._width
         if dimensions > self._width:
             problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
             raise RequestError("invalid_request", problem, field="dimensions")
         inputs = prepared.result() if isinstance(prepared, Prepared) else self._inputs_of(request)
-        self._requests.append(_Held(key, request.normalize, dimensions, deque(inputs)))
-        return AdmittedRequest(prompt_tokens=0)  # counted as their vectors come
+        self._requests.append(_EmbedState(key, request.normalize, dimensions, deque(inputs)))
+        return AdmittedRequest(prompt_tokens=0)  # each vector brings the count of its input
 
     def step(self) -> list[RunnerEvent]:
-        rows = self._next()
+        """Compute the vectors of a batch of inputs; see `ModelRunner`."""
+        rows = self._next_rows()
         with contextlib.suppress(Exception):
             return self._embed(rows)
-        keys = dict.fromkeys(row.held.key for row in rows)
-        return [outcome for key in keys for outcome in self._alone([row for row in rows if row.held.key == key])]
+        keys = dict.fromkeys(row.state.key for row in rows)
+        return [event for key in keys for event in self._embed_alone([row for row in rows if row.state.key == key])]
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
+        """Forget a request; see `ModelRunner`."""
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
+        """Return a prompt's tokens and text; see `ModelRunner`."""
         return prepared.result() if isinstance(prepared, Prepared) else self._prompt_of(request)
 
     def memory(self) -> MemoryUsage:
+        """Return the memory usage of MLX."""
         return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
+        """Return None: nothing is cached."""
         return None
 
     def clear_cache(self) -> int:
+        """Return 0: nothing is cached."""
         return 0
 
     def close(self) -> int:
-        return measure_freed(self._let_go)
+        """Release the model, and return the bytes freed."""
+        return measure_freed(self._release)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._reader.close()
         self._preparer.close()
         self._network = None
 
-    # Inputs. These methods may be called from any thread.
+    # Inputs. Any thread may call these methods.
 
-    def _inputs_of(self, request: Embed, media: Sequence[Any] = ()) -> list[tuple[int, Input]]:
+    def _inputs_of(self, request: Embed, media: Sequence[Any] = ()) -> list[tuple[int, EmbeddingInput]]:
         """Return a request's inputs with their indices, the longest first.
 
         Raises:
@@ -166,20 +183,20 @@ class EmbeddingRunner:
 
     def _prompt_of(self, request: Tokenize, media: Sequence[Any] = ()) -> tuple[list[int], str]:
         if request.prompt is None:
-            problem = "messages: a model that makes vectors has no chat template; give `prompt`"
+            problem = "messages: an embedding model has no chat template; give `prompt`"
             raise RequestError("unsupported", problem, field="messages")
         return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
 
-    def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> Input:
-        """What a part becomes; `images` has its image, if it is one. Raises RequestError."""
+    def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> EmbeddingInput:
+        """Return the input of a part. `images` yields its image, if it is one. Raises RequestError."""
         if isinstance(part, ImagePart):
             read = self._image(field, images)
         else:
             text = part.text if isinstance(part, TextPart) else part
-            if len(text) > SMALL_CHARACTERS and (least := self._inputs.least(text)) > self.model.context_len:
+            if len(text) > SMALL_CHARACTERS and (least := self._inputs.min_tokens(text)) > self.model.context_len:
                 problem = f"{field}: comes to {least} tokens at least, and the model takes {self.model.context_len}"
                 raise RequestError("context_overflow", problem, field=field)
-            read = Input(self._text_tokens(text, field))
+            read = EmbeddingInput(self._text_tokens(text, field))
         count = len(read.tokens)
         if not count:
             raise RequestError("invalid_request", f"{field}: comes to no tokens", field=field)
@@ -188,18 +205,20 @@ class EmbeddingRunner:
             raise RequestError("context_overflow", problem, field=field)
         need = step_bytes(self.model, count) + IMAGE_TOKEN_BYTES * count * (read.pixels is not None)
         if need > self._budget:
-            problem = f"{field}: {count} tokens need {format_bytes(need)}, and there are {format_bytes(self._budget)}"
+            problem = (
+                f"{field}: {count} tokens need {format_bytes(need)}, and the budget is {format_bytes(self._budget)}"
+            )
             raise RequestError("out_of_memory", problem, field=field)
         return read
 
-    def _image(self, field: str, images: Iterator[Image]) -> Input:
-        if self._seen is None:
+    def _image(self, field: str, images: Iterator[Image]) -> EmbeddingInput:
+        if self._vision_inputs is None:
             able = ", ".join(self.model.capabilities)
             problem = f"{field}: {self.model.path} makes vectors of texts alone, and this is an image; it can {able}"
             raise RequestError("unsupported", problem, field=field)
         image = next(images)
         try:
-            return Input(self._seen.image_tokens(image), image.pixels)
+            return EmbeddingInput(self._vision_inputs.image_tokens(image), image.pixels)
         except ValueError as error:
             problem = f"{field}.media: this model's image processor refuses it: {error}"
             raise RequestError("invalid_request", problem, field=f"{field}.media") from None
@@ -216,15 +235,15 @@ class EmbeddingRunner:
 
     # Steps.
 
-    def _next(self) -> list[_Row]:
-        """The next inputs of the request whose turn it is, and with what room is left those of the others."""
+    def _next_rows(self) -> list[_Row]:
+        """Return the next inputs of the request whose turn it is, and in the remaining places those of others."""
         rows: list[_Row] = []
         width = 0
         for held in self._requests:
             while held.waiting and len(rows) < self._rows_together:
                 index, read = held.waiting[0]
                 wider = max(width, len(read.tokens))
-                if rows and wider * (len(rows) + 1) > STEP_TOKENS:
+                if rows and wider * (len(rows) + 1) > MAX_STEP_TOKENS:
                     break
                 width = wider
                 held.waiting.popleft()
@@ -234,24 +253,24 @@ class EmbeddingRunner:
 
     def _embed(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
         assert self._network is not None
-        vectors = self._network.embed([row.input for row in rows], normalize=[row.held.normalize for row in rows])
-        outcomes: list[RunnerEvent] = []
+        vectors = self._network.embed([row.input for row in rows], normalize=[row.state.normalize for row in rows])
+        events: list[RunnerEvent] = []
         for row, whole in zip(rows, vectors, strict=True):
-            vector = _cut(whole, row.held.dimensions, normalize=row.held.normalize)
-            outcomes.append(EmbeddingOutput(row.held.key, row.index, vector, len(row.input.tokens)))
-        done = {row.held.key for row in rows if not row.held.waiting}
+            vector = _truncate(whole, row.state.dimensions, normalize=row.state.normalize)
+            events.append(EmbeddingOutput(row.state.key, row.index, vector, len(row.input.tokens)))
+        done = {row.state.key for row in rows if not row.state.waiting}
         self._requests = deque(held for held in self._requests if held.key not in done)
-        return outcomes
+        return events
 
-    def _alone(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
-        """One request's part of a step that failed: those that are not at fault do not notice."""
+    def _embed_alone(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
+        """Repeat one request's part of a step that failed, so that the error ends the request at fault alone."""
         try:
             return self._embed(rows)
         except Exception as error:
             code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
             failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
-        self.remove(rows[0].held.key)
-        return [Failed(rows[0].held.key, failure)]
+        self.remove(rows[0].state.key)
+        return [Failed(rows[0].state.key, failure)]
 
 
 def _texts(request: Embed | Tokenize) -> list[str]:
@@ -263,11 +282,16 @@ def _texts(request: Embed | Tokenize) -> list[str]:
 
 
 def step_bytes(model: ModelInfo, tokens: int) -> int:
-    """What an input of so many tokens takes for a moment, roughly: two masks of all pairs, and the layer at work."""
+    """Return the rough bytes that an input takes during a step: two masks of all pairs of tokens, and one layer.
+
+    Args:
+        model: The model.
+        tokens: Number of tokens of the input.
+    """
     return 8 * tokens * tokens + 64 * tokens * max(model.hidden_size, 1)
 
 
-def _cut(vector: "array[float]", dimensions: int, *, normalize: bool) -> "array[float]":
+def _truncate(vector: "array[float]", dimensions: int, *, normalize: bool) -> "array[float]":
     if dimensions == len(vector):
         return vector
     vector = vector[:dimensions]

@@ -7,7 +7,7 @@ from typing import Any
 
 from lmwire_protocol import Load
 
-from ..media import Policy
+from ..media import MediaPolicy
 from .interface import Report
 
 
@@ -27,5 +27,5 @@ class LoadContext:
     """Closes the model that is loaded at present."""
     memory_limit: int | None
     """Maximum memory of a model, its caches and its requests, in bytes; None for the device's default."""
-    media_policy: Policy
+    media_policy: MediaPolicy
     """The images and sounds that requests may refer to."""

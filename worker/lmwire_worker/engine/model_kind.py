@@ -9,7 +9,7 @@ from ..embeddings.recipe import is_embedding_model
 from ..models.config_check import check_config
 from ..models.folder_check import check_folder, check_weights
 from ..models.model_files import CONFIG, bad_model, check_entries, read_json
-from ..multimodal.detect import sees
+from ..multimodal.detect import takes_images
 from ..transcription.detect import is_speech_model
 
 Kind = Literal["text", "vision", "speech", "embeddings"]
@@ -46,4 +46,4 @@ def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, 
     config = check_folder(folder, trust_remote_code=trust_remote_code)
     if is_embedding_model(folder, config):
         return "embeddings", config
-    return "vision" if sees(folder, config) else "text", config
+    return "vision" if takes_images(folder, config) else "text", config

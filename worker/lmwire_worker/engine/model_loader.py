@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lmwire_protocol import FEATURES, Load, RequestError
 
 from ..generation.disk_cache_options import DiskCacheOptions
-from ..media import Policy
+from ..media import MediaPolicy
 from ..process.exits import on_exit
 from .interface import LoadCancelled, ModelRunner, Report
 from .load_context import LoadContext
@@ -39,13 +39,13 @@ class MlxModelLoader:
         self,
         memory_limit: int | None = None,
         disk: DiskCacheOptions | None = None,
-        media: Policy | None = None,
+        media: MediaPolicy | None = None,
         *,
         owns_process: bool = False,
     ) -> None:
         self._owns_process = owns_process
         self._memory_limit = memory_limit
-        self._media = media or Policy()
+        self._media = media or MediaPolicy()
         self._disk = disk
         self._text: TextModelLoader | None = None
         """Made by the first load of a model that generates text."""
@@ -110,14 +110,14 @@ class MlxModelLoader:
     def _open_kind(self, kind: str, context: LoadContext) -> ModelRunner:
         if kind == "speech":
             self._require("mlx_audio", f"{context.folder} is a model that writes down speech")
-            from ..transcription.loader import open_speech
+            from ..transcription.loader import open_speech_model
 
-            return open_speech(context)
+            return open_speech_model(context)
         if kind == "embeddings":
             self._require("mlx_vlm", f"{context.folder} is a model that makes vectors")
-            from ..embeddings.loader import open_embeddings
+            from ..embeddings.loader import open_embedding_model
 
-            return open_embeddings(context)
+            return open_embedding_model(context)
         media_loader = self._media_loader(context) if kind == "vision" else None
         if self._text is None:
             from ..generation.loader import TextModelLoader
@@ -132,18 +132,18 @@ class MlxModelLoader:
             RequestError: unsupported.
         """
         from ..generation.language_model import check_architecture
-        from ..multimodal.detect import is_served, unserved
+        from ..multimodal.detect import is_supported, unsupported_error
 
         folder, config = context.folder, context.config
-        if "mlx_vlm" in self.names and is_served(config):
-            from ..multimodal.loader import Eyes, knows
+        if "mlx_vlm" in self.names and is_supported(config):
+            from ..multimodal.loader import MultimodalLoader, has_architecture
 
-            return Eyes(context.request, folder) if knows(config) else None
+            return MultimodalLoader(context.request, folder) if has_architecture(config) else None
         try:
             check_architecture(config)
         except RequestError:
-            if not is_served(config):
-                raise unserved(folder, config) from None
+            if not is_supported(config):
+                raise unsupported_error(folder, config) from None
             self._require("mlx_vlm", f"{folder} is a model that sees")
         return None
 

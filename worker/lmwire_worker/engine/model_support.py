@@ -8,7 +8,7 @@ from typing import Any
 
 from lmwire_protocol import RequestError
 
-from ..multimodal.detect import is_served, unserved_problem
+from ..multimodal.detect import is_supported, unsupported_problem
 from .model_kind import detect_kind
 
 
@@ -25,11 +25,11 @@ def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
         return config, _missing("mlx_audio")
     if kind == "embeddings":
         return config, _missing("mlx_vlm")
-    if kind == "vision" and is_served(config) and config["model_type"] in _architectures("mlx_vlm"):
+    if kind == "vision" and is_supported(config) and config["model_type"] in _architectures("mlx_vlm"):
         return config, None
     if config["model_type"] not in _architectures("mlx_lm"):
-        if kind == "vision" and not is_served(config):
-            return config, unserved_problem(config)
+        if kind == "vision" and not is_supported(config):
+            return config, unsupported_problem(config)
         return config, f"mlx-lm has no architecture `{config['model_type']}`"
     return config, None
 

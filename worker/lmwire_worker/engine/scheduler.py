@@ -34,7 +34,7 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from ..media import items_of
+from ..media import find_media_refs
 from ..process.stderr_log import Log
 from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
@@ -390,4 +390,4 @@ class Scheduler:
 
 
 def _has_media(request: Request) -> bool:
-    return isinstance(request.command, InferenceCommand | Tokenize) and bool(items_of(request.command))
+    return isinstance(request.command, InferenceCommand | Tokenize) and bool(find_media_refs(request.command))

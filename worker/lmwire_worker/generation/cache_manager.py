@@ -57,7 +57,8 @@ class CacheManager:
         self._features = features
         max_bytes = budget.max_cache_bytes
         if features:
-            features.share_memory(int(MEDIA_FRACTION * max_bytes), media_in_use)
+            features.limit_budget(int(MEDIA_FRACTION * max_bytes))
+            features.track_use(media_in_use)
             max_bytes -= features.budget
         self._cache = PrefixCache(self._schema, max_bytes, disk=disk)
 

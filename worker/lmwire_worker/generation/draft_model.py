@@ -12,9 +12,11 @@ from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import ModelInfo, Report
 from ..models.folder_check import check_folder
+from ..models.model_info import describe
 from ..models.resolve import find_folder
+from ..models.tokenizer import load_tokenizer
 from .batching import TargetDraftPair, name_special_caches
-from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
+from .language_model import check_architecture, open_shared_weights
 
 
 @dataclass(frozen=True)

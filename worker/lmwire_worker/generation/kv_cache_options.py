@@ -1,6 +1,5 @@
-"""What a load asks of the KV cache: how long it may become, and in how many bits it is kept."""
+"""Quantizes the KV cache, as a load asks with `kv_bits`."""
 
-from dataclasses import replace
 from typing import Any, Final
 
 import mlx.core as mx
@@ -9,26 +8,11 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from lmwire_protocol import RequestError
 
-from ..engine.interface import ModelInfo
 from ..models.weights import summarize_exception
 from .batching import name_special_caches
 
 GROUP_SIZES: Final = (64, 32)
 """Numbers that share one scale, the best choice first; a head's width must be a multiple."""
-
-
-def limit_context(model: ModelInfo, length: int | None) -> ModelInfo:
-    """The model with a context of so many tokens; its own when None.
-
-    Raises:
-        RequestError: invalid_request.
-    """
-    if length is None:
-        return model
-    if length > model.context_len:
-        problem = f"context_len: must be 1 to {model.context_len}, which is what this model's context holds"
-        raise RequestError("invalid_request", problem, field="context_len")
-    return replace(model, context_len=length)
 
 
 def quantize_cache(network: Any, bits: int) -> None:

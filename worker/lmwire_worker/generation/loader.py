@@ -14,13 +14,15 @@ from ..engine.interface import ModelInfo
 from ..engine.load_context import LoadContext
 from ..models import memory_budget
 from ..models.adapters import attach_adapter, find_adapter
+from ..models.model_info import describe, limit_context
 from ..models.shared_weights import SharedWeights
+from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
-from .kv_cache_options import limit_context, quantize_cache
-from .language_model import check_architecture, describe, load_tokenizer, open_shared_weights
+from .kv_cache_options import quantize_cache
+from .language_model import check_architecture, open_shared_weights
 from .media_backend import MediaLoader
 from .prefix_cache import DiskTier, open_disk_tier
 from .prefix_cache.fingerprint import fingerprint
@@ -76,7 +78,7 @@ class TextModelLoader:
         media = media_loader.open(network, context.media_policy, report) if media_loader else None
         if media:
             model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
-        batches = media_loader is None or media_loader.batches
+        batches = media_loader is None or media_loader.supports_batching
         runner = GenerationRunner(network, tokenizer, model, budget, disk, media, batches=batches, weights=weights)
         warm_up(runner, report)
         return runner

@@ -12,7 +12,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from ..engine.interface import Report
 from ..engine.preparation import Media
-from ..media import Policy
+from ..media import MediaPolicy
 from ..models.shared_weights import SharedWeights
 from ..prompts.media_expander import MediaExpander
 
@@ -30,7 +30,7 @@ class MediaPlace(Protocol):
     """The place of one media input in a prompt."""
 
     @property
-    def picture(self) -> Any:
+    def media_input(self) -> Any:
         """The `MediaInput`."""
         ...
 
@@ -42,11 +42,11 @@ class MediaLayout(Protocol):
     """Tokens up to the end of the last media input."""
 
     @property
-    def places(self) -> Sequence[MediaPlace]:
-        """The places, in the order of the prompt."""
+    def ranges(self) -> Sequence[MediaPlace]:
+        """The ranges of placeholder tokens, in the order of the prompt."""
         ...
 
-    def named(self, tokens: list[int]) -> list[int]:
+    def cache_keys(self, tokens: list[int]) -> list[int]:
         """Return tokens with the placeholder tokens replaced by numbers that depend on the media."""
         ...
 
@@ -74,8 +74,12 @@ class FeatureCache(Protocol):
     evictions: int
     """Number of entries that were evicted."""
 
-    def share_memory(self, max_bytes: int, in_use: Callable[[], Collection[Any]]) -> None:
-        """Stay below a size, and never evict what requests use."""
+    def limit_budget(self, bytes: int, /) -> int:
+        """Lower the budget to at most this many bytes, and return the budget."""
+        ...
+
+    def track_use(self, in_use: Callable[[], Collection[Any]], /) -> None:
+        """Set the function that lists the media input of running requests, which is never evicted."""
         ...
 
     @property
@@ -105,7 +109,7 @@ class MediaBackend(MediaExpander, Protocol):
     """Media for one multimodal model: reads it, expands placeholders in prompts, and prefills prompts with media."""
 
     @property
-    def shelf(self) -> FeatureCache:
+    def feature_cache(self) -> FeatureCache:
         """The cached media input."""
         ...
 
@@ -114,26 +118,26 @@ class MediaBackend(MediaExpander, Protocol):
         """The capabilities that the model has with media, such as `images`."""
         ...
 
-    def gather(self, request: Any, ready: Callable[[], None]) -> Media | None:
+    def prefetch_media(self, request: Any, ready: Callable[[], None]) -> Media | None:
         """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
         ...
 
-    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, held: int) -> MediaPrefill:
+    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> MediaPrefill:
         """Return the prefill of a prompt's beginning.
 
         Args:
             layout: The prompt's media.
             tokens: The beginning of the prompt, with all of its media.
-            cache: The KV cache of the first `held` tokens, which the prefill takes over; None for an empty one.
-            held: Number of tokens in the cache.
+            cache: The KV cache of the first `cached_tokens` tokens, which the prefill takes over; None for none.
+            cached_tokens: Number of tokens in the cache.
         """
         ...
 
-    def refill(self, layout: Any, tokens: list[int]) -> list[Any]:
+    def compute_cache(self, layout: Any, tokens: list[int]) -> list[Any]:
         """Return a new KV cache with a prompt's beginning, computed at once."""
         ...
 
-    def settle(self, layout: Any, tokens: list[int], cache: list[Any]) -> None:
+    def set_rope_delta(self, layout: Any, tokens: list[int], cache: list[Any]) -> None:
         """Correct the positions that follow a prompt's media in a KV cache from the prefix cache."""
         ...
 
@@ -145,8 +149,8 @@ class MediaBackend(MediaExpander, Protocol):
 class MediaLoader(Protocol):
     """Loads the media part of a multimodal model."""
 
-    batches: bool
-    """Whether rows may be computed together; known after `open`."""
+    supports_batching: bool
+    """True if rows may be computed together; known after `open`."""
 
     def open_base(self, folder: Path, *, trust_remote_code: bool) -> SharedWeights:
         """Return the model, whose weights are not read yet.
@@ -172,7 +176,7 @@ class MediaLoader(Protocol):
         """
         ...
 
-    def open(self, network: Any, policy: Policy, report: Report) -> MediaBackend:
+    def open(self, network: Any, policy: MediaPolicy, report: Report) -> MediaBackend:
         """Return the media part, once it has passed a trial.
 
         Args:

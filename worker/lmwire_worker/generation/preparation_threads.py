@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from lmwire_protocol import Chat, Generate, Tokenize
 
 from ..engine.preparation import Prepared, Preparer
-from ..media import items_of
+from ..media import find_media_refs
 from ..prompts.builder import Prompt
 from .media_backend import MediaBackend
 from .request_preparation import PreparedRequest, RequestPreparer
@@ -55,12 +55,12 @@ class PreparationThreads:
         self._threads.close()
 
     def _gather(self, request: Generate | Chat | Tokenize, ready: Callable[[], None]) -> Any:
-        return self._media.gather(request, ready) if self._media else None
+        return self._media.prefetch_media(request, ready) if self._media else None
 
 
 def _kind(request: Generate | Chat | Tokenize, size: int) -> WorkKind:
     """Return the kind of work that a request is, so that slow requests do not delay quick ones."""
-    if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in items_of(request)) > LARGE_BYTES:
+    if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in find_media_refs(request)) > LARGE_BYTES:
         return "large"
     has_template = not isinstance(request, Generate) and request.chat_template is not None
     return "hard" if has_template or is_constrained(request) else "plain"

@@ -66,7 +66,7 @@ class Recovery:
         try:
             cache, cached_tokens = None, 0
             if self._media and sequence.media:
-                cache = self._media.refill(sequence.media, sequence.prompt[:-1])
+                cache = self._media.compute_cache(sequence.media, sequence.prompt[:-1])
                 cached_tokens = len(sequence.prompt) - 1
             cache = prefill(self._network, sequence.tokens, cache, cached_tokens)
         except Exception as error:

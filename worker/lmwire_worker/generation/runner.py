@@ -97,7 +97,7 @@ class GenerationRunner:
             budget,
             self._preparer.eos_token_ids,
             disk,
-            media.shelf if media else None,
+            media.feature_cache if media else None,
             lambda: self._active.media_inputs,
         )
         self._admission = Admission(budget, self._cache_manager, lambda: self._active.lengths)
@@ -184,7 +184,7 @@ class GenerationRunner:
             self._media_queue.add(first, prefill)
             return
         if self._media and first.media and cache:
-            self._media.settle(first.media, first.prompt, cache)
+            self._media.set_rope_delta(first.media, first.prompt, cache)
         self._active.start(self._cache_manager, sequences, cache)
 
     # A step: a chunk of the prompts in work, or a token for each running answer, in turns.

@@ -82,11 +82,11 @@ class Sequence:
     @property
     def media_inputs(self) -> set[MediaInput]:
         """The images and sounds in the prompt."""
-        return {place.picture for place in self.media.places} if self.media else set()
+        return {place.media_input for place in self.media.ranges} if self.media else set()
 
     def cache_key(self, tokens: list[int]) -> list[int]:
         """Return tokens as the prefix cache stores them: placeholder tokens depend on the media they stand for."""
-        return self.media.named(tokens) if self.media else tokens
+        return self.media.cache_keys(tokens) if self.media else tokens
 
     # Prefill.
 

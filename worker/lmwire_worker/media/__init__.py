@@ -1,23 +1,35 @@
-"""The images and sounds that requests refer to: fetched, checked and decoded in threads, before a lane works on them.
+"""The images and sounds that requests refer to: fetched, checked and decoded in threads.
 
-Imports no model library. What reads media is imported when it is first used, and Pillow, miniaudio and the network's
-modules when there is something to read: every worker starts with this package, and most never read any.
+The package imports no model library. Readers are imported at their first use; Pillow, miniaudio and the network's
+modules at the first medium. Every worker starts with this package, and most never read any media.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .media_refs import Item, Kind, items_of
-from .policy import Policy
+from .media_refs import MediaKind, MediaRef, find_media_refs
+from .policy import MediaPolicy
 
 if TYPE_CHECKING:
     from .images import Image
-    from .reader import Gathered, Reader, Recalled
+    from .reader import CachedMedia, MediaReader, PendingMedia
     from .sounds import Sound
 
-__all__ = ["Gathered", "Image", "Item", "Kind", "Policy", "Reader", "Recalled", "Sound", "items_of"]
+__all__ = [
+    "CachedMedia",
+    "Image",
+    "MediaKind",
+    "MediaPolicy",
+    "MediaReader",
+    "MediaRef",
+    "PendingMedia",
+    "Sound",
+    "find_media_refs",
+]
 
-_HOMES = {"Gathered": "reader", "Image": "images", "Reader": "reader", "Recalled": "reader", "Sound": "sounds"}
+_HOMES = {
+    "CachedMedia": "reader", "Image": "images", "MediaReader": "reader", "PendingMedia": "reader", "Sound": "sounds",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

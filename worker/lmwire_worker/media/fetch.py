@@ -1,6 +1,6 @@
-"""Fetches files from public hosts, within a time and a size, and follows redirects to such hosts alone.
+"""Fetches files from public hosts, within a time and a size. Redirects may lead to public hosts alone.
 
-Proxies that the environment names are not used: the check of addresses would then be the proxy's.
+Proxies from the environment are not used, because a proxy would resolve the addresses unchecked.
 """
 
 import http.client
@@ -19,35 +19,45 @@ from urllib.parse import quote, urljoin, urlsplit
 from lmwire_protocol import __version__
 
 from .addresses import public_addresses
-from .media_error import Problem, check_size, check_type
-from .media_refs import Kind
-from .policy import Policy
+from .media_error import MediaError, check_size, check_type
+from .media_refs import MediaKind
+from .policy import MediaPolicy
 
 _REDIRECTS: Final = 5
 _REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
 
 Resolve = Callable[[str, int], list[str]]
-"""The addresses of a host that may be connected to. Raises Problem."""
+"""Returns the addresses of a host and port. Raises MediaError if they may not be used."""
 
 
-def fetch(url: str, kind: Kind, policy: Policy, resolve: Resolve = public_addresses) -> bytes:
-    """What is at an address. Raises Problem."""
+def fetch(url: str, kind: MediaKind, policy: MediaPolicy, resolve: Resolve = public_addresses) -> bytes:
+    """Fetch a file.
+
+    Args:
+        url: An http or https address.
+        kind: The kind of media that is expected.
+        policy: Whether addresses may be fetched, and the limits.
+        resolve: Resolves host names.
+
+    Raises:
+        MediaError: The address is not allowed, or cannot be fetched.
+    """
     if not policy.urls:
         problem = "is an address, and this worker fetches none; start it with --media-urls, or send the file as data"
-        raise Problem(problem, "unsupported")
-    ends_at = time.monotonic() + policy.fetch_seconds
+        raise MediaError(problem, "unsupported")
+    deadline = time.monotonic() + policy.fetch_seconds
     for _ in range(1 + _REDIRECTS):
         try:
-            answer = _ask(_Target.of(url), kind, policy, ends_at, resolve)
+            answer = _request(_Target.parse(url), kind, policy, deadline, resolve)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            _check_time(ends_at, policy)
-            raise Problem(f"could not be fetched: {error}", retryable=True) from None
-        _check_time(ends_at, policy)  # what came until then may look whole
+            _check_time(deadline, policy)
+            raise MediaError(f"could not be fetched: {error}", retryable=True) from None
+        _check_time(deadline, policy)  # a response that was cut at the deadline may look complete
         if isinstance(answer, bytes):
             return answer
         url = urljoin(url, answer)
-    raise Problem(f"is redirected more than {_REDIRECTS} times")
+    raise MediaError(f"is redirected more than {_REDIRECTS} times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +68,25 @@ class _Target:
     path: str
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def parse(cls, url: str) -> Self:
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
-            raise Problem(f"is no address: {error}") from None
+            raise MediaError(f"is not an address: {error}") from None
         if parts.scheme not in _PORTS:
-            raise Problem("is no http or https address; a data URI goes into `data`, a file's path into `path`")
+            raise MediaError("is not an http or https address; a data URI goes into `data`, a file's path into `path`")
         if not parts.hostname:
-            raise Problem("is an address without a host")
+            raise MediaError("is an address without a host")
         if parts.username is not None:
-            raise Problem("holds a name or password for the host, which are not sent")
+            raise MediaError("holds a name or password for the host, which are not sent")
         path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         return cls(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], quote(path, safe=string.punctuation))
 
 
-def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: Resolve) -> bytes | str:
-    """The file, or where else it is."""
-    with _connected(target, _addresses(target, ends_at, resolve), ends_at) as connection:
+def _request(target: _Target, kind: MediaKind, policy: MediaPolicy, deadline: float, resolve: Resolve) -> bytes | str:
+    """Return the file, or the address that it redirects to."""
+    with _connected(target, _addresses(target, deadline, resolve), deadline) as connection:
         connection.request("GET", target.path, headers={"User-Agent": f"lmwire/{__version__}"})
         response = connection.getresponse()
         location = response.getheader("Location")
@@ -84,7 +94,7 @@ def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: R
             return location
         if response.status != http.client.OK:
             problem = f"is answered with status {response.status}"
-            raise Problem(problem, retryable=response.status >= http.client.INTERNAL_SERVER_ERROR)
+            raise MediaError(problem, retryable=response.status >= http.client.INTERNAL_SERVER_ERROR)
         check_type(response.getheader("Content-Type", "").partition(";")[0].strip().lower(), kind)
         check_size(response.length or 0, policy.max_bytes)
         content = response.read(policy.max_bytes + 1)
@@ -94,8 +104,8 @@ def _ask(target: _Target, kind: Kind, policy: Policy, ends_at: float, resolve: R
         return content
 
 
-def _addresses(target: _Target, ends_at: float, resolve: Resolve) -> list[str]:
-    """Asks in a thread that can be left behind: resolvers have a patience of their own."""
+def _addresses(target: _Target, deadline: float, resolve: Resolve) -> list[str]:
+    """Resolve in a thread that can be abandoned: resolvers have time-outs of their own."""
     found: Future[list[str]] = Future()
 
     def ask() -> None:
@@ -105,20 +115,20 @@ def _addresses(target: _Target, ends_at: float, resolve: Resolve) -> list[str]:
             found.set_exception(error)
 
     threading.Thread(target=ask, name="resolve", daemon=True).start()
-    return found.result(_left(ends_at))
+    return found.result(_remaining_s(deadline))
 
 
 @contextmanager
-def _connected(target: _Target, addresses: list[str], ends_at: float) -> Iterator[http.client.HTTPConnection]:
-    """A connection to one of the addresses.
+def _connected(target: _Target, addresses: list[str], deadline: float) -> Iterator[http.client.HTTPConnection]:
+    """Connect to one of the addresses.
 
-    It is hung up when the time is over: a host that sends a byte now and then would otherwise have all of it.
+    A timer closes the connection at the deadline: a host that sends a byte now and then would keep it open.
     """
-    with _connect(addresses, target.port, ends_at) as plain:
+    with _connect(addresses, target.port, deadline) as plain:
         connection = http.client.HTTPConnection(target.host, target.port)
         connection.default_port = _PORTS[target.scheme]
         connection.sock = carrier = _secured(plain, target.host) if target.scheme == "https" else plain
-        alarm = threading.Timer(_left(ends_at), _hang_up, [carrier])
+        alarm = threading.Timer(_remaining_s(deadline), _shut_down, [carrier])
         alarm.daemon = True
         alarm.start()
         try:
@@ -129,27 +139,27 @@ def _connected(target: _Target, addresses: list[str], ends_at: float) -> Iterato
             carrier.close()
 
 
-def _connect(addresses: list[str], port: int, ends_at: float) -> socket.socket:
+def _connect(addresses: list[str], port: int, deadline: float) -> socket.socket:
     for address in addresses[:-1]:
         with suppress(OSError):
-            return socket.create_connection((address, port), _left(ends_at))
-    return socket.create_connection((addresses[-1], port), _left(ends_at))
+            return socket.create_connection((address, port), _remaining_s(deadline))
+    return socket.create_connection((addresses[-1], port), _remaining_s(deadline))
 
 
 def _secured(plain: socket.socket, host: str) -> ssl.SSLSocket:
     return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
 
 
-def _hang_up(carrier: socket.socket) -> None:
+def _shut_down(carrier: socket.socket) -> None:
     with suppress(OSError):
-        socket.socket.shutdown(carrier, socket.SHUT_RDWR)  # TLS's own would change what the reading thread is using
+        socket.socket.shutdown(carrier, socket.SHUT_RDWR)  # TLS's own would change what the reading thread uses
 
 
-def _left(ends_at: float) -> float:
-    """Seconds. Above 0, which would mean not to wait at all."""
-    return max(ends_at - time.monotonic(), 0.001)
+def _remaining_s(deadline: float) -> float:
+    """Return the seconds until the deadline. Never 0, which would mean not to wait at all."""
+    return max(deadline - time.monotonic(), 0.001)
 
 
-def _check_time(ends_at: float, policy: Policy) -> None:
-    if time.monotonic() >= ends_at:
-        raise Problem(f"took longer than the {policy.fetch_seconds:g} s that there are", retryable=True)
+def _check_time(deadline: float, policy: MediaPolicy) -> None:
+    if time.monotonic() >= deadline:
+        raise MediaError(f"took longer than the limit of {policy.fetch_seconds:g} s", retryable=True)

@@ -1,4 +1,4 @@
-"""Reads files, and only those under the directories that the host allowed."""
+"""Reads files under the directories that the host allowed, and no others."""
 
 import os
 import stat
@@ -6,20 +6,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from .media_error import Problem, check_size
-from .policy import Policy
+from .media_error import MediaError, check_size
+from .policy import MediaPolicy
 
-# O_NONBLOCK: to open a pipe that nobody writes to would wait for ever. O_NOCTTY: a terminal stays nobody's.
+# O_NONBLOCK: opening a pipe without a writer would block forever. O_NOCTTY: a terminal must not become ours.
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def read_file(path: str, policy: Policy) -> bytes:
-    """A file's content. Raises Problem; of a path outside it does not tell whether there is anything."""
+def read_file(path: str, policy: MediaPolicy) -> bytes:
+    """Return a file's content.
+
+    Args:
+        path: An absolute path.
+        policy: The directories and the limits.
+
+    Raises:
+        MediaError: The file may not or cannot be read. For a path outside the directories, the error does not reveal
+            whether the file exists.
+    """
     if not policy.directories:
         problem = "names a file, and this worker may read none; start it with --media-dir DIR, or send the file as data"
-        raise Problem(problem, "unsupported")
+        raise MediaError(problem, "unsupported")
     if not os.path.isabs(path):
-        raise Problem("is no absolute path")
+        raise MediaError("is not an absolute path")
     try:
         directory, names = _within(path, policy.directories)
         with ExitStack() as opened:
@@ -29,29 +38,29 @@ def read_file(path: str, policy: Policy) -> bytes:
                 content = file.read(policy.max_bytes + 1)  # it may grow meanwhile
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise Problem(f"cannot be read: {reason}") from None
+        raise MediaError(f"cannot be read: {reason}") from None
     check_size(len(content), policy.max_bytes)
     return content
 
 
 def _within(path: str, directories: tuple[Path, ...]) -> tuple[str, list[str]]:
-    """The allowed directory that a path leads into, and the names from there on, all links resolved."""
+    """Return the allowed directory that contains a path, and the names below it, with all links resolved."""
     real = os.path.realpath(path)
     for directory in map(os.path.realpath, directories):
         if os.path.commonpath([directory, real]) == directory:
             return directory, os.path.relpath(real, directory).split(os.sep)
-    raise Problem("leads out of the directories that the worker was started with (--media-dir)")
+    raise MediaError("leads out of the directories that the worker was started with (--media-dir)")
 
 
 def _open(directory: str, names: list[str], opened: ExitStack) -> int:
-    """Opens a regular file, name by name: what was checked is what is opened, whatever link came in its place since."""
+    """Open a regular file name by name, so that a link created after the check is not followed."""
     *parents, name = names
     folder = os.open(directory, _FLAGS | os.O_DIRECTORY)
     opened.callback(os.close, folder)
     for parent in parents:
         folder = os.open(parent, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
         opened.callback(os.close, folder)
-    _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # to open a device can do things already
+    _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device can have effects
     file = os.open(name, _FLAGS, dir_fd=folder)
     opened.callback(os.close, file)
     _check_regular(os.fstat(file))
@@ -60,4 +69,4 @@ def _open(directory: str, names: list[str], opened: ExitStack) -> int:
 
 def _check_regular(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Problem("is no regular file")
+        raise MediaError("is not a regular file")

@@ -1,21 +1,23 @@
-"""Why an image or a sound cannot be had."""
+"""Errors of media that cannot be read."""
 
 from typing import Final
 
-from .media_refs import Kind
+from .media_refs import MediaKind
 
-_TYPES: Final[dict[Kind, tuple[str, ...]]] = {
+_TYPES: Final[dict[MediaKind, tuple[str, ...]]] = {
     "image": ("image/",),
     "sound": ("audio/", "application/ogg", "video/ogg"),
 }
 _UNKNOWN: Final = "application/octet-stream"
 
 
-class Problem(Exception):
-    """Worded to go behind the field's path: "messages[0].content[1].media.data: is empty".
+class MediaError(Exception):
+    """An image or a sound cannot be read.
+
+    The sentence follows the field's path, as in "messages[0].content[1].media.data: is empty".
 
     Args:
-        sentence: What is wrong, and what to do.
+        sentence: The problem, and its remedy.
         code: The protocol's error code.
         retryable: Whether the same request may succeed later.
     """
@@ -27,15 +29,30 @@ class Problem(Exception):
 
 
 def check_size(count: int, limit: int) -> None:
-    """Raises Problem when a file has more bytes than are taken."""
+    """Check a file's size.
+
+    Args:
+        count: Its bytes.
+        limit: Maximum number of bytes.
+
+    Raises:
+        MediaError: It is too large.
+    """
     if count > limit:
-        raise Problem(f"has more than the {limit:,} bytes that are taken; make it smaller")
+        raise MediaError(f"has more than the {limit:,} bytes that are taken; make it smaller")
 
 
-def check_type(media_type: str, kind: Kind) -> None:
-    """Raises Problem when whoever sends a file says that it is another kind of thing.
+def check_type(media_type: str, kind: MediaKind) -> None:
+    """Check the media type that a sender declares.
 
-    Which format of the right kind it is, its bytes say: senders are often wrong there.
+    The type must be of the right kind. The content decides the format: senders often name the wrong one.
+
+    Args:
+        media_type: The declared type; empty for none.
+        kind: The kind of media that is expected.
+
+    Raises:
+        MediaError: The type is of another kind.
     """
     if media_type and media_type != _UNKNOWN and not media_type.startswith(_TYPES[kind]):
-        raise Problem(f"is {media_type[:64]!r} by its own account; a file of a type {_TYPES[kind][0]}… is needed")
+        raise MediaError(f"is {media_type[:64]!r} by its own account; a file of a type {_TYPES[kind][0]}… is needed")

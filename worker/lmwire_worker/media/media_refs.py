@@ -1,4 +1,4 @@
-"""Where requests refer to images and sounds."""
+"""Finds the images and sounds that requests refer to."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from typing import Literal
 
 from lmwire_protocol import AudioPart, Chat, Embed, Generate, ImagePart, Media, TextPart, Tokenize, Transcribe
 
-Kind = Literal["image", "sound"]
+MediaKind = Literal["image", "sound"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class MediaRef:
     """An image or a sound that a request refers to."""
 
     field: str
-    """The path of its `media`, as `messages[1].content[0].media`."""
-    kind: Kind
+    """The path of its `media`, such as `messages[1].content[0].media`."""
+    kind: MediaKind
     media: Media
 
 
-def items_of(request: Generate | Chat | Tokenize | Embed | Transcribe) -> list[Item]:
-    """A request's images and sounds, in the order in which it names them."""
+def find_media_refs(request: Generate | Chat | Tokenize | Embed | Transcribe) -> list[MediaRef]:
+    """Return a request's images and sounds, in its order."""
     if isinstance(request, Transcribe):
-        return [Item("audio", "sound", request.audio)]
+        return [MediaRef("audio", "sound", request.audio)]
     return [
-        Item(f"{path}.media", "sound" if isinstance(part, AudioPart) else "image", part.media)
+        MediaRef(f"{path}.media", "sound" if isinstance(part, AudioPart) else "image", part.media)
         for path, part in _parts(request)
         if isinstance(part, ImagePart | AudioPart)
     ]

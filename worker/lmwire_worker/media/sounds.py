@@ -1,12 +1,12 @@
-"""Decodes sounds, into one channel, and no more of them than is allowed."""
+"""Decodes sounds into one channel, up to the allowed length."""
 
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .media_error import Problem
-from .policy import Policy
+from .media_error import MediaError
+from .policy import MediaPolicy
 from .vorbis import decode_vorbis
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FRAMES: Final = 1 << 16
-"""Decoded at a time."""
+"""Frames decoded at a time."""
 _RATES: Final = range(8_000, 384_000 + 1)
-"""Samples a second: what the library resamples between."""
+"""Sample rates that the library resamples between, in samples per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,34 @@ class Sound:
     """A decoded sound."""
 
     samples: "NDArray[np.float32]"
-    """[n], n above 0: one channel, -1 to 1."""
+    """Samples of one channel, [n], from -1 to 1. Never empty."""
     rate: int
-    """Samples a second: the file's own."""
+    """Samples per second, as in the file."""
     digest: bytes
-    """SHA-256 of the file: equal digests are equal sounds."""
+    """SHA-256 of the file. Equal digests mean equal sounds."""
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Duration in seconds."""
         return len(self.samples) / self.rate
 
 
-def decode_sound(content: bytes, policy: Policy) -> "tuple[NDArray[np.float32], int]":
-    """A file's samples, and how many of them a second has. Raises Problem."""
+def decode_sound(content: bytes, policy: MediaPolicy) -> "tuple[NDArray[np.float32], int]":
+    """Decode a sound. Return its samples, and its rate in samples per second.
+
+    Args:
+        content: The file.
+        policy: The limits.
+
+    Raises:
+        MediaError: The file is not a supported sound, is corrupted, or is too long.
+    """
     try:
         import miniaudio  # noqa: F401
         import numpy as np
     except ImportError:
         problem = "miniaudio is not installed, which reads sounds; install it with `pip install 'lmwire[vision]'`"
-        raise Problem(problem, "unsupported") from None
+        raise MediaError(problem, "unsupported") from None
     if content.startswith(b"OggS"):
         decoded, rate = decode_vorbis(content, policy.max_samples)
         _check_rate(rate)
@@ -52,17 +60,17 @@ def decode_sound(content: bytes, policy: Policy) -> "tuple[NDArray[np.float32], 
     if len(decoded) > policy.max_samples:
         minutes = policy.max_samples / rate / 60
         problem = f"has more than {policy.max_samples:,} samples, {minutes:.0f} minutes of it; send it in parts"
-        raise Problem(problem)
+        raise MediaError(problem)
     if not decoded:
-        raise Problem("is a sound of no length")
+        raise MediaError("is a sound without samples")
     samples = np.frombuffer(decoded, np.float32)
     if not np.isfinite(samples).all():
-        raise Problem("holds samples that are no numbers")
+        raise MediaError("holds samples that are not numbers")
     return samples, rate
 
 
-def _describer(content: bytes) -> Callable[[bytes], Any]:
-    """What reads the header of this format. MP3's would find its frames in anything, so it is asked last."""
+def _header_reader(content: bytes) -> Callable[[bytes], Any]:
+    """Return the function that reads this format's header. MP3 comes last: its frames are found in almost any data."""
     import miniaudio
 
     if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
@@ -71,14 +79,14 @@ def _describer(content: bytes) -> Callable[[bytes], Any]:
         return miniaudio.flac_get_info
     if content.startswith(b"ID3") or (len(content) > 1 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2):
         return miniaudio.mp3_get_info
-    raise Problem("is no sound in a format that is read; send WAV, MP3, FLAC or Ogg Vorbis")
+    raise MediaError("is not a supported sound; send WAV, MP3, FLAC or Ogg Vorbis")
 
 
 def _decode(content: bytes, limit: int) -> "tuple[array[float], int]":
-    """One channel, in slices: what a header says of a length, or leaves out, is no promise."""
+    """Decode into one channel, in slices: a header's length may be wrong or missing."""
     import miniaudio
 
-    describe = _describer(content)
+    describe = _header_reader(content)
     samples = array("f")
     try:
         rate = describe(content).sample_rate
@@ -88,10 +96,10 @@ def _decode(content: bytes, limit: int) -> "tuple[array[float], int]":
             if len(samples) > limit:
                 break
     except (miniaudio.MiniaudioError, ZeroDivisionError):
-        raise Problem("is a damaged sound") from None
+        raise MediaError("is a damaged sound") from None
     return samples, rate
 
 
 def _check_rate(rate: int) -> None:
     if rate not in _RATES:
-        raise Problem(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")
+        raise MediaError(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")

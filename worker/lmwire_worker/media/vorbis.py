@@ -1,37 +1,37 @@
-"""Decodes Ogg Vorbis, with libvorbis: damaged files make the decoder in miniaudio write beyond its memory."""
+"""Decodes Ogg Vorbis with libvorbis: miniaudio's decoder writes beyond its memory on corrupted files."""
 
 import io
 from array import array
 from typing import Final
 
-from .media_error import Problem
+from .media_error import MediaError
 
 _FRAMES: Final = 1 << 14
-"""Decoded at a time; a file may have 255 channels."""
+"""Frames decoded at a time. A file may have 255 channels."""
 
 
 def decode_vorbis(content: bytes, limit: int) -> "tuple[array[float], int]":
-    """Return a file's samples, its channels as one, and how many of them a second has.
+    """Return a file's samples, with all channels mixed into one, and its rate in samples per second.
 
     Args:
         content: The file.
-        limit: How many samples are decoded at most, and some more.
+        limit: Number of samples after which decoding stops. The result may have slightly more.
 
     Raises:
-        Problem: it is no such file, or soundfile is not installed.
+        MediaError: The file is not Ogg Vorbis or is corrupted, or soundfile is not installed.
     """
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: it does not find its own library
         problem = "soundfile is not installed, which reads Ogg Vorbis; install it with `pip install 'lmwire[vision]'`"
-        raise Problem(problem, "unsupported") from None
+        raise MediaError(problem, "unsupported") from None
     samples = array("f")
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             if (file.format, file.subtype) != ("OGG", "VORBIS"):
-                raise Problem("is a damaged sound")
+                raise MediaError("is a damaged sound")
             while len(frames := file.read(_FRAMES, dtype="float32", always_2d=True)) and len(samples) <= limit:
                 samples.frombytes(frames.mean(axis=1, dtype="float32").tobytes())
             return samples, file.samplerate
     except (soundfile.SoundFileError, RuntimeError, ValueError):
-        raise Problem("is a damaged sound") from None
+        raise MediaError("is a damaged sound") from None

@@ -1,8 +1,13 @@
-"""Images and sounds for language models, with mlx-vlm: the one package that touches that library.
+"""Images and sounds for language models, through mlx-vlm.
 
-A model that sees, or hears, is served by the text lane. `loading` has mlx-vlm read the folder and `network` lets
-mlx-lm's batches run what it read. `pictures` turns an image, or a sound that `hearing` brought to the model's rate,
-into the tokens that stand for it: a picture either way. `layout` finds them in a prompt, and `prefill` processes a
-prompt up to its last picture, after which the row is one like all others. `sight` is what the lane sees of all this,
-and `trial` holds each sense against mlx-vlm's own when a model is loaded.
+The generation runner serves a model that takes images or sounds. These modules give it what such a model needs:
+
+- `loader` opens the model, and `vision_model` reads its folder with mlx-vlm.
+- `network` adapts mlx-vlm's model to mlx-lm's batches.
+- `input_builder` turns an image or a sound into a `media_input`: placeholder tokens and the encoder's inputs.
+  `feature_cache` keeps them for later requests.
+- `placeholders` finds the media inputs in a prompt. `prefill` computes a prompt up to its last media input; after
+  that, its row is like all others.
+- `processor` is the interface to the runner.
+- `parity_check` compares the model with mlx-vlm's own results when it is loaded.
 """

@@ -1,4 +1,4 @@
-"""Whether a model takes images, and can be shown them here. Imports no model library."""
+"""Detects models that take images, and those that this worker supports. Imports no model library."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,17 +7,22 @@ from lmwire_protocol import RequestError
 
 from ..models.folder_check import check_safetensors
 
-SERVED: Final = (
+SUPPORTED_TYPES: Final = (
     "gemma3", "gemma4", "gemma4_unified", "glm4v", "idefics3", "internvl_chat", "llama4", "llava", "llava_next",
     "llava_onevision", "mistral3", "paligemma", "pixtral", "qwen2_5_vl", "qwen3_5", "qwen3_vl", "smolvlm",
 )  # fmt: skip
-"""The types that the tests cover. Other types have processors that read a folder in ways of their own."""
+"""Model types that the tests cover. Other types have processors that read a folder in ways of their own."""
 _CONFIGS: Final = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "img_processor", "visual")
 _WEIGHTS: Final = ("vision", "visual", "image", "patch_embed")
 
 
-def sees(folder: Path, config: dict[str, Any]) -> bool:
-    """Whether a model's folder has an encoder for images: its weights too, which conversions to text leave out."""
+def takes_images(folder: Path, config: dict[str, Any]) -> bool:
+    """Return whether a model has an encoder for images, with its weights: conversions to text models drop these.
+
+    Args:
+        folder: The model's folder.
+        config: Its config.json.
+    """
     return any(config.get(name) for name in _CONFIGS) and any(
         part in name
         for path in folder.glob("model*.safetensors")
@@ -26,21 +31,22 @@ def sees(folder: Path, config: dict[str, Any]) -> bool:
     )
 
 
-def is_served(config: dict[str, Any]) -> bool:
-    """Return whether models of this type are shown images."""
-    return config.get("model_type") in SERVED
+def is_supported(config: dict[str, Any]) -> bool:
+    """Return whether this worker gives images to models of this type."""
+    return config.get("model_type") in SUPPORTED_TYPES
 
 
-def unserved(folder: Path, config: dict[str, Any]) -> RequestError:
+def unsupported_error(folder: Path, config: dict[str, Any]) -> RequestError:
     """Return the error for a model of another type.
 
     Args:
-        folder: The model's.
+        folder: The model's folder.
         config: Its config.json.
     """
-    return RequestError("unsupported", f"{folder} {unserved_problem(config)}")
+    return RequestError("unsupported", f"{folder} {unsupported_problem(config)}")
 
 
-def unserved_problem(config: dict[str, Any]) -> str:
-    """Return what is wrong with a model of another type, as the rest of a sentence."""
-    return f"is a model that sees of the type `{config['model_type']}`; those served are {', '.join(SERVED)}"
+def unsupported_problem(config: dict[str, Any]) -> str:
+    """Return the reason that a model of another type is unsupported, as the rest of a sentence."""
+    supported = ", ".join(SUPPORTED_TYPES)
+    return f"is a model that takes images, of the type `{config['model_type']}`; the supported types are {supported}"

@@ -1,99 +1,99 @@
-"""Pictures that are kept for requests to come, within a budget."""
+"""Media inputs that are cached for later requests, within a budget."""
 
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from .media_input import Picture
+from .media_input import MediaInput
 
-KEPT_BYTES: Final = 256 * 2**20
+DEFAULT_BUDGET_BYTES: Final = 256 * 2**20
 
 
-class Shelf:
-    """The media inputs that were used last; see `generation.cache_manager`. May be read from any thread."""
+class FeatureCache:
+    """The most recently used media inputs. All methods may be called from any thread.
+
+    Its members for eviction are those of `generation.prefix_cache`, so that both caches share one policy.
+    """
 
     def __init__(self) -> None:
-        self.budget: int = KEPT_BYTES
-        """Bytes that it may take."""
-        self.in_use: Callable[[], Collection[Picture]] = lambda: ()
-        """The pictures that requests hold: they take their memory whether they are kept or not."""
+        self.budget: int = DEFAULT_BUDGET_BYTES
+        """Bytes that the cached inputs may take."""
         self.evictions = 0
-        """Pictures that were given up for others, or for requests."""
-        self._kept: OrderedDict[bytes, Picture] = OrderedDict()
-        """By the digests of their images, the least recently used first."""
+        """Number of evicted inputs."""
+        self._in_use: Callable[[], Collection[MediaInput]] = lambda: ()
+        self._cached: OrderedDict[bytes, MediaInput] = OrderedDict()
+        """The inputs by the digests of their files, the least recently used first."""
         self._lock = threading.Lock()
 
-    def share_memory(self, max_bytes: int, in_use: Callable[[], Collection["Picture"]]) -> None:
-        """Stay below a size, and never evict what requests use.
+    def limit_budget(self, bytes: int) -> int:
+        """Lower the budget to at most this many bytes, and return the budget."""
+        self.budget = min(self.budget, bytes)
+        return self.budget
 
-        Args:
-            max_bytes: Maximum size in bytes; a smaller budget stays.
-            in_use: Returns the media input that requests use.
-        """
-        self.budget = min(self.budget, max_bytes)
-        self.in_use = in_use
+    def track_use(self, in_use: Callable[[], Collection[MediaInput]]) -> None:
+        """Set the function that lists the inputs of running requests: these take memory whether cached or not."""
+        self._in_use = in_use
 
-    def find(self, digest: bytes) -> "Picture | None":
-        """The picture of an image, if it is kept. To ask for it is to use it."""
+    def find(self, digest: bytes) -> MediaInput | None:
+        """Return the cached input of a file, or None. This counts as a use."""
         with self._lock:
-            if (picture := self._kept.get(digest)) is not None:
-                self._touch(picture)
-            return picture
+            if (found := self._cached.get(digest)) is not None:
+                self._touch(found)
+            return found
 
-    def put(self, picture: "Picture") -> None:
-        """Keeps a picture, as the one that was used last."""
+    def add(self, media_input: MediaInput) -> None:
+        """Cache an input as the most recently used one, and evict others beyond the budget."""
         with self._lock:
-            self._kept[picture.digest] = picture
-            self._touch(picture)
-            while self._kept_bytes() > self.budget:
-                self._kept.popitem(last=False)
+            self._cached[media_input.digest] = media_input
+            self._touch(media_input)
+            while self._cached_bytes() > self.budget:
+                self._cached.popitem(last=False)
                 self.evictions += 1
 
     @property
     def bytes(self) -> int:
-        """What the pictures take that are kept, and those that requests hold."""
-        held = {*self.in_use()}
+        """Bytes that the cached inputs and those of running requests take."""
+        in_use = {*self._in_use()}
         with self._lock:
-            return sum(picture.nbytes for picture in held.union(self._kept.values()))
+            return sum(media_input.nbytes for media_input in in_use.union(self._cached.values()))
 
     @property
     def stale_since(self) -> float | None:
-        """When what would be given up next was last used; None when there is nothing to give up."""
-        held = self.in_use()
+        """Monotonic time of the last use of the next input to evict; None if none can be evicted."""
+        in_use = self._in_use()
         with self._lock:
-            return next((picture.used for picture in self._kept.values() if picture not in held), None)
+            return next((cached.last_used for cached in self._cached.values() if cached not in in_use), None)
 
     def evict(self, bytes: int) -> int:
-        """Gives up at least so many bytes, as far as no request holds them, and returns how many."""
-        held = self.in_use()
+        """Evict inputs that no request uses, up to this many bytes or slightly more. Return the bytes freed."""
+        in_use = self._in_use()
         freed = 0
         with self._lock:
-            for picture in [*self._kept.values()]:
-                if freed < bytes and picture not in held:
-                    del self._kept[picture.digest]
-                    freed += picture.nbytes
+            for cached in [*self._cached.values()]:
+                if freed < bytes and cached not in in_use:
+                    del self._cached[cached.digest]
+                    freed += cached.nbytes
                     self.evictions += 1
         return freed
 
     def clear(self) -> int:
-        """Keeps none of them any longer, and returns how many bytes that freed."""
-        held = self.in_use()
+        """Drop all inputs, and return the bytes freed."""
+        in_use = self._in_use()
         with self._lock:
-            freed = sum(picture.nbytes for picture in self._kept.values() if picture not in held)
-            self._kept.clear()
+            freed = sum(cached.nbytes for cached in self._cached.values() if cached not in in_use)
+            self._cached.clear()
         return freed
 
     def count(self) -> tuple[int, int]:
-        """How many are kept, and their bytes."""
+        """Return the number of cached inputs, and their bytes."""
         with self._lock:
-            return len(self._kept), self._kept_bytes()
+            return len(self._cached), self._cached_bytes()
 
-    def _kept_bytes(self) -> int:
-        return sum(picture.nbytes for picture in self._kept.values())
+    def _cached_bytes(self) -> int:
+        return sum(cached.nbytes for cached in self._cached.values())
 
-    def _touch(self, picture: "Picture") -> None:
-        picture.used = time.monotonic()
-        self._kept.move_to_end(picture.digest)
+    def _touch(self, media_input: MediaInput) -> None:
+        media_input.last_used = time.monotonic()
+        self._cached.move_to_end(media_input.digest)

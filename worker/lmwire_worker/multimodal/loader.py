@@ -1,4 +1,4 @@
-"""Opens the part of a model that sees and hears, beside the text engine's own steps of a load."""
+"""Opens the multimodal part of a model, beside the generation loader's own steps."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -9,96 +9,111 @@ from mlx_vlm import utils
 from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
-from ..media import Kind, Policy
+from ..media import MediaKind, MediaPolicy
 from ..models.shared_weights import SharedWeights
+from ..models.tokenizer import copy_chat_template
 from ..models.weights import summarize_exception
 from . import vision_model
-from .detect import SERVED
-from .media_input import Pictures
-from .network import SeeingNetwork
-from .parity_check import OtherSight, Trial
-from .processor import Sight
+from .detect import SUPPORTED_TYPES
+from .input_builder import MediaInputBuilder
+from .network import MultimodalNetwork
+from .parity_check import ParityCheck, ParityError
+from .processor import MultimodalProcessor
 
-UNSERVED: Final = ("draft_path", "kv_bits")
+UNSUPPORTED_FIELDS: Final = ("draft_path", "kv_bits")
 
 
-def knows(config: dict[str, Any]) -> bool:
-    """Whether mlx-vlm has a model's architecture, under the type that its config.json names."""
+def has_architecture(config: dict[str, Any]) -> bool:
+    """Return whether mlx-vlm has the architecture of a model, by the type in its config.json."""
     try:
-        return utils.get_model_type(config) in SERVED and hasattr(utils.get_model_and_args(config)[0], "Model")
+        return utils.get_model_type(config) in SUPPORTED_TYPES and hasattr(utils.get_model_and_args(config)[0], "Model")
     except (ValueError, KeyError, ImportError, TypeError, AttributeError):
         return False
 
 
-class Eyes:
-    """A load of a model that sees.
+class MultimodalLoader:
+    """The load of a model that takes images or sounds.
 
     Args:
         request: The load.
-        folder: The model's.
+        folder: The model's folder.
 
     Raises:
         RequestError: unsupported.
     """
 
     def __init__(self, request: Load, folder: Path) -> None:
-        self.batches = True
-        """Whether rows may run together; known when it is open."""
+        self.supports_batching = True
+        """True if rows may run together. Known once `open` has returned."""
         self._folder = folder
         self._trust = request.trust_remote_code
         self._processor: Any = None
-        self._pictures: Pictures | None = None
-        for field in UNSERVED:
+        self._inputs: MediaInputBuilder | None = None
+        for field in UNSUPPORTED_FIELDS:
             if getattr(request, field) is not None:
-                problem = f"{field}: {folder} is a model that sees, and those are loaded without; leave it out"
+                problem = f"{field}: {folder} takes images, and such models are loaded without it; leave it out"
                 raise RequestError("unsupported", problem, field=field)
 
     def open_base(self, folder: Path, *, trust_remote_code: bool) -> SharedWeights:
-        """See `loading.open_base`."""
+        """Open the model without its weights; see `vision_model.open_base`.
+
+        Args:
+            folder: The model's folder.
+            trust_remote_code: Whether the folder's own code may run.
+        """
         return vision_model.open_base(folder, trust_remote_code=trust_remote_code)
 
-    def open_processor(self, network: SeeingNetwork, tokenizer: TokenizerWrapper) -> None:
-        """Reads what makes pictures of images and sounds. The weights need not be there yet.
+    def open_processor(self, network: MultimodalNetwork, tokenizer: TokenizerWrapper) -> None:
+        """Open the processor, which prepares images and sounds. The weights may still be missing.
+
+        Args:
+            network: The model.
+            tokenizer: Receives the processor's chat template if it has none.
 
         Raises:
             RequestError: bad_model, unsupported.
         """
-        self._processor, self._pictures = vision_model.open_pictures(
+        self._processor, self._inputs = vision_model.open_processor(
             self._folder, network, trust_remote_code=self._trust
         )
-        vision_model.lend_template(tokenizer, self._processor)
+        copy_chat_template(tokenizer, self._processor)
 
-    def open(self, network: SeeingNetwork, policy: Policy, report: Report) -> Sight:
-        """What the lane sees and hears with, tried out: a model may do only one of the two as it should.
+    def open(self, network: MultimodalNetwork, policy: MediaPolicy, report: Report) -> MultimodalProcessor:
+        """Check images and sounds against mlx-vlm, and return the processor of those that agree.
+
+        Args:
+            network: The model, with its weights in memory.
+            policy: The files and URLs that may be read.
+            report: Receives the progress.
 
         Raises:
-            RequestError: unsupported, when it does neither.
-            LoadCancelled: from `report`.
+            RequestError: unsupported, if neither images nor sounds agree.
+            LoadCancelled: From `report`.
         """
-        assert self._pictures is not None
+        assert self._inputs is not None
         report("warm_up", 0, None, "steps")
-        problems = {kind: self._try(network, self._pictures, kind) for kind in self._pictures.senses}
-        right: list[Kind] = [kind for kind in self._pictures.senses if not problems[kind]]
+        problems = {kind: self._check(network, self._inputs, kind) for kind in self._inputs.modalities}
+        right: list[MediaKind] = [kind for kind in self._inputs.modalities if not problems[kind]]
         if not right:
-            raise vision_model.refusal(self._folder, problems["image"])
-        if len(right) > 1 and self._try(network, self._pictures, *right):
+            raise vision_model.unsupported_model(self._folder, problems["image"])
+        if len(right) > 1 and self._check(network, self._inputs, *right):
             del right[1:]  # some models take either, but not both in one prompt
         if len(right) < len(problems):
-            self._try(network, self._pictures, *right)  # some change themselves for what they were given last
-        self._pictures.senses = {kind: self._pictures.senses[kind] for kind in right}
-        return Sight(network, self._pictures, policy)
+            self._check(network, self._inputs, *right)  # some models keep state of the media that they took last
+        self._inputs.keep_modalities(right)
+        return MultimodalProcessor(network, self._inputs, policy)
 
-    def _try(self, network: SeeingNetwork, pictures: Pictures, *kinds: Kind) -> str:
-        """What is wrong with what the model makes of these kinds; nothing when all is right."""
+    def _check(self, network: MultimodalNetwork, inputs: MediaInputBuilder, *kinds: MediaKind) -> str:
+        """Return the reason that the model fails on these kinds of media; empty if it does not."""
         try:
-            trial = Trial(network, self._processor, pictures, kinds)
+            trial = ParityCheck(network, self._processor, inputs, kinds)
             trial.check()
-            self.batches = self.batches and trial.batches()
-            pictures.token_bytes = max(pictures.token_bytes, trial.token_bytes)
-        except OtherSight as error:
+            self.supports_batching = self.supports_batching and trial.supports_batching()
+            inputs.record_token_bytes(trial.token_bytes)
+        except ParityError as error:
             return str(error)
         except Exception as error:  # models raise whatever a wrong configuration leads to
             return f"it fails on a first {' and '.join(kinds)}: {summarize_exception(error)}"
         finally:
-            pictures.shelf.clear()
+            inputs.feature_cache.clear()
         return ""

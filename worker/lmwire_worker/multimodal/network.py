@@ -1,4 +1,4 @@
-"""A model that mlx-vlm loaded, as mlx-lm's batches call models: tokens and caches in, logits out."""
+"""Adapts a model of mlx-vlm to mlx-lm's batches: tokens and caches in, logits out."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from mlx_vlm.models import cache as own_caches
 from .rope_delta import RopeDelta
 
 
-class UnknownCache(Exception):
-    """The model keeps something of a sequence that rows of a batch cannot be joined by."""
+class UnsupportedCache(Exception):
+    """The model has a cache that the rows of a batch cannot share."""
 
 
 class RecurrentCache(own_caches.ArraysCache, text_caches.ArraysCache):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
-    """mlx-vlm's, which its recurrent layers ask for more than mlx-lm's has; and one of mlx-lm's to its batches."""
+    """Both mlx-vlm's cache, which its recurrent layers need, and mlx-lm's, which mlx-lm's batches need."""
 
 
-class SeeingNetwork(nn.Module):
-    """The language model of a model that sees, with its encoder beside it.
+class MultimodalNetwork(nn.Module):
+    """The language model of a multimodal model, with its encoder beside it.
 
-    Nothing is kept between two calls: mlx-vlm's own models remember the last prompt's positions, and would mix up rows
+    It has no state between calls. mlx-vlm's own models remember the last prompt's positions, and would mix up rows
     that take turns.
 
     Args:
-        model: What mlx-vlm loaded.
+        model: mlx-vlm's model.
     """
 
     model: Any
@@ -36,41 +36,52 @@ class SeeingNetwork(nn.Module):
 
     @property
     def layers(self) -> list[nn.Module]:
-        """Of the language model."""
+        """Layers of the language model."""
         return self.model.language_model.layers
 
     @property
-    def counts_positions(self) -> bool:
-        """Whether an image's tokens have other positions than their places in the prompt."""
+    def has_rope_delta(self) -> bool:
+        """True if the positions of an image's tokens differ from their indices in the prompt."""
         return hasattr(self.model.language_model, "get_rope_index")
 
     def make_cache(self) -> list[Any]:
-        """mlx-lm's caches: mlx-vlm's copies of them know nothing of mlx-lm's batches.
+        """Return caches of mlx-lm: mlx-vlm's copies of them do not support mlx-lm's batches.
 
         Raises:
             UnknownCache: mlx-lm has no such cache.
         """
         caches = [_text_cache(cache) for cache in own_caches.make_prompt_cache(self.model.language_model)]
-        return [*caches, RopeDelta()] if self.counts_positions else caches
+        return [*caches, RopeDelta()] if self.has_rope_delta else caches
 
     def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        """The logits [B, L, V] of tokens [B, L] that no picture is among."""
-        if not self.counts_positions:
+        """Return the logits [B, L, V] of tokens [B, L] without media inputs.
+
+        Args:
+            tokens: The tokens.
+            cache: The caches of the rows, from `make_cache`.
+        """
+        if not self.has_rope_delta:
             return self._logits(tokens, cache)
         *layers, delta = cache
         start = _offset(layers) + delta.deltas  # [B, 1]
         positions = start + mx.arange(tokens.shape[1])
         return self._logits(tokens, layers, position_ids=mx.broadcast_to(positions, (3, *positions.shape)))
 
-    def embed(self, tokens: mx.array) -> dict[str, mx.array]:
-        """What `see` takes for tokens [1, L] as if all were text, by name: each [1, L, …]."""
+    def embed_tokens(self, tokens: mx.array) -> dict[str, mx.array]:
+        """Return the inputs of `forward_embeddings` by name, each [1, L, …], for tokens [1, L] of text alone."""
         made = self.model.get_input_embeddings(tokens, None)
         embedded = {"inputs_embeds": made.inputs_embeds, "per_layer_inputs": made.per_layer_inputs}
         return {name: values for name, values in embedded.items() if values is not None}
 
-    def see(self, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
-        """The logits of tokens [1, L] of a prompt's beginning, given as the model takes them with pictures in them."""
-        layers = cache[: len(cache) - self.counts_positions]
+    def forward_embeddings(self, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+        """Return the logits of tokens [1, L] at a prompt's beginning, with media inputs among them.
+
+        Args:
+            tokens: The tokens.
+            cache: The caches of the row, from `make_cache`.
+            inputs: The model's inputs by name: `inputs_embeds` and others.
+        """
+        layers = cache[: len(cache) - self.has_rope_delta]
         return self._logits(tokens, layers, **inputs)
 
     def _logits(self, tokens: mx.array, layers: list[Any], **inputs: Any) -> mx.array:
@@ -78,7 +89,7 @@ class SeeingNetwork(nn.Module):
 
 
 def _offset(layers: list[Any]) -> mx.array:
-    """Tokens that the caches hold: [B, 1], or a number where all rows have as many."""
+    """Return the number of cached tokens: [B, 1], or one number for all rows."""
     offset = next(layer.offset for layer in layers if hasattr(layer, "offset"))
     return offset[:, None] if isinstance(offset, mx.array) and offset.ndim else offset
 
@@ -94,4 +105,4 @@ def _text_cache(cache: Any) -> Any:
         case "CacheList":
             return text_caches.CacheList(*map(_text_cache, cache.caches))
         case name:
-            raise UnknownCache(f"it keeps a {name}")
+            raise UnsupportedCache(f"it keeps a {name}")

@@ -1,4 +1,4 @@
-"""Whether a model sees and hears here what it does in mlx-vlm: tried out when it is loaded."""
+"""Checks at load time that a model computes from images and sounds what it computes in mlx-vlm."""
 
 import copy
 from collections.abc import Sequence
@@ -9,72 +9,83 @@ import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_vlm.generate import generate_step
 
-from ..media import Image, Kind, Sound
-from .media_input import Pictures
-from .network import SeeingNetwork
-from .placeholders import ImageLayout, expand, find_layout
-from .prefill import ImagePrefill
-from .vision_model import trial_image, trial_sound
+from ..media import Image, MediaKind, Sound
+from ..media.noise import noise_image, noise_sound
+from .input_builder import MediaInputBuilder
+from .network import MultimodalNetwork
+from .placeholders import MediaLayout, expand_placeholders, find_layout
+from .prefill import MultimodalPrefill
 
-SLICE: Final = 5
-"""Tokens: images and sounds are cut into."""
-ROUNDING: Final = 0.2
-"""By how many standard deviations of the logits rounding moves one, at most; another image moves some by more."""
-
-
-class OtherSight(Exception):
-    """The model does not get from an image, or a sound, what it gets in mlx-vlm."""
+CHUNK_TOKENS: Final = 5
+"""Tokens of a prefill chunk: few, so that images and sounds are cut."""
+TOLERANCE: Final = 0.2
+"""Largest difference of a logit by rounding, in standard deviations of the logits. Another image moves some by more."""
 
 
-class Trial:
-    """A prompt with two images, or two sounds, or two of each.
+class ParityError(Exception):
+    """The model computes something else from an image, or a sound, than in mlx-vlm."""
+
+
+class ParityCheck:
+    """A check on a prompt with two images, or two sounds, or two of each.
 
     Args:
-        network: The model, its weights in memory.
-        processor: mlx-vlm's.
-        pictures: What is to be tried.
-        kinds: Of them.
+        network: The model, with its weights in memory.
+        processor: mlx-vlm's processor.
+        inputs: Builds the media inputs.
+        kinds: Kinds of media in the prompt.
 
     Raises:
-        Exception: the model's or the processor's own.
+        Exception: The model's or the processor's own error.
     """
 
-    def __init__(self, network: SeeingNetwork, processor: Any, pictures: Pictures, kinds: Sequence[Kind]) -> None:
+    def __init__(
+        self, network: MultimodalNetwork, processor: Any, inputs: MediaInputBuilder, kinds: Sequence[MediaKind]
+    ) -> None:
         self._network = network
-        senses = [pictures.senses[kind] for kind in kinds]
-        text = "".join(f"one {sense.placeholder} two {sense.placeholder} three " for sense in senses) + "four"
-        pairs: dict[Kind, list[Image | Sound]] = {
-            "image": [trial_image(), trial_image(1, 64, 96)],
-            "sound": [trial_sound(), trial_sound(1)],
+        modalities = [inputs.modalities[kind] for kind in kinds]
+        text = (
+            "".join(f"one {modality.placeholder} two {modality.placeholder} three " for modality in modalities) + "four"
+        )
+        pairs: dict[MediaKind, list[Image | Sound]] = {
+            "image": [noise_image(), noise_image(1, 64, 96)],
+            "sound": [noise_sound(), noise_sound(1)],
         }
         media = [medium for kind in kinds for medium in pairs[kind]]
-        self._whole = pictures.prepare(text, media)
-        taken = [pictures.of(medium) for medium in media]
-        self._tokens: list[int] = processor.tokenizer.encode(expand(text, taken, senses), add_special_tokens=False)
+        self._whole = inputs.run_processor(text, media)
+        taken = [inputs.build(medium) for medium in media]
+        self._tokens: list[int] = processor.tokenizer.encode(
+            expand_placeholders(text, taken, modalities), add_special_tokens=False
+        )
         layout = find_layout(self._tokens, taken)
         assert layout is not None
-        self._layout: ImageLayout = layout
+        self._layout: MediaLayout = layout
 
     def check(self) -> None:
-        """Raises OtherSight, and what the model itself raises."""
+        """Compare the logits after the prompt and after a first token.
+
+        Raises:
+            ParityError: They differ from mlx-vlm's.
+            Exception: The model's own error.
+        """
         if mx.array(self._whole["input_ids"]).flatten().tolist() != self._tokens:
-            raise OtherSight("its processor writes several together otherwise than each by itself")
+            raise ParityError("its processor writes several together otherwise than each by itself")
         theirs = self._theirs()
         for step, (ours, (_, logprobs)) in enumerate(zip(self._ours(theirs[0][0]), theirs, strict=True)):
             if not _same(ours, logprobs):
-                place = "behind the prompt" if step == 0 else "behind its first token"
-                raise OtherSight(f"its logits {place} are not those that mlx-vlm computes")
+                place = "after the prompt" if step == 0 else "after its first token"
+                raise ParityError(f"its logits {place} are not those that mlx-vlm computes")
 
     @property
     def token_bytes(self) -> int:
-        """What a picture's features take, for each of its tokens. Known once they were encoded."""
-        pictures = [place.picture for place in self._layout.places]
-        return max(-(-picture.nbytes // len(picture.tokens)) for picture in pictures)
+        """Bytes of features for each token of an input. Known after `check`."""
+        media_inputs = [place.media_input for place in self._layout.ranges]
+        return max(-(-one.nbytes // len(one.tokens)) for one in media_inputs)
 
-    def batches(self) -> bool:
-        """Whether a row with pictures and one without get together what they get alone."""
+    def supports_batching(self) -> bool:
+        """Return whether a row with media and one without give the same results together as alone."""
         seen, text = self._prefilled(), make_prompt_cache(self._network)
-        self._network(mx.array([self._tokens[: self._layout.places[0].start]]), text)
+        self._network(mx.array([self._tokens[: self._layout.ranges[0].start]]), text)
         token = mx.array([[self._tokens[-1]]])
         alone = [self._network(token, copy.deepcopy(cache))[0, -1] for cache in (seen, text)]
         try:
@@ -85,14 +96,14 @@ class Trial:
         return all(_same(row, both[index]) for index, row in enumerate(alone))
 
     def _ours(self, token: int) -> list[mx.array]:
-        """The logits behind the prompt, and behind a next token."""
+        """Return the logits after the prompt, and after a next token."""
         cache = self._prefilled()
         first = self._network(mx.array([self._tokens[self._layout.end :]]), cache)[0, -1]
         second = self._network(mx.array([[token]]), cache)[0, -1]
         return [first, second]
 
     def _theirs(self) -> list[tuple[int, mx.array]]:
-        """The most probable token behind the prompt and the one behind that, each with all log-probabilities."""
+        """Return mlx-vlm's first two tokens, each with all log-probabilities."""
         inputs: dict[str, Any] = {  # some processors give numpy's arrays, which mlx-vlm passes on as its own
             name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in self._whole.items()
         }
@@ -102,15 +113,15 @@ class Trial:
         return [(int(token), logprobs.flatten()) for token, logprobs in steps]
 
     def _prefilled(self) -> list[Any]:
-        """A cache with the prompt up to its last picture."""
+        """Return a cache with the prompt up to its last media input."""
         beginning = self._tokens[: self._layout.end]
-        work = ImagePrefill(self._network, self._layout, beginning, make_prompt_cache(self._network), 0)
+        work = MultimodalPrefill(self._network, self._layout, beginning, make_prompt_cache(self._network), 0)
         while work.done < work.end:
-            work.advance(SLICE)
+            work.advance(CHUNK_TOKENS)
         return work.cache
 
 
 def _same(one: mx.array, other: mx.array) -> bool:
-    """Whether two rows of logits, or of their log-probabilities, are the same but for rounding."""
+    """Return whether two rows of logits or log-probabilities differ by rounding alone."""
     one, other = (row.astype(mx.float32) - mx.logsumexp(row.astype(mx.float32)) for row in (one, other))
-    return bool((mx.abs(one - other).max() <= ROUNDING * mx.std(other)).item())
+    return bool((mx.abs(one - other).max() <= TOLERANCE * mx.std(other)).item())

@@ -1,4 +1,4 @@
-"""How far rows' positions are behind their tokens: some models give all tokens of an image few positions."""
+"""Offsets between the positions and the tokens of rows: some models give all tokens of an image few positions."""
 
 from typing import Any
 
@@ -6,47 +6,47 @@ import mlx.core as mx
 
 
 class RopeDelta:
-    """One number for each row, in the form of a cache, so that it goes where the row goes.
+    """One offset for each row, in the form of a cache, so that it goes wherever the row goes.
 
-    It follows from the prompt's images, so nothing of it is kept of earlier prompts.
+    It follows from the prompt's images, so nothing of it is cached between prompts.
 
     Args:
-        deltas: int32 [rows, 1]; of one row without images when absent.
+        deltas: int32 [rows, 1]; one row without images by default.
     """
 
     derived = True
-    """Worked out anew for each prompt; see `text.prefix_cache.layout.parts`."""
+    """Computed anew for each prompt; see `generation.prefix_cache.cache_schema.parts`."""
 
     def __init__(self, deltas: mx.array | None = None) -> None:
         self.deltas = mx.zeros((1, 1), mx.int32) if deltas is None else deltas
 
     @classmethod
     def merge(cls, caches: "list[RopeDelta]") -> "RopeDelta":
-        """Those of several rows."""
+        """Return the offsets of several rows."""
         return cls(mx.concatenate([cache.deltas for cache in caches]))
 
     def extend(self, other: "RopeDelta") -> None:
-        """Takes further rows in."""
+        """Append further rows."""
         self.deltas = mx.concatenate([self.deltas, other.deltas])
 
     def filter(self, indices: Any) -> None:
-        """Keeps these rows."""
+        """Keep the rows at these indices."""
         self.deltas = self.deltas[mx.array(indices)]
 
     def extract(self, index: int) -> "RopeDelta":
-        """That of one row."""
+        """Return the offset of one row."""
         return RopeDelta(self.deltas[index : index + 1])
 
     @property
     def state(self) -> list[mx.array]:
-        """What is to be evaluated."""
+        """Arrays to evaluate after a step."""
         return [self.deltas]
 
     @property
     def nbytes(self) -> int:
-        """What it takes."""
+        """Size in bytes."""
         return self.deltas.nbytes
 
     def empty(self) -> bool:
-        """Whether nothing is known: never."""
+        """Return whether nothing is cached: never."""
         return False

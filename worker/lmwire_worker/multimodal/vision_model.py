@@ -1,4 +1,4 @@
-"""A folder into memory, through mlx-vlm."""
+"""Reads a multimodal model's folder with mlx-vlm."""
 
 import contextlib
 from collections.abc import Sequence
@@ -7,31 +7,31 @@ from pathlib import Path
 from typing import Any, Final
 
 import mlx.core as mx
-import numpy as np
-import PIL.Image
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_vlm.utils import load_config, load_model, load_processor, process_inputs
 
 from lmwire_protocol import RequestError
 
-from ..media import Image, Kind, Sound
+from ..media import Image, MediaKind, Sound
+from ..media.noise import noise_image, noise_sound
 from ..models.shared_weights import SharedWeights, list_files
 from ..models.weights import summarize_exception
-from .audio_input import RATE, samples_of
-from .media_input import Pictures, UnknownProcessor
-from .network import SeeingNetwork, UnknownCache
+from .audio_input import resample_sound
+from .input_builder import MediaInputBuilder, UnsupportedProcessor
+from .network import MultimodalNetwork, UnsupportedCache
 
-MARKS: Final[dict[Kind, tuple[str, ...]]] = {
+PLACEHOLDER_TOKEN_FIELDS: Final[dict[MediaKind, tuple[str, ...]]] = {
     "image": ("image_token_id", "image_token_index"),
     "sound": ("audio_token_id", "audio_token_index"),
 }
-"""Where a model's configuration, or its processor, says which token stands for a part of one."""
-TRIAL_S: Final = 1.28
-"""Seconds: whole windows, whatever a model's are. mlx-vlm takes what fills the last one up for sound."""
+"""Fields of a configuration, or of a processor, that name the placeholder token."""
 
 
 def open_base(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
-    """A model whose weights have sizes, and are not read yet.
+    """Open a model without reading its weights, which have sizes alone.
+
+    Args:
+        folder: The model's folder.
+        trust_remote_code: Whether the folder's own code may run.
 
     Raises:
         RequestError: bad_model, unsupported.
@@ -39,17 +39,24 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
     files = list_files(folder)
     try:
         model: Any = load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
-        network = SeeingNetwork(model)
+        network = MultimodalNetwork(model)
         network.make_cache()
-    except UnknownCache as error:
-        raise refusal(folder, str(error)) from None
+    except UnsupportedCache as error:
+        raise unsupported_model(folder, str(error)) from None
     except Exception as error:  # models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     return SharedWeights(folder, files, network, _described(load_config(folder), model.config))
 
 
-def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bool) -> tuple[Any, Pictures]:
-    """A model's processor, and what makes pictures with it.
+def open_processor(
+    folder: Path, network: MultimodalNetwork, *, trust_remote_code: bool
+) -> tuple[Any, MediaInputBuilder]:
+    """Open a model's processor. Return it, and the builder of media inputs that uses it.
+
+    Args:
+        folder: The model's folder.
+        network: The model.
+        trust_remote_code: Whether the folder's own code may run.
 
     Raises:
         RequestError: bad_model, unsupported.
@@ -60,30 +67,35 @@ def open_pictures(folder: Path, network: SeeingNetwork, *, trust_remote_code: bo
         raise RequestError(
             "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
         ) from None
-    pictures = Pictures(processor, partial(prepare, processor))
-    if (mark := _mark("image", network, processor)) is None:
-        raise refusal(folder, "it does not say which token stands for an image")
+    inputs = MediaInputBuilder(processor, partial(run_processor, processor))
+    if (token := _placeholder_token("image", network, processor)) is None:
+        raise unsupported_model(folder, "it does not say which token stands for an image")
     try:
-        pictures.learn("image", mark, trial_image())
-    except UnknownProcessor as error:
-        raise refusal(folder, str(error)) from None
-    if (mark := _mark("sound", network, processor)) is not None:
-        with contextlib.suppress(UnknownProcessor):  # what it cannot hear it is told of
-            pictures.learn("sound", mark, trial_sound())
-    return processor, pictures
+        inputs.add_modality("image", token, noise_image())
+    except UnsupportedProcessor as error:
+        raise unsupported_model(folder, str(error)) from None
+    if (token := _placeholder_token("sound", network, processor)) is not None:
+        with contextlib.suppress(UnsupportedProcessor):  # such a model serves images alone
+            inputs.add_modality("sound", token, noise_sound())
+    return processor, inputs
 
 
-def prepare(processor: Any, text: str, media: Sequence[Image | Sound]) -> dict[str, Any]:
-    """A text with images and sounds as the model takes them: `input_ids`, `pixel_values` and what else it asks for.
+def run_processor(processor: Any, text: str, media: Sequence[Image | Sound]) -> dict[str, Any]:
+    """Return the model's inputs for a text with images and sounds: `input_ids`, `pixel_values` and others by name.
+
+    Args:
+        processor: mlx-vlm's processor.
+        text: The text, with a placeholder for each medium.
+        media: The images and sounds, in order.
 
     Raises:
-        Problem: a sound is too long.
-        Exception: the processor's own.
+        MediaError: A sound is too long or too short.
+        Exception: The processor's own error.
     """
     tokenizer = processor.tokenizer
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # there is one row, but all may ask for it
     images = [medium.pixels for medium in media if isinstance(medium, Image)] or None
-    sounds = [samples_of(medium, processor) for medium in media if isinstance(medium, Sound)]
+    sounds = [resample_sound(medium, processor) for medium in media if isinstance(medium, Sound)]
     made = _processed(processor, text, images, sounds)
     tokens: list[int] = mx.array(made["input_ids"]).flatten().tolist()  # pyright: ignore[reportAssignmentType]
     if tokens[0] == tokenizer.bos_token_id and not text.startswith(tokenizer.bos_token):
@@ -97,43 +109,28 @@ def _processed(processor: Any, text: str, images: Sequence[Any] | None, sounds: 
     except TypeError:
         if sounds:
             raise
-        # LLaVA's hands its image processor what is for its tokenizer: padding, of which one row needs none.
+        # LLaVA's processor passes the tokenizer's padding option to its image processor. One row needs no padding.
         return dict(processor(text=[text], images=images, return_tensors="mlx"))
 
 
-def lend_template(tokenizer: TokenizerWrapper, processor: Any) -> None:
-    """Gives a tokenizer the chat template that some models have beside their processor only."""
-    template = getattr(processor, "chat_template", None)
-    if template and not tokenizer.has_chat_template:
-        tokenizer._tokenizer.chat_template = template
-        tokenizer.has_chat_template = True
+def unsupported_model(folder: Path, reason: str) -> RequestError:
+    """Return the error for a model that this worker cannot give images to.
+
+    Args:
+        folder: The model's folder.
+        reason: What is wrong with it.
+    """
+    return RequestError("unsupported", f"{folder} takes images in a way that this worker does not support: {reason}")
 
 
-def trial_image(seed: int = 0, width: int = 96, height: int = 64) -> Image:
-    """Noise: all of an image counts."""
-    noise = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
-    return Image(PIL.Image.fromarray(noise), seed.to_bytes(32, "little"))
-
-
-def trial_sound(seed: int = 0) -> Sound:
-    """Noise: all of a sound counts."""
-    noise = np.random.default_rng(seed).normal(0, 0.1, round(TRIAL_S * RATE)).astype(np.float32)
-    return Sound(noise, RATE, b"sound" + seed.to_bytes(27, "little"))
-
-
-def refusal(folder: Path, reason: str) -> RequestError:
-    """Of a model that this worker cannot show images to."""
-    return RequestError("unsupported", f"{folder} is a model that sees, of a kind that is not served: {reason}")
-
-
-def _mark(kind: Kind, network: SeeingNetwork, processor: Any) -> int | None:
+def _placeholder_token(kind: MediaKind, network: MultimodalNetwork, processor: Any) -> int | None:
     config = network.model.config
-    tokens = [getattr(owner, name, None) for owner in (config, processor) for name in MARKS[kind]]
+    tokens = [getattr(owner, name, None) for owner in (config, processor) for name in PLACEHOLDER_TOKEN_FIELDS[kind]]
     return next((token for token in tokens if isinstance(token, int)), None)
 
 
 def _described(config: dict[str, Any], model_config: Any) -> dict[str, Any]:
-    """The folder's own configuration, completed by what mlx-vlm knows of the architecture."""
+    """Return the folder's own configuration, completed by mlx-vlm's defaults for the architecture."""
     text_config = getattr(model_config, "text_config", None)
     vocab_size = getattr(text_config, "vocab_size", None)
     known = {"vocab_size": vocab_size} if isinstance(vocab_size, int) else {}

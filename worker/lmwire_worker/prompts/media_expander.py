@@ -6,14 +6,14 @@ Prompts know no media library. The runner of a multimodal model passes an object
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from ..media import Kind
+from ..media import MediaKind
 
 
 class MediaExpander(Protocol):
     """The media of one multimodal model, as its prompts need it."""
 
     @property
-    def placeholders(self) -> Mapping[Kind, str]:
+    def placeholders(self) -> Mapping[MediaKind, str]:
         """The text that stands for one media input in a rendered conversation, for each kind that the model takes."""
         ...
 

@@ -7,16 +7,16 @@ from typing import Final
 
 from lmwire_protocol import AudioPart, Message, RequestError, TextPart
 
-from ..media import Kind
+from ..media import MediaKind
 
-MEDIA_MARKERS: Final[dict[Kind, str]] = {
+MEDIA_MARKERS: Final[dict[MediaKind, str]] = {
     "image": f"qvImage{secrets.token_hex(16)}",
     "sound": f"qvSound{secrets.token_hex(16)}",
 }
 """Text that stands for media until the template is rendered. It is random, so that no message contains it."""
 
 
-def message_text(message: Message, path: str, *, strict: bool, supported_kinds: Container[Kind] = ()) -> str:
+def message_text(message: Message, path: str, *, strict: bool, supported_kinds: Container[MediaKind] = ()) -> str:
     """Return a message's text, with markers for media that the model takes and a note that counts other media.
 
     Args:
@@ -31,12 +31,12 @@ def message_text(message: Message, path: str, *, strict: bool, supported_kinds: 
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
     texts: list[str] = []
-    untaken: list[Kind] = []
+    untaken: list[MediaKind] = []
     for index, part in enumerate(message.content):
         if isinstance(part, TextPart):
             texts.append(part.text)
             continue
-        kind: Kind = "sound" if isinstance(part, AudioPart) else "image"
+        kind: MediaKind = "sound" if isinstance(part, AudioPart) else "image"
         if kind in supported_kinds:
             texts.append(MEDIA_MARKERS[kind])
             continue
@@ -52,14 +52,14 @@ def message_text(message: Message, path: str, *, strict: bool, supported_kinds: 
     return f"{text}\n{note}" if text and note else text or note
 
 
-def _install_hint(kind: Kind) -> str:
+def _install_hint(kind: MediaKind) -> str:
     if find_spec("mlx_vlm"):
         return ""
     verb = "hear are given sounds" if kind == "sound" else "see are shown images"
     return f"; models that {verb} with `pip install 'lmwire[vision]'`"
 
 
-def _attachment_note(kinds: list[Kind]) -> str:
+def _attachment_note(kinds: list[MediaKind]) -> str:
     """Return a note such as "[2 images and 1 sound were attached]"; empty without media."""
     counts = [f"{count} {kind}{'s' * (count > 1)}" for kind in MEDIA_MARKERS if (count := kinds.count(kind))]
     return f"[{' and '.join(counts)} {'was' if len(kinds) == 1 else 'were'} attached]" if counts else ""

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from lmwire_protocol import RequestError
 
-from ..media import Kind
+from ..media import MediaKind
 from .chat_template import ChatTemplate
 from .media_notes import MEDIA_MARKERS
 from .turns import ToolCall, Turn
@@ -26,7 +26,7 @@ _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {"name": FUNCTION, "description": "Does it.", "parameters": _PARAMETERS | {"required": ["word"]}},
 }
-_PART_TYPES: Final[dict[Kind, str]] = {"image": "image", "sound": "audio"}
+_PART_TYPES: Final[dict[MediaKind, str]] = {"image": "image", "sound": "audio"}
 """The names of parts in templates."""
 _MEDIA_MARKER: Final = re.compile(f"({'|'.join(MEDIA_MARKERS.values())})")
 _ASKED: Final = Turn("user", USER)
@@ -168,7 +168,7 @@ def _writes(
     return all(word in text for word in words)
 
 
-def writes_placeholder(template: ChatTemplate, kind: Kind, placeholder: str) -> bool:
+def writes_placeholder(template: ChatTemplate, kind: MediaKind, placeholder: str) -> bool:
     """Return whether a template writes the placeholder for media, at its place in the message.
 
     Args:

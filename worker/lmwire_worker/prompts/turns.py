@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lmwire_protocol import CalledTool, Message, RequestError
 
-from ..media import Kind
+from ..media import MediaKind
 from .media_notes import message_text
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -36,7 +36,9 @@ class Turn:
     """Name of the function of a tool's turn; empty if unknown."""
 
 
-def read_turns(messages: Sequence[Message], *, strict_media: bool, supported_kinds: Container[Kind] = ()) -> list[Turn]:
+def read_turns(
+    messages: Sequence[Message], *, strict_media: bool, supported_kinds: Container[MediaKind] = ()
+) -> list[Turn]:
     """Return messages as turns, with a marker for each image or sound that the model takes.
 
     Args:

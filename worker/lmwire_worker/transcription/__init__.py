@@ -1,5 +1,5 @@
-"""Transcripts of recordings, with mlx-audio.
+"""Transcripts of recordings, through mlx-audio.
 
-`listener` is what the lane asks of a model, `whisper` and `parakeet` are those that there are, and `lane` serves
-requests with one.
+`transcriber` is the interface of a speech model, which `whisper` and `parakeet` implement. `loader` opens a model,
+`recording` resamples recordings for it, and `runner` serves requests.
 """

@@ -1,4 +1,4 @@
-"""A speech model's folder into a lane."""
+"""Opens a speech model."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -12,49 +12,53 @@ from lmwire_protocol import Load, Media, RequestError, Transcribe
 
 from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext
-from ..media import Reader, Sound
+from ..media import MediaReader, Sound
 from ..models import memory_budget
 from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
-from .detect import family_of
+from .detect import detect_family
 from .recording import Recording
 from .runner import TranscriptionRunner
-from .transcriber import Listener
+from .transcriber import Transcriber
 
-TRIAL_S: Final = 1
-START: Final = "<|startoftranscript|>"
-"""Where a folder has no tokenizer, transformers makes up one that has nothing."""
-_TRIAL: Final = Transcribe(audio=Media(data=""))
+WARM_UP_S: Final = 1
+"""Seconds of silence in the warm-up."""
+START_TOKEN: Final = "<|startoftranscript|>"
+"""A token of every Whisper tokenizer. For a folder without a tokenizer, transformers makes an empty one."""
+_WARM_UP_REQUEST: Final = Transcribe(audio=Media(data=""))
 
 
-def open_speech(context: LoadContext) -> TranscriptionRunner:
-    """Load a model for which `is_speech_model` is true; see `lmwire_worker.engine.interface.ModelLoader.open`."""
+def open_speech_model(context: LoadContext) -> TranscriptionRunner:
+    """Load a speech model; see `lmwire_worker.engine.interface.ModelLoader.open`.
+
+    Raises:
+        RequestError: bad_model, unsupported, out_of_memory.
+        LoadCancelled: From `report`.
+    """
     request, folder, config, report = context.request, context.folder, context.config, context.report
     _check(request)
-    listener = _open(folder, config)
-    model = _describe(folder, config, listener)
+    transcriber = _open(folder, config)
+    model = _describe(folder, config, transcriber)
     limit = context.memory_limit or memory_budget.default_budget()
     if not request.force:
         memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
     context.release_current_model()
-    read_weights(listener.module, folder, report)
+    read_weights(transcriber.module, folder, report)
     memory_budget.limit_mlx_memory(limit)
-    _try(listener, folder, report)
-    return TranscriptionRunner(listener, model, Reader(context.media_policy))
+    _try(transcriber, folder, report)
+    return TranscriptionRunner(transcriber, model, MediaReader(context.media_policy))
 
 
 def _check(request: Load) -> None:
     for field in ("adapter_path", "draft_path", "context_len", "kv_bits"):
         if getattr(request, field) is not None:
-            raise RequestError(
-                "unsupported", f"{field}: a model that writes down speech has no use for it", field=field
-            )
+            raise RequestError("unsupported", f"{field}: a speech model does not use it; leave it out", field=field)
 
 
-def _open(folder: Path, config: dict[str, Any]) -> Listener:
-    """Reads no weights. Raises RequestError: bad_model."""
-    family = family_of(config)
+def _open(folder: Path, config: dict[str, Any]) -> Transcriber:
+    """Open a model without reading its weights. Raises RequestError: bad_model."""
+    family = detect_family(config)
     try:
-        # Without a type mlx-audio would go by words in the folder's name.
+        # Without a type, mlx-audio would guess one from the folder's name.
         module: Any = load_model(folder, lazy=True, model_type=family, model_name_parts=[])
         weights = load_weights(folder)
         given = module.sanitize(weights) if hasattr(module, "sanitize") else weights
@@ -67,7 +71,7 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
         from .parakeet import Parakeet
 
         return Parakeet(module)
-    if module._processor is None or START not in module._processor.tokenizer.get_vocab():
+    if module._processor is None or START_TOKEN not in module._processor.tokenizer.get_vocab():
         raise RequestError("bad_model", f"{folder} has no processor that loads: Whisper's tokenizer files are needed")
     last = max(module._processor.tokenizer.get_vocab().values())
     rows = module.decoder.token_embedding.weight.shape[0]
@@ -78,28 +82,28 @@ def _open(folder: Path, config: dict[str, Any]) -> Listener:
     return Whisper(module)
 
 
-def _describe(folder: Path, config: dict[str, Any], listener: Listener) -> ModelInfo:
-    dims = getattr(listener.module, "dims", None)
+def _describe(folder: Path, config: dict[str, Any], transcriber: Transcriber) -> ModelInfo:
+    dims = getattr(transcriber.module, "dims", None)
     encoder = config.get("encoder") or {}
     return ModelInfo(
         path=str(folder),
-        model_type=config.get("model_type") or str(family_of(config)),
-        vocab_size=dims.n_vocab if dims else len(listener.module.vocabulary),
+        model_type=config.get("model_type") or str(detect_family(config)),
+        vocab_size=dims.n_vocab if dims else len(transcriber.module.vocabulary),
         layers=dims.n_audio_layer + dims.n_text_layer if dims else encoder.get("n_layers", 0),
         hidden_size=dims.n_text_state if dims else encoder.get("d_model", 0),
         context_len=dims.n_text_ctx if dims else 0,
-        weights_bytes=weights_bytes(listener.module),
+        weights_bytes=weights_bytes(transcriber.module),
         capabilities=["transcribe"],
         quantization=quantization(config),
     )
 
 
-def _try(listener: Listener, folder: Path, report: Report) -> None:
-    """Listens to a moment of silence, so that everything is compiled."""
-    silence = Sound(np.zeros(TRIAL_S * listener.rate, np.float32), listener.rate, b"")
+def _try(transcriber: Transcriber, folder: Path, report: Report) -> None:
+    """Transcribe silence, which compiles all kernels."""
+    silence = Sound(np.zeros(WARM_UP_S * transcriber.sample_rate, np.float32), transcriber.sample_rate, b"")
     report("warm_up", 0, 1, "steps")
     try:
-        for _ in listener.listen(Recording(silence, listener.rate), _TRIAL):
+        for _ in transcriber.transcribe(Recording(silence, transcriber.sample_rate), _WARM_UP_REQUEST):
             report("warm_up", 0, 1, "steps")
     except RequestError:
         raise

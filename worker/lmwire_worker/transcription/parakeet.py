@@ -1,4 +1,4 @@
-"""Parakeet: half a minute at a time, each window from where the last one's whole sentences end."""
+"""Parakeet, in windows of half a minute. Each begins where the last complete sentence ends."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,13 +10,13 @@ from lmwire_protocol import Transcribe
 from lmwire_protocol.events import Word
 
 from .recording import Recording
-from .transcriber import Segment, Window, refuse
+from .transcriber import Segment, Window, request_error
 
 WINDOW_S: Final = 30
 
 
 class Parakeet:
-    """See `Listener`.
+    """A Parakeet model; see `Transcriber`.
 
     Args:
         module: mlx-audio's model.
@@ -24,32 +24,39 @@ class Parakeet:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.rate: int = module.preprocessor_config.sample_rate
+        self.sample_rate: int = module.preprocessor_config.sample_rate
         leaves: Any = tree_flatten(module.parameters())
         self._dtype: mx.Dtype = leaves[0][1].dtype
 
     def check(self, request: Transcribe) -> None:
+        """Check that the request has no field that Parakeet does not use. Raises RequestError."""
         for field in ("language", "prompt", "temperature"):
             if getattr(request, field):
-                raise refuse(field, "this model has no use for it; leave it out")
+                raise request_error(field, "this model does not use it; leave it out")
 
-    def listen(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
+    def transcribe(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
+        """Transcribe a recording; see `Transcriber.transcribe`.
+
+        Args:
+            recording: The recording.
+            request: The request.
+        """
         yield Window(0.0)
-        start, window = 0, WINDOW_S * self.rate
+        start, window = 0, WINDOW_S * self.sample_rate
         while start < recording.length:
             stop = min(start + window, recording.length)
             sentences = self._sentences(recording, start, stop)
             if stop < recording.length and len(sentences) > 1:
-                sentences.pop()  # it may go on in the next window
-                stop = min(max(start + 1, start + int(sentences[-1].end * self.rate)), stop)
-            offset = start / self.rate
+                sentences.pop()  # the next window may continue it
+                stop = min(max(start + 1, start + int(sentences[-1].end * self.sample_rate)), stop)
+            offset = start / self.sample_rate
             segments = [_segment(sentence, offset, words=request.words) for sentence in sentences]
             start = stop
-            yield Window(stop / self.rate, segments)
+            yield Window(stop / self.sample_rate, segments)
 
     def _sentences(self, recording: Recording, start: int, stop: int) -> list[Any]:
-        samples = mx.array(recording.piece(start, stop))
-        silence = max(self.rate - len(samples), 0)  # what is shorter than a second may have no frame
+        samples = mx.array(recording.samples(start, stop))
+        silence = max(self.sample_rate - len(samples), 0)  # less than a second may have no frame
         result = self.module.decode_chunk(mx.pad(samples, (0, silence)).astype(self._dtype))
         return [sentence for sentence in result.sentences if sentence.text.strip()]
 
@@ -60,7 +67,7 @@ def _segment(sentence: Any, offset: float, *, words: bool) -> Segment:
 
 
 def _words(tokens: Sequence[Any], offset: float) -> list[Word]:
-    """Tokens put together: a space begins a word."""
+    """Join tokens to words: a space begins a word."""
     words: list[Word] = []
     for token in tokens:
         start, end = round(offset + token.start, 2), round(offset + token.end, 2)

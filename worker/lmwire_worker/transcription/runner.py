@@ -1,9 +1,11 @@
-"""The speech lane: recordings, a window of one of them at a time."""
+"""Runs a speech model: recordings, one window of one of them at a time."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from lmwire_protocol import RequestError, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
@@ -19,17 +21,20 @@ from ..engine.interface import (
     TranscriptionProgress,
     TranscriptSegment,
 )
-from ..media import Gathered, Reader, Sound, items_of
+from ..engine.preparation import Prepared, Preparer
+from ..media import MediaReader, Sound, find_media_refs
 from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage
-from .recording import Recording
-from .transcriber import Listener, Window, fitting
+from .recording import Recording, open_recording
+from .transcriber import Transcriber, Window, split_segment
 
-ROWS: Final = 8
-"""Recordings that are in memory at once."""
+MAX_BATCH_SIZE: Final = 8
+"""Maximum number of recordings in work."""
 
 
 @dataclass
-class _Held:
+class _TranscribeState:
+    """A request in work, and the rest of its windows."""
+
     key: int
     duration_s: float
     windows: Iterator[Window]
@@ -39,25 +44,36 @@ class TranscriptionRunner:
     """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
-        listener: The model with its weights in memory.
-        model: What is reported of it.
+        transcriber: The model, with its weights in memory.
+        model: Its description.
         reader: Reads recordings.
     """
 
-    max_batch_size = ROWS
+    max_batch_size = MAX_BATCH_SIZE
     batch_wait_s = 0.0
 
-    def __init__(self, listener: Listener, model: ModelInfo, reader: Reader) -> None:
+    def __init__(self, transcriber: Transcriber, model: ModelInfo, reader: MediaReader) -> None:
         self.model = model
-        self._listener: Listener | None = listener
+        self._transcriber: Transcriber | None = transcriber
+        self._sample_rate = transcriber.sample_rate
         self._reader = reader
-        self._requests: deque[_Held] = deque()
-        """In the order in which their turns come."""
+        self._preparer = Preparer({"recording": 1})
+        self._resampler = ThreadPoolExecutor(1, "resample")
+        self._requests: deque[_TranscribeState] = deque()
+        """The requests in the order of their turns."""
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
-        return self._reader.read(items_of(request), ready) if isinstance(request, Transcribe) else None
+        """Read a recording and resample its first chunk in threads; see `ModelRunner`."""
+        if not isinstance(request, Transcribe):
+            return None
+        return self._preparer.start(
+            "recording",
+            partial(_open_recording, self._sample_rate, self._resampler),
+            ready,
+            lambda done: self._reader.read(find_media_refs(request), done),
+        )
 
     def add(
         self,
@@ -68,15 +84,17 @@ class TranscriptionRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
-        assert isinstance(request, Transcribe) and isinstance(prepared, Gathered) and self._listener is not None
-        (sound,) = prepared.results()
-        assert isinstance(sound, Sound)
-        self._listener.check(request)
-        recording = Recording(sound, self._listener.rate)
-        self._requests.append(_Held(key, recording.duration_s, self._listener.listen(recording, request)))
+        """Queue a `transcribe`; see `ModelRunner`."""
+        assert isinstance(request, Transcribe) and isinstance(prepared, Prepared) and self._transcriber is not None
+        recording: Recording = prepared.result()
+        self._transcriber.check(request)
+        self._requests.append(
+            _TranscribeState(key, recording.duration_s, self._transcriber.transcribe(recording, request))
+        )
         return AdmittedRequest(prompt_tokens=0)
 
     def step(self) -> list[RunnerEvent]:
+        """Transcribe one window of one recording; see `ModelRunner`."""
         held = self._requests[0]
         try:
             window = next(held.windows, None)
@@ -90,30 +108,44 @@ class TranscriptionRunner:
             return [TranscriptionProgress(held.key, held.duration_s, held.duration_s, is_complete=True)]
         self._requests.rotate(-1)
         done_s = min(window.done_s, held.duration_s)
-        outcomes: list[RunnerEvent] = [TranscriptionProgress(held.key, done_s, held.duration_s, window.language)]
-        for segment in (part for whole in window.segments for part in fitting(whole)):
-            outcomes.append(TranscriptSegment(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
-        return outcomes
+        events: list[RunnerEvent] = [TranscriptionProgress(held.key, done_s, held.duration_s, window.language)]
+        for segment in (part for whole in window.segments for part in split_segment(whole)):
+            events.append(TranscriptSegment(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
+        return events
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
+        """Forget a request; see `ModelRunner`."""
         self._requests = deque(held for held in self._requests if held.key != key)
         return []
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
+        """Raise unsupported: speech models take no text."""
         raise RequestError("unsupported", f"{self.model.path} takes no text")
 
     def memory(self) -> MemoryUsage:
+        """Return the memory usage of MLX."""
         return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
+        """Return None: nothing is cached."""
         return None
 
     def clear_cache(self) -> int:
+        """Return 0: nothing is cached."""
         return 0
 
     def close(self) -> int:
-        return measure_freed(self._let_go)
+        """Release the model, and return the bytes freed."""
+        return measure_freed(self._release)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._reader.close()
-        self._listener = None
+        self._preparer.close()
+        self._resampler.shutdown(wait=False, cancel_futures=True)
+        self._transcriber = None
+
+
+def _open_recording(sample_rate: int, resampler: ThreadPoolExecutor, media: Sequence[Any]) -> Recording:
+    (sound,) = media
+    assert isinstance(sound, Sound)
+    return open_recording(sound, sample_rate, resampler)

@@ -1,4 +1,4 @@
-"""What the speech lane asks of a model."""
+"""The interface of a speech model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,14 +9,15 @@ from lmwire_protocol.events import Word
 
 from .recording import Recording
 
-CHARACTERS: Final = 2000
-WORDS: Final = 200
-"""Of one segment, so that its event is a line; see `lmwire_worker.engine.interface.TranscriptSegment`."""
+MAX_CHARACTERS: Final = 2000
+"""Characters of one segment, so that its event fits into a line."""
+MAX_WORDS: Final = 200
+"""Words of one segment, for the same reason; see `lmwire_worker.engine.interface.TranscriptSegment`."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a recording, in seconds, and what is said in it."""
+    """A part of a recording, in seconds, with its text."""
 
     start_s: float
     end_s: float
@@ -26,51 +27,69 @@ class Segment:
 
 @dataclass(frozen=True)
 class Window:
-    """One bounded piece of work on a recording."""
+    """The result of one step on a recording."""
 
     done_s: float
-    """How far the recording is written down."""
+    """Seconds of the recording that are transcribed."""
     segments: list[Segment] = field(default_factory=list)
     language: str | None = None
-    """As a code, where it is known."""
+    """The language's code, if it is known."""
 
 
-class Listener(Protocol):
-    """A model with its weights, that writes down recordings."""
+class Transcriber(Protocol):
+    """A speech model with its weights in memory."""
 
     module: Any
-    """Its network."""
-    rate: int
-    """Samples a second that it listens at."""
+    """The network."""
+    sample_rate: int
+    """Samples per second of the recordings that it takes."""
 
     def check(self, request: Transcribe) -> None:
-        """Raises RequestError when it cannot do what is asked."""
+        """Check that the model supports the request.
+
+        Raises:
+            RequestError: invalid_request, unsupported.
+        """
         ...
 
-    def listen(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
-        """Writes down a recording, a window at each turn, in order."""
+    def transcribe(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
+        """Transcribe a recording, one window for each step.
+
+        Args:
+            recording: The recording at `sample_rate`.
+            request: The request, which passed `check`.
+
+        Yields:
+            Windows in the order of the recording.
+        """
         ...
 
 
-def refuse(field: str, problem: str, code: str = "unsupported") -> RequestError:
-    """What `check` raises."""
+def request_error(field: str, problem: str, code: str = "unsupported") -> RequestError:
+    """Return the error that `check` raises.
+
+    Args:
+        field: The field at fault.
+        problem: The problem, and its remedy.
+        code: The protocol's error code.
+    """
     return RequestError(code, f"{field}: {problem}", field=field)
 
 
-def fitting(segment: Segment) -> Iterator[Segment]:
-    """A segment, in parts where it is too long for an event: between words where there are any."""
-    if len(segment.text) <= CHARACTERS and len(segment.words or ()) <= WORDS:
+def split_segment(segment: Segment) -> Iterator[Segment]:
+    """Yield a segment, split if it is too long for an event: between words if it has any."""
+    if len(segment.text) <= MAX_CHARACTERS and len(segment.words or ()) <= MAX_WORDS:
         yield segment
     elif segment.words:
         half = len(segment.words) // 2
         if half == 0:
-            yield from fitting(Segment(segment.start_s, segment.end_s, segment.text))
+            yield from split_segment(Segment(segment.start_s, segment.end_s, segment.text))
             return
         for words in (segment.words[:half], segment.words[half:]):
             text = "".join(word.text for word in words)
-            yield from fitting(Segment(words[0].start_s, words[-1].end_s, text, words))
+            yield from split_segment(Segment(words[0].start_s, words[-1].end_s, text, words))
     else:
         middle = (segment.start_s + segment.end_s) / 2
         half = len(segment.text) // 2
-        yield from fitting(Segment(segment.start_s, middle, segment.text[:half]))
-        yield from fitting(Segment(middle, segment.end_s, segment.text[half:]))
+        yield from split_segment(Segment(segment.start_s, middle, segment.text[:half]))
+        yield from split_segment(Segment(middle, segment.end_s, segment.text[half:]))

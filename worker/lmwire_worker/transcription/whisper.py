@@ -1,6 +1,7 @@
-"""Whisper: half a minute at a time, each window from where the last one's whole segments end.
+"""Whisper, in windows of half a minute. Each begins where the last complete segment ends.
 
-mlx-audio's own loop does the same for a whole recording in one call, which nothing could cancel.
+The algorithm is that of https://github.com/openai/whisper (`transcribe.py`). mlx-audio's own loop transcribes a whole
+recording in one call, which nothing could cancel.
 """
 
 from collections.abc import Iterator
@@ -25,50 +26,57 @@ from lmwire_protocol import Transcribe
 from lmwire_protocol.events import Word
 
 from .recording import Recording
-from .transcriber import Segment, Window, refuse
+from .transcriber import Segment, Window, request_error
 
 TEMPERATURES: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""At which a window is tried again,"""
-REPETITIVE: Final = 2.4
-"""when its text can be compressed so well,"""
-IMPROBABLE: Final = -1.0
-"""or its tokens have so low a log-probability on average."""
-SILENT: Final = 0.6
-"""The probability of no speech from which on an improbable text is none."""
-CARRIED: Final = 0.5
-"""The highest temperature from which a window's text leads into the next."""
-MARGIN: Final = 4
-"""Frames before a window whose samples its first frames overlap with."""
+"""Temperatures at which a doubtful window is tried again, in turn."""
+MAX_COMPRESSION_RATIO: Final = 2.4
+"""Highest compression ratio of a text that is not doubtful: repetitions compress well."""
+MIN_AVERAGE_LOGPROB: Final = -1.0
+"""Lowest average log-probability of a text that is not doubtful."""
+NO_SPEECH_PROBABILITY: Final = 0.6
+"""Probability of silence above which an improbable text is dropped."""
+MAX_CONTEXT_TEMPERATURE: Final = 0.5
+"""Highest temperature of a window whose text is the context of the next one."""
+MARGIN_FRAMES: Final = 4
+"""Frames before a window that are computed with it, since frames overlap."""
 
 
 class Whisper:
-    """See `Listener`.
+    """A Whisper model; see `Transcriber`.
 
     Args:
         module: mlx-audio's model, with its processor.
     """
 
-    rate = SAMPLE_RATE
+    sample_rate = SAMPLE_RATE
 
     def __init__(self, module: Any) -> None:
         self.module = module
 
     def check(self, request: Transcribe) -> None:
+        """Check that the model knows the request's language. Raises RequestError."""
         if request.language is None:
             return
         code = _code(request.language)
         if code not in LANGUAGES:
             problem = (
-                f"{request.language!r} is no language that Whisper knows; give a code as `en`, or its English name"
+                f"{request.language!r} is not a language that Whisper knows; give a code like `en`, or its English name"
             )
-            raise refuse("language", problem, "invalid_request")
+            raise request_error("language", problem, "invalid_request")
         if not self.module.is_multilingual and code != "en":
-            raise refuse("language", "this model knows English alone")
+            raise request_error("language", "this model knows English alone")
 
-    def listen(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
+    def transcribe(self, recording: Recording, request: Transcribe) -> Iterator[Window]:
+        """Transcribe a recording; see `Transcriber.transcribe`.
+
+        Args:
+            recording: The recording.
+            request: The request.
+        """
         language = _code(request.language) if request.language else self._detect(recording)
         yield Window(0.0, language=language)
-        yield from _Listening(self.module, recording, request, language).windows()
+        yield from _Transcription(self.module, recording, request, language).windows()
 
     def _detect(self, recording: Recording) -> str:
         if not self.module.is_multilingual:
@@ -77,8 +85,8 @@ class Whisper:
         return max(probabilities, key=probabilities.get)
 
 
-class _Listening:
-    """One recording at work. Times are frames of 10 ms, unless a name says seconds."""
+class _Transcription:
+    """The transcription of one recording. Times are in frames of 10 ms, or in seconds if the name ends in `_s`."""
 
     def __init__(self, module: Any, recording: Recording, request: Transcribe, language: str) -> None:
         self._module = module
@@ -87,12 +95,15 @@ class _Listening:
         self._language = language
         self._tokenizer = module.get_tokenizer(language=language)
         self._frames_per_token = N_FRAMES // module.dims.n_audio_ctx
-        self._said: list[int] = self._tokenizer.encode(" " + request.prompt.strip()) if request.prompt.strip() else []
-        """The tokens that lead into the next window."""
+        self._context_tokens: list[int] = (
+            self._tokenizer.encode(" " + request.prompt.strip()) if request.prompt.strip() else []
+        )
+        """Tokens before the next window: the prompt, and the text so far."""
         self._last_word_s = 0.0
-        self._told_s = 0.0
+        self._reported_s = 0.0
 
     def windows(self) -> Iterator[Window]:
+        """Yield the windows of the recording."""
         length = max(self._recording.length // HOP_LENGTH, 1)
         seek = 0
         while seek < length:
@@ -108,12 +119,12 @@ class _Listening:
 
     def _attempt(self, mel: mx.array, seek: int, temperature: float) -> DecodingResult:
         mx.random.seed(seek)  # the same recording, the same transcript
-        options = DecodingOptions(language=self._language, temperature=temperature, prompt=list(self._said))
+        options = DecodingOptions(language=self._language, temperature=temperature, prompt=list(self._context_tokens))
         return self._module.decode(mel, options)
 
     def _read(self, result: DecodingResult, mel: mx.array, seek: int, size: int) -> tuple[list[Segment], int]:
-        """A window's segments, and where the next one begins."""
-        if result.no_speech_prob > SILENT and result.avg_logprob <= IMPROBABLE:
+        """Return a window's segments, and the start of the next window."""
+        if result.no_speech_prob > NO_SPEECH_PROBABILITY and result.avg_logprob <= MIN_AVERAGE_LOGPROB:
             return [], seek + size
         split, end = self._split(result, seek, size)
         found = [segment for segment in split if segment["text"].strip() and segment["end"] != segment["start"]]
@@ -131,16 +142,16 @@ class _Listening:
             if end < seek + size:
                 end = round(self._last_word_s * FRAMES_PER_SECOND)
         tokens = [token for segment in found for token in segment["tokens"]]
-        self._said = [] if result.temperature > CARRIED else self._said + tokens
-        # A window that leads nowhere would come again and again.
+        self._context_tokens = [] if result.temperature > MAX_CONTEXT_TEMPERATURE else self._context_tokens + tokens
+        # The next window must begin later than this one.
         last_s = (seek + size) / FRAMES_PER_SECOND
         return [self._segment(segment, last_s) for segment in found], end if seek < end <= seek + size else seek + size
 
     def _split(self, result: DecodingResult, seek: int, size: int) -> tuple[list[dict[str, Any]], int]:
-        """The window's segments in mlx-audio's form, and where the last whole one ends.
+        """Return a window's segments in mlx-audio's form, and the end of the last complete one.
 
-        Two timestamps in a row are the end of one segment and the beginning of the next; text behind the last such
-        pair is left to the next window. A single one at the end says that there is silence behind it.
+        Two timestamps in a row end one segment and begin the next. Text after the last such pair belongs to the next
+        window. A single timestamp at the end means that silence follows.
         """
         tokens, first = result.tokens, self._tokenizer.timestamp_begin
         is_time = [token >= first for token in tokens]
@@ -163,24 +174,24 @@ class _Listening:
         return {"seek": seek, **times, "text": text, "tokens": tokens, "words": []}
 
     def _segment(self, found: dict[str, Any], last_s: float) -> Segment:
-        """A segment that begins where the last one ended at the earliest, and is within the window at the latest."""
+        """Return a segment that begins no earlier than the last one ended, and ends within the window."""
         words = [Word(word["word"], round(word["start"], 2), round(word["end"], 2)) for word in found["words"]]
-        start = max(min(round(float(found["start"]), 2), last_s), self._told_s)
-        self._told_s = max(min(round(float(found["end"]), 2), last_s), start)
-        return Segment(start, self._told_s, found["text"], words if self._request.words else None)
+        start = max(min(round(float(found["start"]), 2), last_s), self._reported_s)
+        self._reported_s = max(min(round(float(found["end"]), 2), last_s), start)
+        return Segment(start, self._reported_s, found["text"], words if self._request.words else None)
 
 
 def _mel(module: Any, recording: Recording, seek: int, size: int) -> mx.array:
-    """What Whisper hears of a window: [N_FRAMES, n_mels], with zeros behind the end."""
-    margin = min(MARGIN, seek)
-    samples = recording.piece((seek - margin) * HOP_LENGTH, (seek + size) * HOP_LENGTH + N_FFT)
+    """Return the spectrogram of a window: [N_FRAMES, n_mels], with zeros after the end."""
+    margin = min(MARGIN_FRAMES, seek)
+    samples = recording.samples((seek - margin) * HOP_LENGTH, (seek + size) * HOP_LENGTH + N_FFT)
     mel = log_mel_spectrogram(np.ascontiguousarray(samples), n_mels=module.dims.n_mels, padding=N_FFT)
     return pad_or_trim(mel[margin : margin + size], N_FRAMES, axis=-2).astype(module.dtype)
 
 
 def _is_doubtful(result: DecodingResult) -> bool:
-    silent = result.no_speech_prob > SILENT and result.avg_logprob < IMPROBABLE
-    return not silent and (result.compression_ratio > REPETITIVE or result.avg_logprob < IMPROBABLE)
+    silent = result.no_speech_prob > NO_SPEECH_PROBABILITY and result.avg_logprob < MIN_AVERAGE_LOGPROB
+    return not silent and (result.compression_ratio > MAX_COMPRESSION_RATIO or result.avg_logprob < MIN_AVERAGE_LOGPROB)
 
 
 def _code(language: str) -> str:

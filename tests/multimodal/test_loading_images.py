@@ -1,4 +1,4 @@
-"""Which models are shown images, and what is said when they cannot be."""
+"""Models that take images, and the errors for models that cannot."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from lmwire_protocol import Load, RequestError
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import parity_check, prefill
-from lmwire_worker.multimodal.network import SeeingNetwork
+from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_model import write_model
 from shown_images import image, shown
 from text_lanes import FolderOf, ask, gather, open_lane
@@ -62,7 +62,7 @@ def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderO
     error = refusal(folder_of("smolvlm"), **{field: value})
     assert (error.code, error.field) == ("unsupported", field)
     assert error.message.startswith(f"{field}: ")
-    assert error.message.endswith("smolvlm is a model that sees, and those are loaded without; leave it out")
+    assert error.message.endswith("smolvlm takes images, and such models are loaded without it; leave it out")
 
 
 def test_without_the_library_the_extra_is_named(folder_of: FolderOf) -> None:
@@ -90,13 +90,13 @@ def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of
 def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    see = SeeingNetwork.see
+    see = MultimodalNetwork.forward_embeddings
 
-    def see_mirrored(self: SeeingNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+    def see_mirrored(self: MultimodalNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
         inputs["inputs_embeds"] = inputs["inputs_embeds"][..., ::-1]
         return see(self, tokens, cache, **inputs)
 
-    monkeypatch.setattr(SeeingNetwork, "see", see_mirrored)
+    monkeypatch.setattr(MultimodalNetwork, "forward_embeddings", see_mirrored)
     error = refusal(folder_of("qwen3_vl"))
     assert error.code == "unsupported"
     assert "not those that mlx-vlm computes" in error.message
@@ -105,7 +105,7 @@ def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
 def test_a_model_that_takes_more_of_an_image_than_is_known_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefill, "KNOWN", frozenset({"inputs_embeds"}))
+    monkeypatch.setattr(prefill, "SUPPORTED_INPUTS", frozenset({"inputs_embeds"}))
     error = refusal(folder_of("qwen3_vl"))
     assert error.code == "unsupported"
     assert "deepstack_visual_embeds" in error.message
@@ -114,7 +114,7 @@ def test_a_model_that_takes_more_of_an_image_than_is_known_is_refused(
 def test_a_model_that_is_wrong_in_a_batch_answers_one_at_a_time(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
+    monkeypatch.setattr(parity_check.ParityCheck, "supports_batching", lambda self: False)
     lane = open_lane(folder_of("smolvlm"))
     assert lane.max_batch_size == 1
     assert ask(lane, shown(image(1), "What is it?"))[0].error is None

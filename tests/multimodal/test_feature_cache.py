@@ -1,4 +1,4 @@
-"""What is kept of images is part of the worker's memory: counted, bounded, and given up before a request waits."""
+"""Cached media inputs are part of the worker's memory: counted, bounded, and evicted before a request waits."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,34 +13,35 @@ from lmwire_protocol.events import CacheStats
 from lmwire_worker.engine.interface import InsufficientMemory
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.admission import MemoryBudget, RowCost
-from lmwire_worker.generation.language_model import describe, load_tokenizer
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.media import Policy
+from lmwire_worker.media import MediaPolicy
+from lmwire_worker.models.model_info import describe
+from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights
-from lmwire_worker.multimodal.feature_cache import KEPT_BYTES, Shelf
-from lmwire_worker.multimodal.loader import Eyes
-from lmwire_worker.multimodal.media_input import Features, Picture
+from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
+from lmwire_worker.multimodal.loader import MultimodalLoader
+from lmwire_worker.multimodal.media_input import Features, MediaInput
 from shown_images import image, shown
 from text_lanes import Driver, FolderOf, ask, gather
 
 MIB: Final = 2**20
 ROW_TOKENS: Final = 2048
 BIG_BYTES: Final = 64 * 1176 * 4 + 3 * 8
-"""Of the patches of a big image, in float32, and of how many there are."""
+"""Bytes of a big image's patches, in float32, and of their grid."""
 
 
 # The shelf.
 
 
-def picture(number: int, nbytes: int = 100) -> Picture:
-    return Picture(bytes([number]), "*", [1], {"pixel_values": np.zeros(nbytes, np.uint8)})
+def picture(number: int, nbytes: int = 100) -> MediaInput:
+    return MediaInput(bytes([number]), "*", [1], {"pixel_values": np.zeros(nbytes, np.uint8)})
 
 
-def shelf(*pictures: Picture, in_use: tuple[Picture, ...] = ()) -> Shelf:
-    shelf = Shelf()
-    shelf.in_use = lambda: in_use
+def shelf(*pictures: MediaInput, in_use: tuple[MediaInput, ...] = ()) -> FeatureCache:
+    shelf = FeatureCache()
+    shelf.track_use(lambda: in_use)
     for one in pictures:
-        shelf.put(one)
+        shelf.add(one)
     return shelf
 
 
@@ -48,7 +49,7 @@ def test_what_was_used_least_recently_is_given_up_first_and_no_more_than_needed(
     one, two, three = (picture(number) for number in (1, 2, 3))
     kept = shelf(one, two, three)
     assert kept.find(one.digest) is one
-    assert kept.stale_since == two.used
+    assert kept.stale_since == two.last_used
     assert kept.evict(150) == 200
     assert [kept.find(each.digest) is not None for each in (one, two, three)] == [True, False, False]
     assert (kept.bytes, kept.count(), kept.evictions) == (100, (1, 100), 2)
@@ -59,7 +60,7 @@ def test_a_picture_that_a_request_holds_takes_its_memory_once_and_frees_none() -
     kept = shelf(held, idle, in_use=(held, gone))
     assert kept.bytes == 300
     assert kept.count() == (2, 200)
-    assert kept.stale_since == idle.used
+    assert kept.stale_since == idle.last_used
     assert kept.evict(1000) == 100
     assert kept.find(held.digest) is held
     assert kept.stale_since is None
@@ -71,9 +72,9 @@ def test_a_picture_takes_what_it_will_take_before_it_is_encoded() -> None:
     pixels = {"pixel_values": np.zeros(1000, np.uint8)}
     features = Features(mx.zeros((1, 4, 50)), [mx.zeros((4, 50))])
     for token_bytes, before in ((100, 1000), (400, 1600)):
-        one = Picture(b"1", "*", [1] * 4, pixels, token_bytes)
+        one = MediaInput(b"1", "*", [1] * 4, pixels, token_bytes)
         assert one.nbytes == before
-        one.take(features)
+        one.set_features(features)
         assert one.nbytes == features.nbytes == 1600
 
 
@@ -87,28 +88,28 @@ def folder(folder_of: FolderOf) -> Path:
 
 @pytest.fixture
 def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
-    """A lane with memory for a row of `ROW_TOKENS`, and so many MiB besides."""
+    """A runner with memory for a row of `ROW_TOKENS`, and for a number of MiB besides."""
 
     def lane_for(besides: float) -> GenerationRunner:
-        eyes = Eyes(Load(path=str(folder)), folder)
+        eyes = MultimodalLoader(Load(path=str(folder)), folder)
         base = eyes.open_base(folder, trust_remote_code=False)
         network: Any = base.new_network()
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         eyes.open_processor(network, tokenizer)
         read_weights(network, folder, lambda *_: None)
-        sight = eyes.open(network, Policy(), lambda *_: None)
+        sight = eyes.open(network, MediaPolicy(), lambda *_: None)
         cost = RowCost.measure(network)
         room = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
         lane = GenerationRunner(
             network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight
         )
-        sight.shelf.budget = room.total_bytes
+        sight.feature_cache.budget = room.total_bytes
         return lane
 
     return lane_for
 
 
-def look_at(lane: GenerationRunner, *images: ImagePart) -> list[Picture]:
+def look_at(lane: GenerationRunner, *images: ImagePart) -> list[MediaInput]:
     """Makes pictures of images. Nothing encodes them."""
     request = Tokenize(messages=shown(*images, "?").messages)
     gathered: Any = gather(lane, request)
@@ -118,7 +119,7 @@ def look_at(lane: GenerationRunner, *images: ImagePart) -> list[Picture]:
 
 def kept(lane: GenerationRunner) -> list[bytes]:
     assert lane._media is not None
-    return [*cast(Any, lane._media.shelf)._kept]
+    return [*cast(Any, lane._media.feature_cache)._cached]
 
 
 def stats(lane: GenerationRunner) -> CacheStats:
@@ -239,7 +240,7 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
     assert isinstance(lane, GenerationRunner) and lane._media is not None
     room = lane._admission._room
     assert stats(lane).budget_bytes == room.max_cache_bytes
-    assert lane._media.shelf.budget == min(KEPT_BYTES, room.max_cache_bytes // 4)
+    assert lane._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, room.max_cache_bytes // 4)
     for seed in range(12):
         look_at(lane, big(seed))
         assert stats(lane).bytes <= stats(lane).budget_bytes
@@ -251,7 +252,7 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
 
 def test_what_features_take_is_known_from_the_load(lane: GenerationRunner) -> None:
     assert lane._media is not None
-    pictures = cast(Any, lane._media)._pictures
+    pictures = cast(Any, lane._media)._inputs
     chat = shown(big(1), "and", image(2), "?")
     predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(lane, big(1), image(2))]
     (answer,) = ask(lane, chat)

@@ -1,4 +1,4 @@
-"""Which models are given sounds, and what becomes of sounds where a model is not."""
+"""Models that take sounds, and the text in place of sounds for other models."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ import pytest
 from lmwire_protocol import Chat, Message, RequestError, TextPart
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import audio_input, parity_check, prefill
-from lmwire_worker.multimodal.media_input import Picture
-from lmwire_worker.multimodal.network import SeeingNetwork
+from lmwire_worker.multimodal.media_input import MediaInput
+from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_vision import HEARING, write_vision_model
 from shown_images import expected, image, image_of, shown, sound, sound_of
 from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
@@ -24,7 +24,7 @@ def rendered(lane: GenerationRunner, request: Chat) -> str:
 
 
 def deaf(lane: GenerationRunner) -> None:
-    """What holds of a lane that sees and does not hear."""
+    """Check that a runner takes images and no sounds."""
     assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
     broken = shown("Hear ", sound_of(b"no sound"), "!")
     assert rendered(lane, broken).count("[1 sound was attached]") == 1
@@ -46,12 +46,12 @@ def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
 ) -> None:
     encode = prefill.encode
 
-    def encode_sounds_backwards(network: SeeingNetwork, picture: Picture) -> None:
+    def encode_sounds_backwards(network: MultimodalNetwork, picture: MediaInput) -> None:
         sounds = "input_features" in (picture.inputs or {})
         encode(network, picture)
         if sounds:
             assert picture.features is not None
-            picture.take(prefill.Features(picture.features.embeds[:, ::-1], []))
+            picture.set_features(prefill.Features(picture.features.embeds[:, ::-1], []))
 
     monkeypatch.setattr(prefill, "encode", encode_sounds_backwards)
     deaf(open_lane(folder_of(family)))
@@ -63,7 +63,7 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 ) -> None:
     encode = prefill.encode
 
-    def fail_on_sounds(network: SeeingNetwork, picture: Picture) -> None:
+    def fail_on_sounds(network: MultimodalNetwork, picture: MediaInput) -> None:
         if "input_features" in (picture.inputs or {}):
             raise RuntimeError("no such kernel")
         encode(network, picture)
@@ -76,12 +76,12 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_none(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    monkeypatch.setattr(audio_input, "counts", lambda picture: np.ones(2))
+    monkeypatch.setattr(audio_input, "count_features", lambda picture: np.ones(2))
     deaf(open_lane(folder_of(family)))
 
 
 def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_words(tmp_path: Path) -> None:
-    whole = {"use_bidirectional_attention": "vision"}  # its images are to be processed in one piece
+    whole = {"use_bidirectional_attention": "vision"}  # its images must be computed in one chunk
     folder = write_vision_model(tmp_path / "model", "gemma4_unified", text_config=whole)
     lane = open_lane(folder)
     assert lane.model.capabilities == ["generate", "chat", "tokenize", "sounds"]
@@ -98,13 +98,13 @@ def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_word
 def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    see = SeeingNetwork.see
+    see = MultimodalNetwork.forward_embeddings
 
-    def see_mirrored(self: SeeingNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
+    def see_mirrored(self: MultimodalNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
         inputs["inputs_embeds"] = inputs["inputs_embeds"][..., ::-1]
         return see(self, tokens, cache, **inputs)
 
-    monkeypatch.setattr(SeeingNetwork, "see", see_mirrored)
+    monkeypatch.setattr(MultimodalNetwork, "forward_embeddings", see_mirrored)
     with pytest.raises(RequestError, match="not those that mlx-vlm computes") as error:
         open_lane(folder_of(family))
     assert error.value.code == "unsupported"
@@ -114,7 +114,7 @@ def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
 def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    monkeypatch.setattr(parity_check.Trial, "batches", lambda self: False)
+    monkeypatch.setattr(parity_check.ParityCheck, "supports_batching", lambda self: False)
     lane = open_lane(folder_of(family))
     assert lane.max_batch_size == 1
     assert "sounds" in lane.model.capabilities

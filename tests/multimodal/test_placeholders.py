@@ -8,17 +8,18 @@ import pytest
 
 from lmwire_protocol import RequestError
 from lmwire_worker.generation.prefix_cache.cache_schema import flatten_caches
-from lmwire_worker.multimodal.media_input import Picture, Pictures, Sense
-from lmwire_worker.multimodal.placeholders import expand, find_layout
+from lmwire_worker.media.noise import noise_image
+from lmwire_worker.multimodal.input_builder import MediaInputBuilder, Modality
+from lmwire_worker.multimodal.media_input import MediaInput
+from lmwire_worker.multimodal.placeholders import expand_placeholders, find_layout
 from lmwire_worker.multimodal.rope_delta import RopeDelta
-from lmwire_worker.multimodal.vision_model import trial_image
 
 MARK, TONE, START = 7, 8, 3
-SIGHT, HEARING = Sense("image", MARK, "@"), Sense("sound", TONE, "~")
+SIGHT, HEARING = Modality("image", MARK, "@"), Modality("sound", TONE, "~")
 
 
-def picture(digest: int, tokens: int = 3) -> Picture:
-    return Picture(bytes([digest]) * 32, f"<{'*' * tokens}>", [MARK] * tokens, {})
+def picture(digest: int, tokens: int = 3) -> MediaInput:
+    return MediaInput(bytes([digest]) * 32, f"<{'*' * tokens}>", [MARK] * tokens, {})
 
 
 def deltas(cache: RopeDelta) -> list[int]:
@@ -46,15 +47,15 @@ def test_each_image_has_tokens_of_its_own_name() -> None:
     other = find_layout(tokens, [picture(1), picture(3)])
     assert layout is not None
     assert other is not None
-    assert [(place.start, place.stop) for place in layout.places] == [(2, 5), (6, 9)]
+    assert [(place.start, place.stop) for place in layout.ranges] == [(2, 5), (6, 9)]
     assert layout.end == 9
-    named = layout.named(tokens)
+    named = layout.cache_keys(tokens)
     assert named[:2] + named[5:6] + named[9:] == [1, START, 2, 4, 5]
     assert all(1 << 56 <= name < 1 << 63 for name in named[2:5] + named[6:9])
-    assert named[:6] == other.named(tokens)[:6]
-    assert named[6] != other.named(tokens)[6]
-    assert layout.named(tokens[:4]) == named[:4]
-    assert layout.named([*tokens, 9, 9]) == [*named, 9, 9]
+    assert named[:6] == other.cache_keys(tokens)[:6]
+    assert named[6] != other.cache_keys(tokens)[6]
+    assert layout.cache_keys(tokens[:4]) == named[:4]
+    assert layout.cache_keys([*tokens, 9, 9]) == [*named, 9, 9]
 
 
 def test_without_pictures_there_is_nothing_to_find() -> None:
@@ -68,21 +69,21 @@ def test_tokens_that_are_none_of_the_pictures_are_refused(tokens: list[int]) -> 
 
 
 def test_each_placeholder_becomes_its_picture() -> None:
-    assert expand("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
+    assert expand_placeholders("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
     with pytest.raises(RequestError, match="2 places for images"):
-        expand("a @ b @.", [picture(1)], [SIGHT])
+        expand_placeholders("a @ b @.", [picture(1)], [SIGHT])
 
 
 def test_pictures_of_two_kinds_are_told_apart_wherever_a_template_puts_them() -> None:
-    noise = Picture(bytes(32), "(~~)", [TONE] * 2, {})
+    noise = MediaInput(bytes(32), "(~~)", [TONE] * 2, {})
     seen, heard = [picture(1), picture(2)], [noise]
-    text = expand("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
+    text = expand_placeholders("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
     assert text == "(~~) then <***> and <***>!"
     layout = find_layout([TONE, TONE, 1, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4], [seen[0], *heard, seen[1]])
     assert layout is not None
-    assert [(place.start, place.picture) for place in layout.places] == [(0, noise), (3, seen[0]), (7, seen[1])]
+    assert [(place.start, place.media_input) for place in layout.ranges] == [(0, noise), (3, seen[0]), (7, seen[1])]
     with pytest.raises(RequestError, match="0 places for sounds"):
-        expand("@ @", [*seen, *heard], [SIGHT, HEARING])
+        expand_placeholders("@ @", [*seen, *heard], [SIGHT, HEARING])
     assert find_layout([TONE, 1, MARK, MARK, MARK, 2], [picture(1)]) is not None, "no sound was sent: it is text"
 
 
@@ -108,24 +109,24 @@ class Processor:
 
 def test_an_image_is_processed_once() -> None:
     processor = Processor()
-    pictures = Pictures(processor, processor.prepare)
-    pictures.learn("image", MARK, trial_image())
+    pictures = MediaInputBuilder(processor, processor.prepare)
+    pictures.add_modality("image", MARK, noise_image())
     before = processor.made
-    one, same, other = (pictures.of(trial_image(seed)) for seed in (1, 1, 2))
+    one, same, other = (pictures.build(noise_image(seed)) for seed in (1, 1, 2))
     assert one is same
     assert one is not other
     assert processor.made == before + 2
-    assert pictures.shelf.find(trial_image(1).digest) is one
-    assert pictures.shelf.find(b"unknown") is None
+    assert pictures.feature_cache.find(noise_image(1).digest) is one
+    assert pictures.feature_cache.find(b"unknown") is None
 
 
 def test_pictures_are_kept_within_their_budget() -> None:
     processor = Processor()
-    pictures = Pictures(processor, processor.prepare)
-    pictures.learn("image", MARK, trial_image())
-    pictures.shelf.budget = 3 * 4096
+    pictures = MediaInputBuilder(processor, processor.prepare)
+    pictures.add_modality("image", MARK, noise_image())
+    pictures.feature_cache.budget = 3 * 4096
     for seed in range(1, 6):
-        pictures.of(trial_image(seed))
-    kept = [pictures.shelf.find(trial_image(seed).digest) is not None for seed in range(1, 6)]
+        pictures.build(noise_image(seed))
+    kept = [pictures.feature_cache.find(noise_image(seed).digest) is not None for seed in range(1, 6)]
     assert kept == [False] * 2 + [True] * 3
-    assert pictures.shelf.clear() == 3 * 4096
+    assert pictures.feature_cache.clear() == 3 * 4096

@@ -24,7 +24,7 @@ IN_MLX_VLM = ["qwen3_vl", "gemma3", "smolvlm"]
 
 
 def write_adapter_of_mlx_vlm(folder: Path, model: Path) -> Path:
-    """As mlx-vlm's training does, with weights that change every answer."""
+    """Write an adapter like mlx-vlm's training, with weights that change every answer."""
     network: Any = get_peft_model(load_model(model), rank=4, alpha=40, verbose=False)
     mx.random.seed(1)
     trained: Any = tree_flatten(network.trainable_parameters())

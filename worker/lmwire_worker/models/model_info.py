@@ -1,0 +1,83 @@
+"""Describes a model: what the protocol reports of it."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from mlx import nn
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from lmwire_protocol import RequestError
+
+from ..engine.interface import ModelInfo
+from .weights import quantization, weights_bytes
+
+CONTEXT_FIELDS: Final = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length", "n_ctx",
+    "model_max_length",
+)  # fmt: skip
+HIDDEN_FIELDS: Final = ("hidden_size", "d_model", "n_embd", "model_dim", "dim")
+UNBOUNDED_CONTEXT: Final = 2**20
+"""Context length of a recurrent model, whose memory has a constant size."""
+
+
+def describe(
+    folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper, adapter: Path | None = None
+) -> ModelInfo:
+    """Return what the protocol reports of a model.
+
+    Args:
+        folder: The model's folder.
+        config: Its config.json.
+        network: The model; its weights may still be missing.
+        tokenizer: Its tokenizer.
+        adapter: The folder of its adapter, if it has one.
+    """
+    text_config = config.get("text_config")
+    configs = [config, text_config] if isinstance(text_config, dict) else [config]
+    context = _first(configs, CONTEXT_FIELDS)
+    if context is None:
+        claimed = tokenizer.model_max_length
+        context = claimed if isinstance(claimed, int) and 0 < claimed < 10**9 else UNBOUNDED_CONTEXT
+    return ModelInfo(
+        path=str(folder),
+        model_type=config["model_type"],
+        vocab_size=min(_first(configs, ("vocab_size",)) or len(tokenizer), _table_rows(network)),
+        layers=len(getattr(network, "layers", ())),
+        hidden_size=_first(configs, HIDDEN_FIELDS) or 0,
+        context_len=context,
+        weights_bytes=weights_bytes(network),
+        capabilities=["generate", *(["chat"] if tokenizer.has_chat_template else []), "tokenize"],
+        quantization=quantization(config),
+        adapter_path=str(adapter) if adapter else None,
+    )
+
+
+def _table_rows(network: Any) -> int:
+    """Return the rows of the largest table of embeddings. A token beyond it would be read from other memory."""
+    tables = [part for part in network.modules() if isinstance(part, nn.Embedding | nn.QuantizedEmbedding)]
+    return max((table.weight.shape[0] for table in tables), default=sys.maxsize)
+
+
+def _first(configs: list[dict[str, Any]], fields: tuple[str, ...]) -> int | None:
+    values = (config.get(field) for config in configs for field in fields)
+    return next((value for value in values if isinstance(value, int) and value > 0), None)
+
+
+def limit_context(model: ModelInfo, length: int | None) -> ModelInfo:
+    """Return the model with a shorter context.
+
+    Args:
+        model: The model.
+        length: Tokens of the context; None for the model's own length.
+
+    Raises:
+        RequestError: invalid_request, if the model's context is shorter.
+    """
+    if length is None:
+        return model
+    if length > model.context_len:
+        problem = f"context_len: must be 1 to {model.context_len}, which is what this model's context holds"
+        raise RequestError("invalid_request", problem, field="context_len")
+    return replace(model, context_len=length)
