@@ -50,9 +50,7 @@ class RowCost:
                 fixed += layer.nbytes
             else:
                 window = getattr(layer, "max_size", None)
-                allocated = (keys if isinstance(keys, mx.array) else keys[0]).shape[
-                    2
-                ]  # quantized: also scales and biases
+                allocated = (keys if isinstance(keys, mx.array) else keys[0]).shape[2]  # a tuple if quantized
                 growing[window] = growing.get(window, 0) + layer.nbytes // allocated
         return cls(fixed, tuple((size, window) for window, size in growing.items()))
 

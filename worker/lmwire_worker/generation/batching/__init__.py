@@ -1,9 +1,8 @@
-"""Continuous batching on top of mlx-lm's generator, and the one package that touches that library's internals.
+"""Continuous batching on top of mlx-lm's generator. Only this package uses that library's internals.
 
-mlx-lm (0.32) samples row by row when rows have different samplers, and computes, splits and evaluates full
-log-probabilities for every row of every step. The subclasses here sample all rows in one pass and compute nothing
-that nobody asked for, which makes them faster than the generator that they build on. Its caches and its one-step-ahead
-evaluation are used as they are. When prompts and answers take their turns is the caller's affair.
+mlx-lm (0.32) samples row by row if rows have different samplers, and evaluates full log-probabilities for every row of
+every step. The subclasses here sample all rows in one pass, and compute only what requests ask for, which is faster.
+They reuse mlx-lm's caches and its evaluation one step ahead. The caller decides whether a step prefills or decodes.
 """
 
 from .caches import name_special_caches, prefill, supports_batching

@@ -1,4 +1,4 @@
-"""Caches, of a row alone and of rows together."""
+"""Converts caches between their single form and their batched form."""
 
 import copy
 from collections.abc import Iterable
@@ -11,22 +11,22 @@ from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, K
 from ..prefix_cache.cache_schema import flatten_caches
 
 MAX_CHUNK_TOKENS: Final = 2048
-"""Tokens of one prompt processed in one step, at most."""
+"""Maximum tokens of one prompt in one step."""
 
 
 def supports_batching(model: nn.Module) -> bool:
-    """Whether several rows can run together: some caches cannot be joined, and would spoil the whole batch."""
+    """Return whether all caches of a model have a batched form."""
     return all(hasattr(cache, "merge") for cache in flatten_caches(make_prompt_cache(model)))
 
 
 def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, held: int = 0) -> list[Any]:
-    """A cache that holds all of the tokens but the last, which is tried out.
+    """Return a cache with all tokens but the last. The last one is computed on a copy, to detect errors.
 
     Args:
-        model: The model.
+        model: The network.
         tokens: The tokens.
-        cache: What is known of them, as the caller's own; nothing when None.
-        held: How many of them it holds.
+        cache: The cache of the first `held` tokens, which this function takes over; None for an empty one.
+        held: Number of tokens in the cache.
     """
     cache = cache or make_prompt_cache(model)
     for start in range(held, len(tokens) - 1, MAX_CHUNK_TOKENS):
@@ -37,7 +37,7 @@ def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None,
 
 
 def name_special_caches(caches: Iterable[Any]) -> str:
-    """The kinds of caches that are no plain KV cache, in words; empty when all are."""
+    """Return the kinds of caches that are not plain KV caches, as text; empty if all are plain."""
     return " and a ".join(sorted({type(cache).__name__ for cache in caches if type(cache) is not KVCache}))
 
 
@@ -49,32 +49,34 @@ def merge_caches(caches: list[list[Any]]) -> list[Any]:
 
 
 def to_batched(cache: Any) -> Any:
+    """Return the batched form of a cache."""
     if isinstance(cache, CacheList):
         return CacheList(*map(to_batched, cache.caches))
     return cache if hasattr(cache, "extend") else type(cache).merge([cache])
 
 
 def append_empty_rows(cache: BatchKVCache, rows: int) -> BatchKVCache:
-    """The cache with so many empty rows behind its own."""
+    """Append `rows` empty rows to a cache, and return it."""
     cache.extend(BatchKVCache([0] * rows))
     return cache
 
 
 def truncate_rows(cache: BatchKVCache, rows: int) -> None:
-    """Drops what is behind so many rows; unlike `filter` it neither copies nor waits."""
+    """Keep the first `rows` rows of a cache. Unlike `filter`, copy and evaluate nothing."""
     assert cache.keys is not None and cache.values is not None
     cache.keys, cache.values = cache.keys[:rows], cache.values[:rows]
     cache.offset, cache.left_padding = cache.offset[:rows], cache.left_padding[:rows]
 
 
 def copy_row(cache: Any, index: int) -> Any:
-    """A copy of one row's part."""
+    """Return a copy of one row of a cache."""
     if isinstance(cache, CacheList):
         return CacheList(*(copy_row(part, index) for part in cache.caches))
     return cache.extract(index) if hasattr(cache, "extract") else copy.deepcopy(cache)
 
 
 def to_single(cache: Any) -> Any:
+    """Return the single form of a cache with one row."""
     if isinstance(cache, CacheList):
         return CacheList(*map(to_single, cache.caches))
     batched = isinstance(cache, BatchKVCache | BatchRotatingKVCache)

@@ -1,4 +1,4 @@
-"""Whether a model's prompts can be padded to one length."""
+"""Finds out whether a model computes padded prompts correctly."""
 
 from typing import Final
 
@@ -11,17 +11,17 @@ from .caches import name_special_caches
 
 TRIAL_LENGTHS: Final = (3, 11, 6)
 TRIAL_TOKENS: Final = 100
-"""Every vocabulary has so many."""
+"""Every vocabulary has at least this many tokens."""
 MAX_LOGIT_DEVIATION: Final = 0.2
-"""By how many standard deviations of the logits rounding moves one, at most; padding that is not hidden moves more."""
+"""Maximum deviation of a logit by rounding, in standard deviations of the logits. Visible padding causes more."""
 
 
 def supports_padding(model: nn.Module) -> bool:
-    """Whether prompts of different lengths can be processed together, tried out on three.
+    """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
 
-    Recurrent caches can be joined and yet not hide padding, and a model's own code may not keep to the caches' masks.
-    The trial compares logits and not tokens: on a GPU a batch is rounded otherwise than a row alone, and rounding
-    decides between tokens that are about as probable.
+    Recurrent caches have a batched form that does not hide padding, and a model's own code may ignore the caches' masks.
+    The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
+    decides between tokens of nearly equal probability.
     """
     if name_special_caches(make_prompt_cache(model)):
         return False
@@ -33,7 +33,7 @@ def supports_padding(model: nn.Module) -> bool:
 
 
 def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
-    """[B, V]: what follows each prompt, by way of mlx-lm's own padding."""
+    """Return the logits [B, V] after each prompt, with mlx-lm's own padding."""
     caches = [make_prompt_cache(model) for _ in prompts]
     batch = PromptProcessingBatch(model, list(range(len(prompts))), caches)
     batch.prompt([prompt[:-1] for prompt in prompts])

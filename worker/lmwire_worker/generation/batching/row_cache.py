@@ -1,4 +1,4 @@
-"""What the layers keep of one row, alone or among others, taken out without the rest of the batch."""
+"""The cache of one row of a batch, read without copying the other rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from .caches import copy_row
 
 
 class RowCache:
-    """See `prefix_cache.Source`. Copies are made when they are evaluated.
+    """See `prefix_cache.CacheSource`. Copies are made when they are evaluated.
 
     Args:
-        layers: The caches that the row is in.
-        index: Its place among their rows.
-        length: Its tokens that they hold.
+        layers: The caches of the batch.
+        index: Index of the row in the batch.
+        length: Number of the row's tokens in the caches.
     """
 
     def __init__(self, layers: Sequence[Any], index: int, length: int) -> None:
@@ -29,21 +29,21 @@ class RowCache:
 
     @property
     def complete(self) -> bool:
-        """Whether the layers hold the row's tokens: a model's own code may keep them elsewhere."""
+        """True if the caches hold all of the row's tokens. A model's own code may store them elsewhere."""
         return all(
             not part.empty() and (not _is_sliceable(part) or self._end(part) >= self.length) for part in self._parts
         )
 
     def slices(self, start: int, stop: int) -> Slices:
-        """See `Source.slices`."""
+        """See `CacheSource.slices`."""
         return [self._arrays(part, start, stop) for part in self._parts if _is_sliceable(part)]
 
     def snapshot(self) -> list[Any]:
-        """See `Source.snapshot`."""
+        """See `CacheSource.snapshot`."""
         return [_detached(copy_row(part, self._index)) for part in self._parts if not _is_sliceable(part)]
 
     def copy(self, layout: CacheSchema) -> list[Any]:
-        """The model's caches with this row alone."""
+        """Return a copy of the row's caches in their single form."""
         return layout.build([self.slices(0, self.length)], self.snapshot(), self.length)
 
     def _arrays(self, part: Any, start: int, stop: int) -> list[mx.array]:
@@ -71,9 +71,9 @@ def _is_sliceable(part: Any) -> bool:
 
 
 def _detached(part: Any) -> Any:
-    """The cache with arrays that keep nothing else alive."""
+    """Return the cache with arrays that share no memory with the batch."""
     if isinstance(part, RotatingKVCache) and (passed := part._idx - part.max_size) > 0:
-        # Of a prompt's slice it holds all until the next one comes, and then no more than this.
+        # After a chunk it holds all of the chunk; it drops what exceeds its window when the next tokens come.
         part.keys, part.values = (part._trim(passed, array) for array in (part.keys, part.values))
         part._idx = part.max_size
     part.state = tree_map(lambda value: mx.contiguous(value) if isinstance(value, mx.array) else value, part.state)

@@ -118,6 +118,7 @@ class _Batch:
     prompt_cache: list[Any]
 
     def extend(self, batch: Any) -> None:
+        """Append the rows of another batch."""
         for part in (self, batch) if self.uids else ():
             part.prompt_cache = [to_batched(cache) for cache in part.prompt_cache]
         super().extend(batch)  # pyright: ignore[reportAttributeAccessIssue]: mlx-lm's class is the next base
@@ -129,6 +130,7 @@ class _Batch:
         return Checkpoint(tokens, cache) if tokens and cache.complete else None
 
     def filter(self, keep: list[int]) -> None:
+        """Keep the rows with these indices."""
         super().filter(keep)  # pyright: ignore[reportAttributeAccessIssue]: likewise
         if len(keep) == 1:
             self.prompt_cache = [to_single(cache) for cache in self.prompt_cache]
@@ -143,6 +145,7 @@ class DecodeBatch(_Batch, GenerationBatch):
     """The uids of the rows that already have the token with which the next step begins."""
 
     def extend(self, batch: "DecodeBatch") -> None:
+        """Append the rows of another batch."""
         super().extend(batch)
         self.delivered |= batch.delivered
 

@@ -1,4 +1,4 @@
-"""Shapes that recur, for a device that prepares its kernels anew for each shape of a prompt's slice."""
+"""Rounds the shapes of prefill chunks, for devices that compile kernels for each new shape."""
 
 from typing import Final
 
@@ -7,23 +7,23 @@ import mlx.core as mx
 ROW_STEPS_PER_OCTAVE: Final = 2
 LENGTH_STEPS_PER_OCTAVE: Final = 4
 MIN_LENGTH_STEP: Final = 16
-"""Tokens between two lengths, at least."""
+"""Minimum difference between two lengths, in tokens."""
 MAX_ROUNDED_TOKENS: Final = 4096
-"""Tokens of all rows together, at most: with more, those that are added take as long as to prepare for a new shape."""
+"""Maximum tokens of a rounded chunk, over all rows. Beyond it, padding takes longer than compiling a new shape."""
 
 
 def compiles_each_shape() -> bool:
-    """Whether this process's device does that: on CUDA, cuDNN and cuBLAS make a plan for each, in tens of ms."""
+    """Return whether the device compiles kernels for each shape. On CUDA, cuDNN and cuBLAS plan for tens of ms."""
     return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
 def round_shape(rows: int, length: int, held: int = 0) -> tuple[int, int]:
-    """The shape, rows and tokens of each, that a slice of so many is to be padded to.
+    """Return the shape (rows, tokens of each) to which a chunk is padded.
 
     Args:
-        rows: Of the slice.
+        rows: Rows of the chunk.
         length: Tokens of the longest row.
-        held: Tokens that the rows' caches hold before it, at most. Rows that are added take as much memory meanwhile.
+        held: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
     """
     more_rows, longer = (
         _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
@@ -35,6 +35,12 @@ def round_shape(rows: int, length: int, held: int = 0) -> tuple[int, int]:
 
 
 def _round_up(count: int, in_octave: int, least: int) -> int:
-    """The count, or the next on a ladder with so many rungs in an octave, `least` apart at least."""
+    """Return the count rounded up to a multiple of a step.
+
+    Args:
+        count: The number to round.
+        in_octave: Number of steps between a power of two and the next.
+        least: Minimum step.
+    """
     step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
     return -(-count // step) * step

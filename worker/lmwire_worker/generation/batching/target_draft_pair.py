@@ -1,4 +1,4 @@
-"""A model together with the smaller one that proposes its tokens."""
+"""A target model with its draft model, as one network."""
 
 from typing import Any
 
@@ -8,13 +8,12 @@ from mlx_lm.models.cache import make_prompt_cache
 
 
 class TargetDraftPair(nn.Module):
-    """Reads like one model: its caches are those of both, and its logits are the model's.
+    """A network with the caches of both models and the logits of the target model.
 
     Args:
-        model: What answers.
-        draft: What proposes.
-        vocab_size: Below this a token is the same one in both. From there on one of them has padding, which some
-            models have more of than others.
+        model: The target model.
+        draft: The draft model, which proposes tokens.
+        vocab_size: Number of tokens that both models know. Beyond it, at least one of them has padding.
     """
 
     def __init__(self, model: nn.Module, draft: nn.Module, vocab_size: int) -> None:
@@ -31,17 +30,18 @@ class TargetDraftPair(nn.Module):
         return logits
 
     def draft_logits(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        """The draft's logits [B, T, vocab_size]. Padding, which means nothing, is another token to it."""
+        """Return the draft's logits [B, T, vocab_size]. Tokens that only the target model has become another token."""
         return self.draft(mx.minimum(tokens, self._vocab_size - 1), cache=cache)[..., : self._vocab_size]
 
     def make_cache(self) -> list[Any]:
+        """Return empty caches of both models."""
         return [*make_prompt_cache(self.model), *make_prompt_cache(self.draft)]
 
     def split(self, cache: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The caches of the model, and those of its draft."""
+        """Return the caches of the target model, and those of the draft model."""
         return cache[: self._own], cache[self._own :]
 
     @property
     def layers(self) -> Any:
-        """The model's."""
+        """The layers of the target model."""
         return getattr(self.model, "layers", ())

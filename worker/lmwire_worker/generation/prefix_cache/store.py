@@ -40,9 +40,9 @@ class PrefixCache:
     """Stores the caches of token sequences in a radix tree; see `radix_tree`.
 
     Args:
-        layout: Of the model's caches.
-        budget_bytes: What it may take; it never takes more.
-        check_every: One hit of so many is to be checked.
+        schema: The kinds of the model's caches.
+        budget_bytes: Maximum size.
+        verify_interval: Hits between two that are verified.
         disk: Stores entries for later processes; None if nothing is written to disk.
     """
 

@@ -1,4 +1,7 @@
-"""Random numbers from a counter: seed and position give the number, and there is no state to carry."""
+"""Counter-based random numbers: seed and position determine each number, without any state.
+
+The mixing function is SplitMix64's: https://doi.org/10.1145/2714064.2660195
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,11 +9,16 @@ from typing import Final
 import numpy as np
 
 BLOCK_POSITIONS: Final = 64
-"""Positions whose random numbers are computed at once."""
+"""Number of positions computed at once."""
 
 
 class CounterRng:
-    """Numbers in [0, 1) for every row at one position after another, a block of positions at a time."""
+    """Random numbers in [0, 1) for each row, at consecutive positions.
+
+    Args:
+        seeds: The seed of each row.
+        positions: The first position of each row.
+    """
 
     def __init__(self, seeds: Sequence[int], positions: Sequence[int]) -> None:
         self._seeds = np.array(seeds, np.uint64)[:, None]
@@ -18,7 +26,7 @@ class CounterRng:
         self._used = BLOCK_POSITIONS
 
     def next(self) -> np.ndarray:
-        """[B, 1], float32."""
+        """Return the next numbers [B, 1], float32."""
         if self._used == BLOCK_POSITIONS:
             self._block = uniform_at(self._seeds, self._positions + np.arange(BLOCK_POSITIONS, dtype=np.uint64))
             self._positions += np.uint64(BLOCK_POSITIONS)
@@ -28,7 +36,12 @@ class CounterRng:
 
 
 def uniform_at(seed: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Seeds and positions (uint64, broadcast) → numbers in [0, 1), float32: SplitMix64's mixing, applied to both."""
+    """Return numbers in [0, 1), float32.
+
+    Args:
+        seed: Seeds, uint64.
+        position: Positions, uint64; broadcast with the seeds.
+    """
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):  # the arithmetic is modulo 2**64 by design
         mixed = _mix(_mix(seed + golden) + (position + np.uint64(1)) * golden)

@@ -1,6 +1,6 @@
-"""The filters of sampling for a whole batch. The arithmetic is written once: `xp` is `mlx.core` or `numpy`.
+"""The filters top_k, top_p and min_p for a whole batch, written once for `mlx.core` and `numpy` (`xp`).
 
-Filters are thresholds on a row's logits: equal logits, which bfloat16 has in plenty, cannot depend on the batch.
+Filters are thresholds on a row's logits. So equal logits, which are common in bfloat16, are treated alike in any batch.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ from lmwire_protocol.commands import Generation
 from .topk import Array, topk
 
 TOP_P_CANDIDATES: Final = 1024
-"""In numpy, how many of the most probable tokens top_p looks at before it sorts a vocabulary that is larger."""
+"""Number of most probable tokens that top_p examines in numpy before it sorts the whole vocabulary."""
 UNLIMITED: Final = 2**30
 
 
 class Filters:
-    """top_k, top_p and min_p, which look at untempered probabilities, as mlx-lm's do.
+    """top_k, top_p and min_p. As in mlx-lm, they use probabilities before the temperature.
 
     Args:
-        requests: Of each row.
-        xp: The arithmetic.
+        requests: The request of each row.
+        xp: `mlx.core` or `numpy`.
     """
 
     def __init__(self, requests: Sequence[Generation], xp: Any) -> None:
         self._xp = xp
         filtered = [row for row, request in enumerate(requests) if request.top_k or request.top_p < 1]
         self.active = bool(filtered) or any(request.min_p for request in requests)
-        """Whether any row has a filter."""
+        """True if any row has a filter."""
         self._min_p = column([np.log(request.min_p) if request.min_p else -np.inf for request in requests], xp)
         self._rows = xp.array(filtered, xp.int32)
         self._filtered = len(filtered)
@@ -40,7 +40,11 @@ class Filters:
         self._top_p = column([requests[row].top_p if requests[row].top_p < 1 else 2.0 for row in filtered], xp)
 
     def __call__(self, below_top: Array) -> Array:
-        """Logits less the row's top [R, V], float32 → the smallest one that the row's filters keep [R, 1]."""
+        """Return the smallest value that each row's filters keep [R, 1].
+
+        Args:
+            below_top: Logits minus the row's maximum [R, V], float32.
+        """
         if self._filtered == len(below_top):
             return self._xp.maximum(self._min_p, self._threshold(below_top))
         floors = self._xp.array(self._min_p)
@@ -49,7 +53,7 @@ class Filters:
         return floors
 
     def _threshold(self, below_top: Array) -> Array:
-        """[F, 1]: the smallest value that top_k and top_p keep of each filtered row."""
+        """Return the smallest value that top_k and top_p keep of each filtered row [F, 1]."""
         vocabulary = below_top.shape[-1]
         limits = np.minimum(self._limits, vocabulary)
         if not self._has_top_p:
@@ -68,7 +72,7 @@ class Filters:
         return threshold
 
     def _reach(self, values: Array, mass: Array) -> Array:
-        """[F, 1]: how many of the falling values it takes to have the mass; one more than there are if all have less.
+        """Return how many of the descending values are needed for the mass [F, 1]; one more than exist if all are less.
 
         Sums run from the top, so that they do not depend on how many values are looked at.
         """
@@ -76,11 +80,11 @@ class Filters:
         return 1 + (sums < mass).sum(axis=-1, keepdims=True)
 
     def _nth(self, values: Array, n: Array) -> Array:
-        """[F, 1]: the n-th of the falling values."""
+        """Return the n-th of the descending values [F, 1]."""
         last = values.shape[-1]
         return self._xp.take_along_axis(values, self._xp.minimum(n, last) - 1, axis=-1)
 
 
 def column(values: Sequence[float], xp: Any) -> Array:
-    """A number for each row, float32 [R, 1]."""
+    """Return one number for each row, float32 [R, 1]."""
     return xp.array(np.array(values, np.float32)[:, None])

@@ -1,4 +1,4 @@
-"""Log-probabilities of sampled tokens and of their alternatives, for the rows that ask and at no cost to the others.
+"""Log-probabilities of sampled tokens and of their alternatives, at no cost to rows that do not ask for them.
 
 They are the model's own: of its logits before penalties, bias, masks, temperature and filters. A row gets the most
 alternatives that any request may ask for, and the request's number is cut from them at the end, so that what a row
@@ -21,17 +21,17 @@ from .sampler import array_module
 from .topk import Array, topk_ids
 
 DECIMALS: Final = 6
-"""What float32 logits are good for."""
+"""Precision of float32 logits."""
 BLOCK_LOGITS: Final = 2**18
-"""In numpy, about how many logits are worked on at once."""
+"""Approximate number of logits computed at once in numpy: they fit the processor's cache."""
 
 
 class BatchLogprobs:
-    """Looks at each step's logits for one composition of a batch.
+    """Computes log-probabilities in each step. Valid until rows join or leave the batch.
 
     Args:
-        requests: Of each row.
-        xp: The arithmetic; by default what suits the device.
+        requests: The request of each row.
+        xp: `mlx.core` or `numpy`; by default the faster one on the device.
     """
 
     def __init__(self, requests: Sequence[Generation], *, xp: Any = None) -> None:
@@ -42,10 +42,15 @@ class BatchLogprobs:
         self._asking = rows
         self._most = max((request.top_logprobs for request in requests), default=0)
         self.pending: list[mx.array] = []
-        """What the newest handles wait for; to be evaluated together with the step."""
+        """Arrays that the newest handles need. The caller evaluates them together with the step."""
 
     def __call__(self, logits: mx.array, tokens: mx.array) -> "list[LogprobHandle | None]":
-        """Logits [B, V] as the model gave them, and the tokens [B] sampled → each row's handle, if it asks."""
+        """Return the handle of each row, None for a row that does not ask.
+
+        Args:
+            logits: The model's logits [B, V].
+            tokens: The sampled tokens [B].
+        """
         handles: list[LogprobHandle | None] = [None] * len(self._requests)
         if not self._asking:
             return handles
@@ -59,7 +64,7 @@ class BatchLogprobs:
 
 
 class LogprobHandle:
-    """One row's sampled token, whose log-probabilities are worked out when they are asked for."""
+    """One row's sampled token. Its log-probabilities are computed when they are needed."""
 
     __slots__ = ("_count", "_index", "_step")
 
@@ -69,7 +74,7 @@ class LogprobHandle:
         self._count = count
 
     def resolve(self) -> tuple[int, float, list[tuple[int, float]]]:
-        """The token, its log-probability, and as many of the most probable tokens as were asked for with theirs."""
+        """Return the token, its log-probability, and the most probable tokens with theirs."""
         tokens, own, ids, values = self._step.results
         index, count = self._index, self._count
         top = list(zip(ids[index][:count], values[index][:count], strict=True))
@@ -77,10 +82,10 @@ class LogprobHandle:
 
 
 class LogprobFormatter:
-    """Log-probabilities as the host is told of them.
+    """Turns log-probabilities into the form of the protocol.
 
     Args:
-        token_bytes: Tells a token's own bytes.
+        token_bytes: Returns the bytes of a token.
     """
 
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
@@ -98,7 +103,7 @@ class LogprobFormatter:
 
 
 class _Texts(dict[int, tuple[str, list[int] | None]]):
-    """Each token's text, and its bytes where the text is incomplete; worked out when first met."""
+    """The text of each token, and its bytes if the text is incomplete; computed when first needed."""
 
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -129,7 +134,7 @@ class _Step:
 
     @cached_property
     def results(self) -> tuple[list[int], list[float], list[list[int]], list[list[float]]]:
-        """Of each row: its token, that one's log-probability, and the most probable tokens with theirs."""
+        """The tokens, their log-probabilities, and the most probable ids with theirs, for each row."""
         mx.eval(self.pending)
         tokens, *rest = map(np.asarray, self.pending)
         own, ids, values = rest if self._xp is mx else _logprobs(rest[0], tokens, np)
@@ -139,7 +144,13 @@ class _Step:
 
 
 def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Array]:
-    """Logits [R, V], tokens [R] → the tokens' log-probabilities [R, 1], the most probable ids and theirs [R, K]."""
+    """Return the tokens' log-probabilities [R, 1], and the most probable ids with theirs [R, K].
+
+    Args:
+        logits: The logits [R, V].
+        tokens: The tokens [R].
+        xp: `mlx.core` or `numpy`.
+    """
     ids, values = topk_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
     total = mx.logsumexp(logits, axis=-1, keepdims=True) if xp is mx else _log_sum_exp(logits, values[:, :1])
     own = logits[xp.arange(len(logits)), tokens][:, None]
@@ -147,7 +158,7 @@ def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Arra
 
 
 def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    """[R, 1], a few rows at a time: what fits the processor's cache is done twice as fast."""
+    """Return the log-sum-exp of each row [R, 1], a few rows at a time: within the processor's cache it is faster."""
     rows, length = values.shape
     few = max(1, BLOCK_LOGITS // length)
     parts = [np.exp(values[at : at + few] - largest[at : at + few]).sum(axis=-1) for at in range(0, rows, few)]
@@ -155,7 +166,7 @@ def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
 
 
 def _rounded(values: np.ndarray) -> Any:
-    """As nested lists. Zero is added for -0.0's sake."""
+    """Return nested lists of rounded values. Adding zero turns -0.0 into 0.0."""
     return (values.astype(np.float64).round(DECIMALS) + 0.0).tolist()
 
 

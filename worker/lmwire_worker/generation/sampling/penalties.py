@@ -1,7 +1,7 @@
-"""What requests add to logits and take from them, for a whole batch.
+"""Logit bias and penalties for a whole batch.
 
-It happens on the device, so that no step waits for the token before it. Values are those of mlx-lm's logits
-processors, in float32 and in their order.
+They run on the device, so that no step waits for the token before it. The values are those of mlx-lm's logits
+processors, in float32 and in the same order.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,18 +13,18 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 
 WINDOW_STEP: Final = 256
-"""Tokens by which the memory of a row without a window grows at a time, so that shapes change seldom."""
+"""Tokens by which the window of an unlimited row grows at a time, so that shapes seldom change."""
 UNLIMITED: Final = 2**30
 BANNED_LOGIT: Final = -1e30
-"""Finite, so that a token which a grammar leaves alone is still the best one."""
+"""Logit of a banned token. It is finite, so that the token still wins if a grammar allows no other."""
 
 
 class Penalties:
     """Logit bias; then repetition, presence and frequency penalties on each row's recent tokens.
 
     Args:
-        requests: Of each row.
-        histories: Of each row, prompt and answer so far, without the token that the next call is told.
+        requests: The request of each row.
+        histories: The tokens of each row, without the newest one, which the next call receives.
     """
 
     def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]]) -> None:
@@ -34,7 +34,12 @@ class Penalties:
         self._recent = _RecentTokenPenalties(requests, histories, rows) if rows else None
 
     def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
-        """Logits [B, V] that follow the tokens `newest` [B] → changed logits; float32 where a row asks for a change."""
+        """Return the changed logits [B, V]; float32 if a row asks for a change.
+
+        Args:
+            logits: The logits [B, V] after the newest tokens.
+            newest: The newest token of each row [B].
+        """
         if self._bias is not None:
             logits = self._bias(logits.astype(mx.float32))
         if self._recent is not None:
@@ -43,11 +48,11 @@ class Penalties:
 
 
 class EosBan:
-    """Keeps rows from ending their turn: always with ignore_eos, else until min_tokens have come.
+    """Bans eos tokens: always with ignore_eos, else until min_tokens are generated.
 
     Args:
-        requests: Of each row.
-        generated: Of each row, tokens generated before the next one to be sampled.
+        requests: The request of each row.
+        generated: Number of tokens that each row has generated.
         ends: The model's end-of-turn tokens.
     """
 
@@ -60,7 +65,7 @@ class EosBan:
         }
 
     def __call__(self, logits: mx.array) -> mx.array:
-        """Logits [B, V] of the next step → the same without the banned ends; float32 where a row has a ban."""
+        """Return the logits [B, V] without the banned eos tokens; float32 if a row has a ban."""
         ends = [end for end in self._ends if end < logits.shape[-1]]  # a tokenizer may have more tokens than its model
         if not (self._left and ends):
             return logits
@@ -71,7 +76,11 @@ class EosBan:
 
 
 def check_logit_bias(request: Generation, vocab_size: int) -> None:
-    """Refuses a bias on what is no token of the model.
+    """Check that each biased token exists.
+
+    Args:
+        request: The request.
+        vocab_size: Number of tokens of the model.
 
     Raises:
         RequestError: invalid_request.
@@ -96,7 +105,7 @@ class _LogitBias:
 
 
 class _RecentTokenPenalties:
-    """The penalties on what came within each row's window."""
+    """Penalties on the tokens within each row's window."""
 
     def __init__(self, requests: Sequence[Generation], histories: Sequence[list[int]], rows: list[int]) -> None:
         penalised = [requests[row] for row in rows]
@@ -114,7 +123,7 @@ class _RecentTokenPenalties:
         self._tokens = mx.array([([-1] * width + histories[row][-width:])[-width:] for row in rows], mx.int32)
 
     def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
-        """Logits [B, V], float32, which it may change."""
+        """Return penalized logits. `logits` [B, V], float32, may be changed in place."""
         self._remember(newest[self._rows])
         width = self._tokens.shape[1]
         live = (self._tokens >= 0) & (mx.arange(width) >= width - self._windows)
@@ -128,7 +137,7 @@ class _RecentTokenPenalties:
         return logits
 
     def _remember(self, newest: mx.array) -> None:
-        """Takes in the tokens [R, 1]."""
+        """Append the newest tokens [R, 1] to the windows."""
         if self._grows and self._room == 0:
             self._tokens = mx.pad(self._tokens, [(0, 0), (WINDOW_STEP, 0)], constant_values=-1)
             self._room = WINDOW_STEP

@@ -1,12 +1,11 @@
-"""Sampling for a whole batch in one pass, whatever each row's parameters and seed. Knows no model library's model.
+"""Sampling for a whole batch in one pass, with the parameters and the seed of each row.
 
-A sampler object for each row costs about half the speed at 32 rows. On a GPU the pass runs where the logits are. On
-a CPU it runs in numpy, whose sort and exp are many times as fast as MLX's; nothing is lost by waiting for the logits,
-since MLX evaluates there while its caller waits in any case. The arithmetic is written once: `xp` is `mlx.core` or
-`numpy`.
+A sampler object for each row would halve the speed at 32 rows. On a GPU the pass runs on the device. On a CPU it runs
+in numpy, whose sort and exp are many times as fast as MLX's; waiting for the logits costs nothing there, since MLX
+evaluates on the same processor. The code is written once: `xp` is `mlx.core` or `numpy`.
 
-A row draws the same alone, in a batch, or rebuilt in the middle: its numbers come from its seed and its position,
-filters are thresholds on its logits, and a draw walks the tokens in an order that is always the same.
+A row draws the same tokens alone, in a batch, or after a restart: its random numbers depend on seed and position,
+filters are thresholds on its logits, and a draw walks the tokens in a fixed order.
 """
 
 import math
@@ -25,14 +24,14 @@ from .xtc import Xtc, before_xtc
 
 
 class BatchSampler:
-    """Samples for one composition of a batch; each call is a step.
+    """Samples the next tokens. Valid until rows join or leave the batch; each call is a step.
 
     Args:
-        requests: Of each row.
-        seeds: Of each row.
-        positions: Of each row, tokens before the next one to be sampled, prompt included.
+        requests: The request of each row.
+        seeds: The seed of each row.
+        positions: Number of tokens of each row, prompt included.
         special: Tokens that XTC never excludes.
-        xp: The arithmetic; by default what suits the device.
+        xp: `mlx.core` or `numpy`; by default the faster one on the device.
     """
 
     def __init__(
@@ -55,13 +54,13 @@ class BatchSampler:
         self._weights = TokenWeights(requests, self._xp, xtc) if drawn else None
 
     def __call__(self, logits: mx.array) -> mx.array:
-        """Logits [B, V] → tokens [B], uint32."""
+        """Return the sampled tokens [B], uint32, of logits [B, V]."""
         if self._weights is None:
             return mx.argmax(logits, axis=-1)
         logits = logits.astype(mx.float32)
         if self._xp is mx:
             return self._sample(logits, self._weights)
-        mx.eval(logits)  # other threads run meanwhile, as they could not during numpy's own wait
+        mx.eval(logits)  # unlike a wait inside numpy, this lets other threads run
         with np.errstate(over="ignore"):  # a banned token's logit over a small temperature
             return mx.array(self._sample(np.asarray(logits), self._weights).astype(np.uint32))
 
@@ -75,7 +74,13 @@ class BatchSampler:
 
 
 class TokenWeights:
-    """Logits to the tokens' weights, under each row's temperature and filters."""
+    """Turns logits into sampling weights, by each row's temperature and filters.
+
+    Args:
+        requests: The request of each row.
+        xp: `mlx.core` or `numpy`.
+        xtc: The XTC filter.
+    """
 
     def __init__(self, requests: Sequence[Generation], xp: Any, xtc: Xtc) -> None:
         self._xp = xp
@@ -84,7 +89,7 @@ class TokenWeights:
         self._xtc = xtc
 
     def __call__(self, logits: Array) -> Array:
-        """[R, V], float32 → each token's probability, up to a factor a row; 0 where a filter dropped it."""
+        """Return the weight of each token, 0 if a filter dropped it, of logits [R, V], float32."""
         below_top = logits - logits.max(axis=-1, keepdims=True)
         weights = self._xp.exp(below_top * self._sharpness)
         if not (self._filters.active or self._xtc.active):
@@ -96,10 +101,15 @@ class TokenWeights:
 
 
 def _draw(weights: Array, uniforms: Array, xp: Any) -> Array:
-    """The inverse of each row's cumulative distribution at its number [R, 1]: tokens [R]; never one of weight 0.
+    """Draw a token of each row by inverse transform sampling, never one of weight 0, and return them [R].
 
-    The tokens are written in lines of equal length, the last one short, and taken column by column: to sum up columns
-    and then to walk one of them is several times as fast as to walk a large vocabulary.
+    The tokens are arranged in lines of equal length, the last one shorter, and walked column by column. To sum the
+    columns, and then walk one of them, is several times as fast as to walk a large vocabulary.
+
+    Args:
+        weights: The weights [R, V].
+        uniforms: Random numbers in [0, 1) [R, 1].
+        xp: `mlx.core` or `numpy`.
     """
     rows, length = weights.shape
     lines = math.isqrt(length)
@@ -113,12 +123,12 @@ def _draw(weights: Array, uniforms: Array, xp: Any) -> Array:
     row = xp.arange(rows)[:, None]
     ids = columns + width * xp.arange(lines + 1)
     walked = xp.cumsum(weights[row, xp.minimum(ids, length - 1)] * (ids < length), axis=-1)
-    # What rounding did to the sums must lead neither before nor beyond what has a weight.
+    # Rounding of the sums must not lead to a token of weight 0.
     left = xp.minimum(places - (ends - sums)[row, columns], walked[:, -1:] * (1 - 2**-20))
     line = xp.argmax(walked > xp.maximum(left, 0), axis=-1)
     return (columns[:, 0] + width * line).astype(xp.uint32)
 
 
 def array_module() -> Any:
-    """What computes best where the logits are."""
+    """Return the faster array module on the device: `numpy` on a CPU, else `mlx.core`."""
     return np if mx.default_device() == mx.cpu else mx

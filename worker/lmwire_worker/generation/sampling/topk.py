@@ -1,4 +1,4 @@
-"""Finding the largest of many values in each row of a batch, with little to sort."""
+"""Finds the largest values of each row with little sorting."""
 
 import math
 from typing import Any
@@ -10,14 +10,26 @@ Array = Any
 
 
 def topk(values: Array, count: int, xp: Any) -> Array:
-    """Each row's `count` largest values, falling: [R, V] → [R, count]."""
+    """Return the `count` largest values of each row, descending [R, count].
+
+    Args:
+        values: The values [R, V].
+        count: Number of values to return.
+        xp: `mlx.core` or `numpy`.
+    """
     if count < values.shape[1]:
         values = values[_index(values, xp), _candidates(values, count, xp)]
     return xp.sort(values, axis=-1)[:, ::-1][:, :count]
 
 
 def topk_ids(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
-    """Where they are, and what they are [R, count], falling; equal ones by their ids."""
+    """Return the ids and the `count` largest values of each row, descending [R, count]; equal values by id.
+
+    Args:
+        values: The values [R, V].
+        count: Number of values to return.
+        xp: `mlx.core` or `numpy`.
+    """
     rows = _index(values, xp)
     ids = _candidates(values, count, xp)
     excess = ids.shape[1] - count
@@ -29,10 +41,10 @@ def topk_ids(values: Array, count: int, xp: Any) -> tuple[Array, Array]:
 
 
 def _candidates(values: Array, count: int, xp: Any) -> Array:
-    """Ids [R, few], among which those of each row's `count` largest values are.
+    """Return ids [R, few] that include those of each row's `count` largest values.
 
-    With each row written in lines of equal length they lie in the `count` columns that have the largest maxima, or in
-    the rest that fills no line. Devices that sort to partition have only the maxima to sort.
+    If each row is arranged in lines of equal length, these values are in the `count` columns with the largest maxima,
+    or in the incomplete last line. Devices that sort to partition only have to sort the maxima.
     """
     rows, length = values.shape
     lines = math.isqrt(length // count)

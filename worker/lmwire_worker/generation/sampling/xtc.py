@@ -1,4 +1,7 @@
-"""XTC for a whole batch: excludes the top choices now and then, so that an answer strays from the most likely one."""
+"""XTC (exclude top choices) for a whole batch: sometimes excludes the most probable tokens.
+
+The idea: https://github.com/oobabooga/text-generation-webui/pull/6335
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -13,20 +16,20 @@ from .filters import Filters, column
 from .topk import Array
 
 SEED_OFFSET: Final = 2**53
-"""Added to seeds, it gives numbers that no request's draws use: a request's own seed is below."""
+"""Offset of XTC's seeds. Requests' seeds are smaller, so no draw uses the same random numbers."""
 
 
 class Xtc:
-    """Of the tokens whose probability is above a row's threshold only the least probable stays.
+    """Excludes all tokens above a row's threshold except the least probable of them.
 
-    As in mlx-lm this comes behind top_p and min_p and before top_k, whose work it therefore does for these rows.
+    As in mlx-lm, XTC follows top_p and min_p and precedes top_k. So it applies top_k to its rows itself.
 
     Args:
-        requests: Of each row; a row whose probability is 0 is left alone.
-        seeds: Of each row.
-        positions: Of each row, tokens before the next one to be sampled.
+        requests: The request of each row; rows with a probability of 0 are unchanged.
+        seeds: The seed of each row.
+        positions: Number of tokens of each row.
         special: Tokens that are never excluded.
-        xp: The arithmetic.
+        xp: `mlx.core` or `numpy`.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class Xtc:
         rows = [row for row, request in enumerate(requests) if request.xtc_probability]
         chosen = [requests[row] for row in rows]
         self.active = bool(rows)
-        """Whether any row has it."""
+        """True if any row uses XTC."""
         self._xp = xp
         self._all = len(rows) == len(requests)
         self._rows = xp.array(rows, xp.int32)
@@ -51,7 +54,12 @@ class Xtc:
         self._top_k = Filters([replace(request, top_p=1.0, min_p=0.0) for request in chosen], xp)
 
     def __call__(self, below_top: Array, kept: Array) -> Array:
-        """Logits less the row's top [R, V], float32, and which of them top_p and min_p keep → which remain."""
+        """Return which tokens remain [R, V].
+
+        Args:
+            below_top: Logits minus the row's maximum [R, V], float32.
+            kept: The tokens that top_p and min_p keep [R, V].
+        """
         if self._all:
             return self._remaining(below_top, kept)
         kept[self._rows] = self._remaining(below_top[self._rows], kept[self._rows])
@@ -74,7 +82,7 @@ class Xtc:
 
 
 def before_xtc(request: Generation) -> Generation:
-    """What of a row's filters comes before its XTC."""
+    """Return a request with only the filters that precede XTC."""
     return replace(request, top_k=0) if request.xtc_probability else request
 
 
