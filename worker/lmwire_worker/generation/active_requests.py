@@ -38,7 +38,7 @@ class ActiveRequests:
         return self._batch
 
     def start(self, cache_manager: CacheManager, sequences: list[Sequence], cache: list[Any] | None) -> None:
-        """Put a request into the batch. If most of its prompt is to be computed, one choice does that for all.
+        """Put a request into the batch. If its prompt is not cached, one choice computes it for all.
 
         Args:
             cache_manager: Stores the caches.

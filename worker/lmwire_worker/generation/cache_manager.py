@@ -128,7 +128,7 @@ class CacheManager:
 
     @property
     def needs_snapshots(self) -> bool:
-        """Whether a prompt can only continue from a checkpoint, and not from any token of another prompt."""
+        """True if a prompt can only continue from a checkpoint, and not from any token of another prompt."""
         return self._schema.needs_snapshots
 
     # During and after it.

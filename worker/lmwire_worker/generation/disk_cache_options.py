@@ -1,4 +1,4 @@
-"""Where a worker keeps caches on disk. Imports no model library."""
+"""The options of the prefix cache on disk. Imports no model library."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ DEFAULT_DISK_BYTES: Final = 16 * 2**30
 
 @dataclass(frozen=True)
 class DiskCacheOptions:
-    """Of all models together.
+    """The options for all models together.
 
     Args:
-        directory: For the files.
-        budget_bytes: What they may take.
-        log: Told of files that are ignored, and of what cannot be written.
+        directory: The directory of the files.
+        budget_bytes: Maximum size of all files.
+        log: Receives a line for each file that is ignored or cannot be written.
     """
 
     directory: Path

@@ -1,4 +1,4 @@
-"""The draft model of a load: found, compared with the model, and put beside it."""
+"""Loads a draft model, and pairs it with its target model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,17 +21,22 @@ from .language_model import check_architecture, open_shared_weights
 
 @dataclass(frozen=True)
 class DraftModel:
-    """A model that is to propose another one's tokens. Its weights are yet to be read."""
+    """A model that proposes tokens for another one. Its weights are not read yet."""
 
     network: Any
     tokenizer: TokenizerWrapper
     model: ModelInfo
 
     def pair_with(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> TargetDraftPair:
-        """Both models as one.
+        """Return the target model and this draft model as one network.
+
+        Args:
+            network: The target model.
+            tokenizer: Its tokenizer.
+            vocab_size: Number of its tokens.
 
         Raises:
-            RequestError: unsupported, when answers could not be what they are without a draft.
+            RequestError: unsupported, if the draft would change answers.
         """
         _check_cache("model", network)
         _check_cache("draft model", self.network)
@@ -41,7 +46,11 @@ class DraftModel:
 
 
 def open_draft_model(request: Load, report: Report) -> DraftModel | None:
-    """The draft model that a load asks for; None where it asks for none.
+    """Return the draft model of a load; None if the load has none.
+
+    Args:
+        request: The load.
+        report: Receives the progress of a download.
 
     Raises:
         RequestError: model_not_found, bad_model, unsupported.

@@ -12,11 +12,17 @@ from ..models.weights import summarize_exception
 from .batching import name_special_caches
 
 GROUP_SIZES: Final = (64, 32)
-"""Numbers that share one scale, the best choice first; a head's width must be a multiple."""
+"""Possible numbers of values that share one scale, best first. A head's width must be a multiple."""
 
 
 def quantize_cache(network: Any, bits: int) -> None:
-    """Makes a network keep its keys and values in `bits` bits. Evaluates nothing, so the weights may be yet to be read.
+    """Make a network store its keys and values in `bits` bits. Evaluates nothing, so the weights need not be read yet.
+
+    mlx-lm asks a network for its caches by `make_cache`, which this function sets.
+
+    Args:
+        network: The network.
+        bits: Bits of a quantized number.
 
     Raises:
         RequestError: unsupported.
@@ -29,12 +35,12 @@ def quantize_cache(network: Any, bits: int) -> None:
     network.make_cache = lambda: [QuantizedKVCache(group_size, bits) for _ in plain]
     try:
         _run(network, network.make_cache())
-    except Exception as error:  # an architecture that computes on keys and values by itself
+    except Exception as error:  # the architecture reads keys and values itself
         raise _refusal(f"its attention fails on quantised keys and values: {summarize_exception(error)}") from None
 
 
 def _group_size(cache: list[Any]) -> int:
-    """How many numbers share a scale in what a cache holds."""
+    """Return the number of values that share a scale in the caches."""
     widths = {part.shape[-1] for layer in cache for part in (layer.keys, layer.values) if part is not None}
     for size in GROUP_SIZES:
         if all(width % size == 0 for width in widths):
@@ -43,7 +49,7 @@ def _group_size(cache: list[Any]) -> int:
 
 
 def _run(network: nn.Module, cache: list[Any]) -> None:
-    """A prompt and a token, of which the shapes and types alone are worked out."""
+    """Run a prompt and a token without evaluation, which checks shapes and types."""
     network(mx.array([[0, 0]]), cache=cache)
     network(mx.array([[0]]), cache=cache)
 

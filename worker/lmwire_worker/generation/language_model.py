@@ -1,4 +1,4 @@
-"""A model's folder into memory, through mlx-lm."""
+"""Loads a model folder with mlx-lm, and describes the model."""
 
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,26 @@ from ..models.weights import summarize_exception
 
 
 def check_architecture(config: dict[str, Any]) -> None:
-    """Raises unsupported when mlx-lm does not know the model's architecture. Reads no weights."""
+    """Check that mlx-lm knows a model's architecture. Reads no weights.
+
+    Raises:
+        RequestError: unsupported.
+    """
     if config.get("model_file") is not None:
         return
     try:
         utils._get_classes(config=config)
-    except (ValueError, AttributeError, TypeError):  # some modules beside the models are no models
+    except (ValueError, AttributeError, TypeError):  # some modules of the package are not models
         problem = f"this worker's mlx-lm has no architecture `{config['model_type']}`; a newer mlx-lm may have it"
         raise RequestError("unsupported", problem) from None
 
 
 def open_shared_weights(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
-    """A model whose weights have sizes, and are not read yet.
+    """Return a model whose weights are not read yet.
+
+    Args:
+        folder: The model folder.
+        trust_remote_code: Whether the folder's Python files may run.
 
     Raises:
         RequestError: bad_model.

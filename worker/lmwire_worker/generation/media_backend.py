@@ -115,7 +115,7 @@ class MediaBackend(MediaExpander, Protocol):
 
     @property
     def capabilities(self) -> list[str]:
-        """The capabilities that the model has with media, such as `images`."""
+        """The names of the model's media capabilities."""
         ...
 
     def prefetch_media(self, request: Any, ready: Callable[[], None]) -> Media | None:

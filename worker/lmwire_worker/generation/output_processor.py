@@ -68,7 +68,7 @@ class OutputProcessor:
         self._channel: Channel = "content"
         """Channel of the text that the stop strings are searched in."""
         self._is_call_text = False
-        """Whether that text is the text of an invalid tool call."""
+        """True if that text is the text of an invalid tool call."""
         self._format_logprob = format_logprob
         self._attribution = LogprobAttribution() if request.logprobs else None
         self._has_one_call = not getattr(request, "parallel_tool_calls", True)

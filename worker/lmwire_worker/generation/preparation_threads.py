@@ -16,7 +16,7 @@ from .structured_output import is_constrained
 WorkKind = Literal["plain", "hard", "large"]
 THREAD_COUNTS: Final[dict[str, int]] = {"plain": 1, "hard": 2, "large": 1}
 """Threads for each kind of work. Plain requests are prepared in order. Hard ones have a grammar or a chat template of
-their own. Large ones have so much text that they take time and memory."""
+their own. Large ones have much text, and take time and memory."""
 LARGE_BYTES: Final = 2**18
 """Text from which a request is large, in bytes."""
 

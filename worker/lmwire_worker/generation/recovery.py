@@ -40,7 +40,7 @@ class Recovery:
 
     @property
     def is_pending(self) -> bool:
-        """Whether sequences wait for their restart."""
+        """True if sequences wait for their restart."""
         return bool(self._active.restarting)
 
     def stop_all(self, error: Exception) -> list[RunnerEvent]:

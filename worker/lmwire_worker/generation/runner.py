@@ -107,7 +107,7 @@ class GenerationRunner:
         self._media_queue = MediaQueue()
         self._recovery = Recovery(network, self._active, self._cache_manager, media)
         self._prefills_next = True
-        """Whether the next step computes prompts, if there are any. Prompts and answers take turns."""
+        """True if the next step computes prompts, if there are any. Prompts and answers take turns."""
         self._decode_s = 0.0
         """Duration of the last step that decoded, in seconds."""
 
@@ -115,15 +115,18 @@ class GenerationRunner:
 
     @property
     def batch_wait_s(self) -> float:
+        """See `ModelRunner.batch_wait_s`."""
         return self._policy.batch_wait_s if len(self._active.by_key) < self._max_prefill_batch else 0.0
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
+        """See `ModelRunner.prepare`."""
         is_served = isinstance(request, Generate | Chat | Tokenize)
         return self._threads.start(request, ready, size) if is_served else None
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
+        """See `ModelRunner.tokenize`."""
         prompt = prepared.result() if isinstance(prepared, Prepared) else self._preparer.read_prompt(request)
         return prompt.tokens, prompt.text
 
@@ -147,6 +150,7 @@ class GenerationRunner:
         plain_text: bool = False,
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
+        """See `ModelRunner.add`."""
         assert isinstance(request, Generate | Chat)
         ready = prepared.result() if isinstance(prepared, Prepared) else self._preparer.prepare(request)
         sequences = self._preparer.build_sequences(key, request, seed, ready, plain_text=plain_text)
@@ -190,6 +194,7 @@ class GenerationRunner:
     # A step: a chunk of the prompts in work, or a token for each running answer, in turns.
 
     def step(self) -> list[RunnerEvent]:
+        """See `ModelRunner.step`."""
         if self._recovery.is_pending:
             return self._recovery.restart_next()
         events = self._start_pending()
@@ -322,6 +327,7 @@ class GenerationRunner:
         return events, ended
 
     def remove(self, key: int) -> list[RunnerEvent]:
+        """See `ModelRunner.remove`."""
         sequences = self._active.by_key[key]
         self._drop(key)
         return [event for sequence in sequences for event in sequence.finish(None)]
@@ -348,18 +354,22 @@ class GenerationRunner:
     # Memory.
 
     def memory(self) -> MemoryUsage:
+        """See `ModelRunner.memory`."""
         return memory_usage()
 
     def cache_stats(self) -> CacheStats | None:
+        """See `ModelRunner.cache_stats`."""
         manager: CacheManager | None = getattr(self, "_cache_manager", None)  # None if another thread closed the runner
         return manager.stats() if manager is not None else None
 
     def clear_cache(self) -> int:
+        """See `ModelRunner.clear_cache`."""
         freed = self._cache_manager.clear()
         mx.clear_cache()
         return freed
 
     def close(self) -> int:
+        """See `ModelRunner.close`."""
         return measure_freed(self._release)
 
     def _release(self) -> None:

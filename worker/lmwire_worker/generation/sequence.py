@@ -50,11 +50,11 @@ class Sequence:
         self.computed_tokens = 0
         """Prompt tokens computed so far, cached ones included."""
         self.ended = False
-        """Whether the answer is complete, or has failed."""
+        """True if the answer is complete, or has failed."""
         self.unverified_hit: CacheHit | None = None
         """A cache hit that is computed again, to compare it."""
         self.is_trusted = True
-        """Whether the computed caches are correct. A failed step may have spoiled them."""
+        """True if the computed caches are correct. A failed step may have spoiled them."""
         self._initial_constraint = constraint
         self._output = output
         self._events: list[RunnerEvent] = []
@@ -66,7 +66,7 @@ class Sequence:
 
     @property
     def is_prefill_only(self) -> bool:
-        """Whether the choice ends with its prompt."""
+        """True if the choice ends with its prompt."""
         return self._output.remaining_tokens == 0
 
     @property

@@ -1,4 +1,4 @@
-"""LoRA adapters, in the form that mlx-lm trains and saves."""
+"""Loads LoRA and DoRA adapters in mlx-lm's format."""
 
 import os
 from pathlib import Path
@@ -19,11 +19,11 @@ CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapters.safetensors"
 TYPES: Final = ("lora", "dora")
 LEAVES: Final = ("lora_a", "lora_b", "m")
-"""What an adapter's own parameters are called."""
+"""Names of an adapter's parameters."""
 
 
 def find_adapter(path: str) -> Path:
-    """The folder of an adapter, whose files are there and whole. Reads no weights.
+    """Return the folder of an adapter, once its files are checked. Reads no weights.
 
     Raises:
         RequestError: model_not_found, bad_model, unsupported.
@@ -43,7 +43,11 @@ def find_adapter(path: str) -> Path:
 
 
 def attach_adapter(network: nn.Module, folder: Path) -> None:
-    """Puts an adapter into a network, which is of no use when that fails. The adapter's weights are yet to be read.
+    """Add an adapter to a network. Its weights are not read yet. After an error, the network is unusable.
+
+    Args:
+        network: The network, which is changed.
+        folder: The adapter's folder.
 
     Raises:
         RequestError: bad_model.
@@ -56,7 +60,7 @@ def attach_adapter(network: nn.Module, folder: Path) -> None:
             "bad_model", f"the adapter in {folder} does not fit the model: {summarize_exception(error)}"
         ) from None
     _check_complete(folder, _names(network) - before)
-    network.eval()  # in training some of it drops out
+    network.eval()  # turns dropout off
 
 
 def _check_type(folder: Path, config: dict[str, Any]) -> None:
@@ -70,7 +74,7 @@ def _check_type(folder: Path, config: dict[str, Any]) -> None:
 
 
 def _check_complete(folder: Path, added: set[str]) -> None:
-    """Refuses an adapter that changes nothing, or whose file lacks what its config names."""
+    """Refuse an adapter that changes nothing, or whose file lacks weights that its config names."""
     needed = {name for name in added if name.rsplit(".", 1)[-1] in LEAVES}
     if not needed:
         raise _refusal("bad_model", f"the adapter in {folder} changes nothing: its config names no layer of the model")

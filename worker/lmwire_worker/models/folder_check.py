@@ -1,4 +1,4 @@
-"""What a model's folder must hold, checked before anything is given up for it and before any weight is read."""
+"""Checks the files of a model folder, before the current model is released and before any weight is read."""
 
 import json
 import math
@@ -15,12 +15,16 @@ DTYPE_BITS: Final = {
     "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64,
 }  # fmt: skip
 MAX_DIMENSION: Final = 2**31 - 1
-"""MLX counts in 32 bits."""
+"""Maximum size of a dimension: MLX uses 32-bit integers."""
 TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "*.tiktoken", "tokenizer_config.json")
 
 
 def check_folder(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
-    """Checks a model's files and returns its config.json.
+    """Check a model's files, and return its config.json.
+
+    Args:
+        folder: The model folder.
+        trust_remote_code: Whether the folder's Python files may run.
 
     Raises:
         RequestError: bad_model, unsupported.
@@ -32,7 +36,11 @@ def check_folder(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
 
 
 def check_files(folder: Path) -> dict[str, Any]:
-    """Checks that a model's files are there and whole, and returns its config.json."""
+    """Check that a model's files are complete and undamaged, and return its config.json.
+
+    Raises:
+        RequestError: bad_model.
+    """
     config = read_json(folder / CONFIG)
     if not isinstance(config.get("model_type"), str):
         raise bad_model(folder / CONFIG, "names no model_type")

@@ -36,13 +36,13 @@ class _Guard:
 
     def __init__(self) -> None:
         self.refuses = False
-        """Whether only installed code may run."""
+        """True if only installed code may run."""
         self.loading: int | None = None
         """The thread of a load without trust, which needs neither pickles nor the network."""
         self.refused: list[str] = []
-        """What the present load was refused."""
+        """The files that the current load tried to run."""
         self.has_trusted = False
-        """Whether code of a model may have run in this process."""
+        """True if a model's code may have run in this process."""
         self._installed: set[str] = set()
         self._foreign: set[str] = set()
         self._checks: dict[str, Callable[..., None]] = {

@@ -1,4 +1,4 @@
-"""A model as its folder has it, which lanes borrow: another adapter or other settings need no second reading."""
+"""Shares a model's weights between loads, so that another adapter or other options need no second read."""
 
 import copy
 from pathlib import Path
@@ -10,16 +10,16 @@ Files = list[tuple[str, int, int]]
 
 
 class SharedWeights:
-    """Modules that hold weights and never run. Those that run are copies, which share the weights.
+    """The modules of a model, which never run. The networks that run are copies, and share the weights.
 
-    So nothing has to be undone when an adapter goes: it was put into a copy, and some models keep what they compiled,
-    weights included, in their modules. A base lives as long as one of its networks.
+    So nothing has to be undone when an adapter is removed: it was added to a copy. Some models even store compiled
+    functions, with their weights, in their modules.
 
     Args:
-        folder: Where it comes from.
-        files: The folder's files when it was built.
-        network: What mlx-lm made of them.
-        config: As mlx-lm completed it.
+        folder: The model folder.
+        files: The folder's files when they were read.
+        network: The modules.
+        config: The config.json, as mlx-lm completes it.
     """
 
     def __init__(self, folder: Path, files: Files, network: nn.Module, config: dict[str, Any]) -> None:
@@ -29,26 +29,26 @@ class SharedWeights:
         self._network = network
 
     def new_network(self) -> nn.Module:
-        """A network to run or to change. Copies no weights."""
+        """Return a network to run or to change. Copies no weights."""
         return _copy_modules(self._network, {})
 
     def modules(self) -> nn.Module:
-        """The modules that every network starts from; not to be changed."""
+        """Return the shared modules. They must not be changed."""
         return self._network
 
     def matches(self, folder: Path) -> bool:
-        """Whether the folder still has what this was read from."""
+        """Return whether a folder is the same, with unchanged files."""
         return self.folder == folder and self._files == list_files(folder)
 
 
 def list_files(folder: Path) -> Files:
-    """Each file's name, size and time of change, which change whenever another model is put in its place."""
+    """Return the name, size and modification time of each file. They change if the model is replaced."""
     stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
     return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 
 def _copy_modules(value: Any, copies: dict[int, Any]) -> Any:
-    """A copy of modules and of the containers between them; a module that has two places keeps both."""
+    """Return a copy of modules and their containers. A module in two places stays one module."""
     if id(value) in copies:
         return copies[id(value)]
     if isinstance(value, dict):  # a module is one

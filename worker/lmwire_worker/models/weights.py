@@ -1,4 +1,4 @@
-"""A model's weights: how large they are, and how they come into memory."""
+"""Reads a model's weights into memory, and measures them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +15,17 @@ from lmwire_protocol.events import Quantization
 from ..engine.interface import Report
 
 READ_BYTES: Final = 256 * 2**20
-"""Weights read between two reports, and so how soon a cancel lands."""
+"""Bytes read between two reports. A cancel waits for the next report."""
 
 
 def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Module | None = None) -> None:
-    """Reads a network's weights into memory, but for those that it shares with `held`.
+    """Read a network's weights into memory, except those that it shares with `held`.
+
+    Args:
+        network: The network.
+        folder: The model folder, for the error.
+        report: Receives the progress.
+        held: Modules whose weights are in memory; None for none.
 
     Raises:
         RequestError: bad_model.
@@ -44,7 +50,7 @@ def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Modu
 
 @contextmanager
 def checked_quantization() -> Iterator[None]:
-    """Let a group size of 0, which folders lead to in many ways, be an error: MLX would divide by it."""
+    """Turn a group size of 0 into an error: MLX would divide by it, and several config fields can lead to it."""
     quantize = mx.quantize
 
     def checked(array: mx.array, group_size: int | None = None, *arguments: Any, **options: Any) -> Any:
@@ -60,19 +66,19 @@ def checked_quantization() -> Iterator[None]:
 
 
 def weights_bytes(network: nn.Module) -> int:
-    """The size of a model's weights in memory."""
+    """Return the size of a model's weights in memory."""
     return sum(weight.nbytes for weight in _weights(network))
 
 
 def quantization(config: dict[str, Any]) -> Quantization | None:
-    """How a config says that weights are quantised; None for not at all."""
+    """Return the quantization in a config.json; None without one."""
     settings = config.get("quantization") or {}
     bits, group_size = settings.get("bits"), settings.get("group_size")
     return Quantization(bits, group_size) if isinstance(bits, int) and isinstance(group_size, int) else None
 
 
 def summarize_exception(error: Exception) -> str:
-    """An exception in short: the missing names of a whole model can fill pages."""
+    """Return an exception as one short line: its message may list the weights of a whole model."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{' …' if len(text) > 300 else ''}"
 

@@ -56,7 +56,7 @@ class ContinuousBatch(BatchGenerator):
         self._prompt_batch = self._no_prompts()
         self._generation_batch: DecodeBatch = DecodeBatch.empty(model, table)
         self._has_new_rows = False
-        """Whether rows have started to decode since the last step."""
+        """True if rows have started to decode since the last step."""
 
     # Rows come and go.
 
@@ -254,7 +254,7 @@ class ContinuousBatch(BatchGenerator):
 
     @property
     def has_prompts(self) -> bool:
-        """Whether a prompt lacks more than its last token."""
+        """True if a prompt lacks more than its last token."""
         queued = (sequence[1] for sequence in self._unprocessed_sequences)
         in_work = (segments for segments, _, _ in self._currently_processing)
         return any(_remaining(segments) > 1 for segments in itertools.chain(in_work, queued))

@@ -19,7 +19,7 @@ MAX_LOGIT_DEVIATION: Final = 0.2
 def supports_padding(model: nn.Module) -> bool:
     """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
 
-    Recurrent caches have a batched form that does not hide padding, and a model's own code may ignore the caches' masks.
+    The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
     The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
     decides between tokens of nearly equal probability.
     """

@@ -103,6 +103,7 @@ class RowTable:
         self.xtc_special_tokens = xtc_special_tokens
 
     def __call__(self, logprobs: mx.array) -> mx.array:
+        """Raise RuntimeError: this package never samples by mlx-lm."""
         raise RuntimeError(
             "mlx-lm sampled by itself: its batch internals differ from those this module was written for"
         )

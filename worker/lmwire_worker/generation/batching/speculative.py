@@ -128,7 +128,7 @@ class SpeculativeBatch:
 
     @property
     def has_prompts(self) -> bool:
-        """Whether the prompt of the row in work is incomplete."""
+        """True if the prompt of the row in work is incomplete."""
         return bool(self._rows) and not self._rows[0].is_prefilled
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class _SpeculativeState:
         last = len(tokens) - 1
         self.chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self.is_prefilled = False
-        """Whether all of the prompt but its last token is computed."""
+        """True if all of the prompt but its last token is computed."""
         self.max_proposals = MAX_PROPOSALS
         self._prefix_tokens = prefix_tokens
         self._prompt_tokens = len(tokens)

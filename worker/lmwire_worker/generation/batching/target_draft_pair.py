@@ -24,6 +24,7 @@ class TargetDraftPair(nn.Module):
         self._own = len(make_prompt_cache(model))
 
     def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
+        """Compute tokens [B, T] with both models, and return the target model's logits [B, T, V]."""
         own, drafts = self.split(cache)
         logits = self.model(tokens, cache=own)
         self.draft_logits(tokens, drafts)

@@ -92,6 +92,7 @@ class LogprobFormatter:
         self._texts = _Texts(token_bytes)
 
     def __call__(self, handle: LogprobHandle) -> Logprob:
+        """Return the log-probabilities of a token."""
         token, logprob, top = handle.resolve()
         texts = self._texts
         text, data = texts[token]
