@@ -238,7 +238,7 @@ def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int)
     engine.prepare()
     lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
     assert isinstance(lane, GenerationRunner) and lane._media is not None
-    room = lane._admission._room
+    room = lane._admission._budget
     assert stats(lane).budget_bytes == room.max_cache_bytes
     assert lane._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, room.max_cache_bytes // 4)
     for seed in range(12):

@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .batching import LengthBucketedBatch, SpeculativeBatch
@@ -89,6 +89,17 @@ class ActiveRequests:
                 cache_manager.store(sequence, self.batch.checkpoint(sequence.uid))
                 self.batch.drop([sequence.uid])
                 del self.in_batch[sequence.uid]
+
+    def store_checkpoints(self, sequences: Iterable[Sequence], cache_manager: CacheManager) -> None:
+        """Store what was computed of sequences in the batch.
+
+        Args:
+            sequences: The sequences.
+            cache_manager: Stores the caches.
+        """
+        for sequence in sequences:
+            assert sequence.uid is not None
+            cache_manager.store(sequence, self.batch.checkpoint(sequence.uid))
 
     def reset(self) -> None:
         """Discard the batch with all of its rows. The next request gets a new one."""

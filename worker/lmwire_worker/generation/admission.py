@@ -134,8 +134,8 @@ class Admission:
         lengths: Returns the tokens of each active row.
     """
 
-    def __init__(self, room: MemoryBudget, cached: EvictableCache, lengths: Callable[[], list[int]]) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget, cached: EvictableCache, lengths: Callable[[], list[int]]) -> None:
+        self._budget = budget
         self._cached = cached
         self._lengths = lengths
 
@@ -156,7 +156,7 @@ class Admission:
             prompt_tokens + (RESERVED_ANSWER_TOKENS if max_tokens is None else min(max_tokens, RESERVED_ANSWER_TOKENS))
         ] * rows
         held = [length + RESERVED_ANSWER_TOKENS for length in self._lengths()]
-        if self._rows_bytes(new) + media_bytes > self._room.total_bytes - self._room.resident_bytes:
+        if self._rows_bytes(new) + media_bytes > self._budget.total_bytes - self._budget.resident_bytes:
             raise self._never(new, media_bytes, "")
         if not self._fit(held + new, media_bytes):
             if held:
@@ -169,8 +169,8 @@ class Admission:
 
     def _fit(self, lengths: list[int], others: int = 0) -> bool:
         """Return whether rows and other bytes fit, if necessary after evicting cache entries."""
-        free = self._room.total_bytes - self._room.resident_bytes - self._cached.bytes - others
-        if free >= 0 and (not lengths or len(lengths) * self._room.row_cost.bytes(max(lengths)) <= free):
+        free = self._budget.total_bytes - self._budget.resident_bytes - self._cached.bytes - others
+        if free >= 0 and (not lengths or len(lengths) * self._budget.row_cost.bytes(max(lengths)) <= free):
             return True  # even if all are padded to the longest: the common case, and quick to compute
         excess = self._rows_bytes(lengths) - free
         return excess <= 0 or self._cached.evict(excess) >= excess
@@ -178,12 +178,12 @@ class Admission:
     def _rows_bytes(self, lengths: list[int]) -> int:
         """Return the size of rows in bytes. The rows of a batch are padded to its longest."""
         batches: dict[int, list[int]] = {}
-        for row, home in assign_buckets(dict(enumerate(lengths)), self._room.max_padding_tokens).items():
+        for row, home in assign_buckets(dict(enumerate(lengths)), self._budget.max_padding_tokens).items():
             batches.setdefault(home, []).append(lengths[row])
-        return sum(len(batch) * self._room.row_cost.bytes(max(batch)) for batch in batches.values())
+        return sum(len(batch) * self._budget.row_cost.bytes(max(batch)) for batch in batches.values())
 
     def _never(self, new: list[int], media_bytes: int, besides: str) -> RequestError:
-        budget = self._room
+        budget = self._budget
         answers = f"{len(new)} answers" if len(new) > 1 else "an answer"
         answer_bytes = len(new) * budget.row_cost.bytes(new[0])
         need = f"{answers} of {new[0]} tokens, prompt included, needs {format_bytes(answer_bytes)}"

@@ -4,7 +4,7 @@ A request passes six stages: prepare (in threads), admit, prefill, decode, parse
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import mlx.core as mx
@@ -20,20 +20,15 @@ from ..engine.interface import (
     InferenceCommand,
     MemoryUsage,
     ModelInfo,
-    PrefillProgress,
     Preparation,
     RunnerEvent,
-    TokenDelta,
 )
 from ..engine.preparation import Prepared
 from ..models.memory_budget import measure_freed, memory_usage
 from .active_requests import ActiveRequests, Batch
 from .admission import Admission, MemoryBudget
 from .batching import (
-    Checkpoint,
     LengthBucketedBatch,
-    PromptProgress,
-    RowCache,
     SpeculativeBatch,
     TargetDraftPair,
     supports_batching,
@@ -44,6 +39,7 @@ from .media_backend import MediaBackend
 from .media_queue import MediaQueue
 from .pending import PendingRequest, PendingRequests
 from .prefill.policy import PrefillPolicy
+from .prefill.prefiller import Prefiller
 from .prefix_cache import DiskTier
 from .preparation_threads import PreparationThreads
 from .recovery import Recovery, failure
@@ -106,10 +102,9 @@ class GenerationRunner:
         self._pending = PendingRequests(self._cache_manager, self._active.in_batch)
         self._media_queue = MediaQueue()
         self._recovery = Recovery(network, self._active, self._cache_manager, media)
+        self._prefiller = Prefiller(self._active, self._cache_manager, self._policy, self._media_queue, self._recover)
         self._prefills_next = True
         """True if the next step computes prompts, if there are any. Prompts and answers take turns."""
-        self._decode_s = 0.0
-        """Duration of the last step that decoded, in seconds."""
 
     # Prepare.
 
@@ -201,75 +196,10 @@ class GenerationRunner:
         if not self._active.in_batch and not self._media_queue:
             self._pending.wait_for_disk()
         elif self._prefills_next and (self._media_queue or self._active.batch.has_prompts):
-            events += self._prefill()
+            self._prefills_next = False
+            events += self._prefiller.step() + self._end_over_budget()
         else:
             events += self._decode()
-        return events
-
-    # Prefill.
-
-    def _prefill(self) -> list[RunnerEvent]:
-        self._prefills_next = False
-        batch = self._active.batch
-        running = batch.running
-        waiting = len(self._active.in_batch) - running + len(self._media_queue)
-        prompts = batch.admit_prompts(self._policy.max_batch_tokens(running, waiting))
-        events = self._prefill_media(prompts, running, waiting) if self._media_queue else []
-        if not prompts:
-            return events
-        position = self._active.max_computed_tokens
-        size = self._policy.chunk_size(running, prompts, position, waiting, batch.longest_remaining)
-        started = time.perf_counter()
-        try:
-            progress = batch.prefill(size)
-            self._store_checkpoints(self._active.in_batch[prompt.uid] for prompt in progress if prompt.end_of_segment)
-        except Exception as error:
-            return events + self._recover(error)
-        seconds = time.perf_counter() - started
-        longest_chunk = 0
-        for prompt in progress:
-            sequence = self._active.in_batch[prompt.uid]
-            before = sequence.computed_tokens
-            events += self._advance(sequence, prompt)
-            longest_chunk = max(longest_chunk, sequence.computed_tokens - before)
-        if incomplete := sum(not prompt.end_of_prompt for prompt in progress):
-            step_s = seconds + (self._decode_s if running else 0.0)
-            self._policy.record_step(step_s, running, incomplete, longest_chunk, position)
-        return events + self._end_over_budget()
-
-    def _prefill_media(self, prompts: int, running: int, waiting: int) -> list[RunnerEvent]:
-        """Compute a part of the oldest prompt with media, beside the chunk of the other prompts."""
-        sequence, prefill = self._media_queue.first
-        size = self._policy.chunk_size(running, 1 + prompts, prefill.done, waiting)
-        started = time.perf_counter()
-        try:
-            tokens = prefill.advance(size)
-        except Exception as error:  # no other request uses this cache
-            self._drop(sequence.key)
-            return [failure(sequence.key, error)]
-        self._policy.record_step(time.perf_counter() - started, 0, 1, tokens, prefill.done - tokens)
-        sequence.advance(prefill.done)
-        if prefill.done == prefill.end:
-            self._media_queue.pop()
-            sequence.start_after(prefill.done)
-            cache = RowCache(prefill.cache, 0, prefill.done)
-            self._cache_manager.store(sequence, Checkpoint(sequence.prompt[: prefill.done], cache))
-            self._active.start(self._cache_manager, self._active.by_key[sequence.key], prefill.cache)
-        return [PrefillProgress(sequence.key, prefill.done, len(sequence.prompt))]
-
-    def _advance(self, sequence: Sequence, prompt: PromptProgress) -> list[RunnerEvent]:
-        """Record a prompt's progress. After its last token but one, its other choices join the batch."""
-        done, total = (count + sequence.prefix_tokens for count in prompt.progress)
-        sequence.advance(done)
-        is_whole_prompt = total == len(sequence.prompt)  # unlike that of a choice which joins later, or starts again
-        events: list[RunnerEvent] = [PrefillProgress(sequence.key, done, total)] if is_whole_prompt else []
-        if prompt.end_of_prompt and sequence.is_prefill_only:
-            choices = self._active.by_key[sequence.key]
-            self._drop(sequence.key)
-            events += [TokenDelta(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]
-        elif done == total - 1 and not sequence.is_prefill_only and self._active.waiting(sequence.key):
-            assert sequence.uid is not None
-            self._active.start_prefilled(sequence.key, self._active.batch.copy_cache(sequence.uid))
         return events
 
     # Decode.
@@ -281,7 +211,7 @@ class GenerationRunner:
         try:
             for prompt in batch.start_decoding():
                 if sequence := self._active.in_batch.get(prompt.uid):  # None if its request has just ended
-                    events += self._advance(sequence, prompt)
+                    events += self._prefiller.advance(sequence, prompt)
             if rows := batch.first_tokens():
                 events += self._deliver(rows)
                 self._prefills_next = not batch.running  # else the next step of these rows comes first
@@ -291,9 +221,9 @@ class GenerationRunner:
         except Exception as error:
             return events + self._recover(error)
         self._recovery.step_succeeded()
-        self._decode_s = time.perf_counter() - started
+        self._prefiller.decode_s = decode_s = time.perf_counter() - started
         if self._prefills_next:  # after a chunk, a step is short: the chunk's duration covers its start
-            self._policy.record_step(self._decode_s, running, 0, 0, 0)
+            self._policy.record_step(decode_s, running, 0, 0, 0)
         self._prefills_next = True
         return events + self._deliver(rows) + self._end_over_budget()
 
@@ -304,7 +234,7 @@ class GenerationRunner:
         events, ended = self._take_events(rows)
         if ended:
             try:
-                self._store_checkpoints(ended)
+                self._active.store_checkpoints(ended, self._cache_manager)
                 self._active.batch.drop([row.uid for row in ended if row.uid is not None])
             except Exception as error:
                 return events + self._recover(error)
@@ -331,11 +261,6 @@ class GenerationRunner:
         sequences = self._active.by_key[key]
         self._drop(key)
         return [event for sequence in sequences for event in sequence.finish(None)]
-
-    def _store_checkpoints(self, rows: Iterable[Sequence]) -> None:
-        for row in rows:
-            assert row.uid is not None
-            self._cache_manager.store(row, self._active.batch.checkpoint(row.uid))
 
     def _drop(self, key: int) -> None:
         """Remove a request in whatever stage."""
@@ -379,7 +304,7 @@ class GenerationRunner:
         if self._media is not None:
             self._media.close()
         del self._network, self._weights, self._preparer, self._threads, self._cache_manager, self._admission
-        del self._active, self._pending, self._recovery, self._media_queue, self._media
+        del self._active, self._pending, self._recovery, self._prefiller, self._media_queue, self._media
 
     def _end_over_budget(self) -> list[RunnerEvent]:
         """End requests until the next token of all others fits into memory."""
