@@ -18,7 +18,7 @@ from text_lanes import FAMILIES, FolderOf
 KIB = 1024
 TAKEN = 1000 * KIB
 STEP_BYTES = 256 * KIB
-"""What 256 tokens take at a KiB each."""
+"""Size of 256 tokens of 1 KiB each."""
 
 
 class FakeCache:
@@ -35,7 +35,7 @@ class FakeCache:
 
 
 def admission(steps: float, *lengths: int, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
-    """With memory for so many times 256 tokens, and rows of these lengths."""
+    """Return an admission with memory for a multiple of 256 tokens, and rows of these lengths."""
     cost = RowCost(fixed, ((KIB, None),))
     room = MemoryBudget(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
     return Admission(room, cached or FakeCache(), lambda: list(lengths))

@@ -28,7 +28,7 @@ def built_in() -> GenerationRunner:
 
 
 def following(token: int, count: int) -> list[int]:
-    """What the model says: each token is the one before it, plus 1."""
+    """The model's answer: each token is the one before it, plus 1."""
     return [(token + n) % 256 for n in range(1, count + 1)]
 
 

@@ -29,13 +29,13 @@ FEW_ROWS = f"""
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a model that never ends its turn."""
+    """The folder of a model that never ends its turn."""
     return write_model(tmp_path_factory.mktemp("models") / "endless", "llama", end_scale=0)
 
 
 @pytest.fixture
 def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
-    """A lane that has memory for so many tokens of one row."""
+    """Open a runner with memory for a number of tokens of one row."""
 
     def lane_for(tokens: int) -> GenerationRunner:
         base = open_shared_weights(folder, trust_remote_code=False)

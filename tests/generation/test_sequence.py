@@ -32,7 +32,7 @@ class Letters:
 
 
 class Thinker:
-    """As much of a tokenizer as a syntax is found from."""
+    """The parts of a tokenizer that determine a syntax."""
 
     response_initial_state = None
     response_transitions: dict[str, Any] = {}

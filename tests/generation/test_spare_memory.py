@@ -1,4 +1,4 @@
-"""What MLX keeps of the memory that a prompt was processed in: a little, for the next slice."""
+"""After a chunk, MLX keeps a little of the freed memory for the next chunk."""
 
 import mlx.core as mx
 import pytest

@@ -1,4 +1,4 @@
-"""What is learned of prompts that are processed together."""
+"""The cost model of prompts that are prefilled together."""
 
 import pytest
 
@@ -8,7 +8,7 @@ FIXED_S, TOKEN_S = 0.010, 2e-5
 
 
 def learned(*slices: int, fixed_s: float = FIXED_S, late: tuple[int, ...] = ()) -> BatchCostModel:
-    """What is known after slices of so many tokens, of which some took twenty times as long."""
+    """Return a model after chunks of these lengths, some of which took twenty times as long."""
     cost = BatchCostModel()
     for index, tokens in enumerate(slices):
         cost.record(tokens, (fixed_s + tokens * TOKEN_S) * (20 if index in late else 1))

@@ -1,4 +1,4 @@
-"""What is learned of the time that slices take."""
+"""The cost model of the chunks of a prompt."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def taken(tokens: int, context: float) -> float:
 
 
 def learned(sizes: list[int], speed: float = 1.0) -> ChunkCostModel:
-    """What is known after a prompt in slices of these sizes, over and over."""
+    """Return a model after a prompt in chunks of these sizes, repeatedly."""
     cost = ChunkCostModel()
     at = 0
     for size in 20 * sizes:

@@ -58,12 +58,12 @@ def own(folder_of: FolderOf) -> GenerationRunner:
 
 
 def said(answer: Answer) -> tuple[object, ...]:
-    """All that a host is told of an answer, but for how it was cut into pieces."""
+    """Return everything that a host receives of an answer, without its division into deltas."""
     return answer.token_ids, answer.text, answer.generated, answer.finish_reason, answer.stop
 
 
 def accepted(lane: GenerationRunner, request: Generate) -> tuple[int, int, int]:
-    """Of an answer: tokens, those that the draft had proposed, and steps that gave some."""
+    """Return (tokens, drafted tokens, steps with tokens) of an answer."""
     lane.add(0, request, 0)
     tokens = drafted = steps = 0
     while True:

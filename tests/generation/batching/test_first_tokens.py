@@ -1,4 +1,4 @@
-"""A token is told before the next step is made where that would be a wait, or a step that nobody needs."""
+"""A token is delivered before the next step, if that step would delay it or is not needed."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def request(max_tokens: int, **fields: Any) -> Generate:
 
 
 def driver_after(lane: GenerationRunner, max_tokens: int) -> Driver:
-    """Of a lane that has answered the prompt, and knows it but for its last token."""
+    """Passes of a runner that has cached all of the prompt but its last token."""
     driver = Driver(lane)
     driver.add(0, request(max_tokens))
     driver.finish()
@@ -54,7 +54,7 @@ def driver_after(lane: GenerationRunner, max_tokens: int) -> Driver:
 
 
 def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
-    """How many tokens each request had before the step that gave the first one of `key`."""
+    """Return the number of tokens that each request had before the first token of `key`."""
     told: dict[int, int] = {}
     while not driver.answers[key].token_ids:
         told = {each: len(answer.token_ids) for each, answer in driver.answers.items()}

@@ -24,7 +24,7 @@ MANY = 8
 
 @pytest.fixture(autouse=True)
 def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which rows and prompts are together must not depend on how busy this machine is."""
+    """Fix the chunks, so that groups of rows do not depend on the load of this machine."""
     monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: SATURATING_TOKENS)
 
@@ -42,7 +42,7 @@ def long(**fields: Any) -> Generate:
 
 
 def batches(lane: GenerationRunner) -> list[int]:
-    """How many rows each batch has."""
+    """Return the number of rows of each batch."""
     generator = lane._active.batch
     assert isinstance(generator, LengthBucketedBatch)
     return sorted(part.running for part in generator._batches.values() if part.running)

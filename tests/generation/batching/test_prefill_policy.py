@@ -1,4 +1,4 @@
-"""How prompts are sliced, on devices of which only the speed is known: a clock tells what a step takes."""
+"""The choice of chunks, on simulated devices: a clock gives the duration of each step."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from lmwire_worker.generation.prefill.policy import (
 )
 
 FAR = 1_000_000
-"""Where a slice more or less does not change how far a token looks back."""
+"""A position at which one chunk hardly changes the context."""
 PROMPT = 16_384
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a model takes, in seconds."""
+    """The costs of a model, in seconds."""
 
     step_s: float = 0.010
     """A token for each of the running answers."""
@@ -46,7 +46,7 @@ class Device:
 class Slice:
     size: int
     gap_s: float
-    """What the step took that it was a part of."""
+    """Duration of its step."""
 
 
 FAST = Device(step_s=0.001, fixed_s=0.0015, token_s=2e-5, back_s=0.9e-7)
@@ -99,7 +99,7 @@ def first_token_s(slices: list[Slice]) -> float:
 
 
 def later(device: Device) -> float:
-    """How much later a prompt's first token comes beside running answers, against alone."""
+    """Return how many times later a prompt's first token comes beside running answers than alone."""
     return first_token_s(process(PrefillPolicy(), device)) / first_token_s(process(PrefillPolicy(), device, running=0))
 
 

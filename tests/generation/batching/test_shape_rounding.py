@@ -23,7 +23,7 @@ LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 
 @pytest.fixture(autouse=True)
 def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is processed together must not depend on how busy this machine is."""
+    """Fix the chunks, so that groups of prompts do not depend on the load of this machine."""
     monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1024)
 
@@ -44,7 +44,7 @@ def preparing(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture
 def shapes(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
-    """Of all slices that the model has processed."""
+    """Shapes of all chunks that the model has computed."""
     return watch_slices(lane, monkeypatch)
 
 

@@ -39,7 +39,7 @@ class Model(llama.Model):
 
 
 def replies(lane: GenerationRunner) -> Replies:
-    """What a lane answers to the prompts, and the bits of the logits behind each."""
+    """Return the answers to the prompts, and the exact logits after each prompt."""
     requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
     network: Any = lane._network
     logits = [network(mx.array([prompt])) for prompt in PROMPTS]

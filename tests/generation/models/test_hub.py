@@ -45,7 +45,7 @@ class Loader:
     def load(
         self, path: str | None = None, cancel: tuple[str, int] | None = None, *, trusted: bool = False
     ) -> dict[str, Any]:
-        """What a load said, of the hub's model if no other is named; the hub's requests are those of this load."""
+        """Load a model, by default the hub's, and return the events; the hub counts the requests of this load."""
         process = self._process
         assert process.stdin and process.stdout
         self.hub.requests.clear()

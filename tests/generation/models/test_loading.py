@@ -1,4 +1,4 @@
-"""Loading: what is wrong is found before the model of before is given up, and nothing stays behind."""
+"""Loading: errors are found before the current model is released, and nothing of it remains afterwards."""
 
 import gc
 import importlib.util

@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""The memory budget of a device."""
 
 from pathlib import Path
 

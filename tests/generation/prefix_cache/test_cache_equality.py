@@ -44,7 +44,7 @@ def same(one: Answer, other: Answer) -> None:
 
 
 def warm(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> int:
-    """How much of a request was cached; its answer is held against the one computed from nothing."""
+    """Return the cached tokens of a request, and compare its answer with that of an empty cache."""
     before = cached(lane)
     answer = ask(lane, request, seeds=[seed])[0]
     hit = cached(lane) - before
@@ -223,7 +223,7 @@ def test_a_request_with_the_cache_off_waits_for_none(lane: GenerationRunner) -> 
 def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(
     lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not pinned gives way to it, and nothing that is."""
+    """A pin evicts unpinned entries, and no pinned ones."""
     kept, chat = lane._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
     for prompt in pins:

@@ -1,4 +1,4 @@
-"""What is kept on disk, and what is not read of it."""
+"""The prefix cache on disk: which entries are stored, and which files are ignored."""
 
 import errno
 import os
@@ -73,7 +73,7 @@ def request(prompt: list[int] = PROMPT, **fields: Any) -> Generate:
 
 
 def cached(lane: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
-    """How many tokens of the prompt were known, and the answer."""
+    """Return the number of cached tokens, and the answer."""
     driver = Driver(lane)
     admitted = lane.add(0, wanted, 0)
     driver.choices[0] = [Answer()]
@@ -96,7 +96,7 @@ def hold_up(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
 
 
 def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields: Any) -> list[Answer]:
-    """What a worker answers that then ends."""
+    """Return the answer of a worker that exits afterwards."""
     lane = workers.start(family, **fields)
     answers = [ask(lane, request(prompt))[0] for prompt in prompts]
     workers.stop(lane)

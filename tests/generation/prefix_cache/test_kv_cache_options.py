@@ -1,4 +1,4 @@
-"""What a load asks of the KV cache: how long it may become, and in how many bits it is kept."""
+"""The load options of the KV cache: its maximum length, and its quantization."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class Model(nn.Module):
 
 
 def greedy(folder: Path, prompt: list[int], count: int, *, group_size: int, bits: int) -> list[int]:
-    """What the model gives with mlx-lm's quantised cache."""
+    """Return the model's answer with mlx-lm's quantized cache."""
     network = stock(folder)[0]
     cache = [QuantizedKVCache(group_size, bits) for _ in network.layers]
     network(mx.array([prompt[:-1]]), cache=cache)

@@ -18,7 +18,7 @@ STATE_BYTES = 16
 
 
 class Computed:
-    """What a model would have computed of tokens: each token's keys and values are the token, a state is their sum."""
+    """The caches of a simulated model: each token's keys and values are the token, a state is their sum."""
 
     def __init__(self, tokens: list[int], *, cut: bool = True, states: bool = False) -> None:
         self._tokens = tokens
@@ -47,7 +47,7 @@ class Plain:
         self.cache.store(list(tokens), Computed(list(tokens)), pin=pin)
 
     def known(self, *tokens: int) -> int:
-        """How much of a prompt is known; what it is made of is looked at."""
+        """Return the number of cached tokens of a prompt, and check their content."""
         start = self.cache.fetch([*tokens, 0])
         return self.checked(start, tokens) if start else 0
 

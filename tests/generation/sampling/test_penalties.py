@@ -102,7 +102,7 @@ def test_where_no_row_asks_for_anything_the_logits_pass_untouched() -> None:
 
 
 def banned(ban: EosBan, steps: int) -> list[list[list[int]]]:
-    """Of each step and each row, the tokens that it may not give."""
+    """The banned tokens of each row in each step."""
     logits = logits_of(3)
     return [
         [np.flatnonzero(row == np.float32(BANNED_LOGIT)).tolist() for row in np.array(ban(logits))]
