@@ -1,4 +1,4 @@
-"""One choice's way from tokens to outcomes. No model: a token is a letter."""
+"""The path of one choice from tokens to events. There is no model: a token is a letter."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -64,7 +64,7 @@ def describe(handle: LogprobHandle) -> Logprob:
 SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_tools"])
 
 
-def stream(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:
+def sequence(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:
     if chats:
         request: Chat | Generate = Chat(messages=[Message(role="user", content="x")], tools=TOOLS, **fields)
         answer = OutputParser(SYNTAX, SYNTAX.start_state(opening), TOOLS, parses_calls=True)
@@ -111,25 +111,25 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
     "text", ["a", "<think>a</think>b", "x<think></think>", CALL, f"a{CALL}b{CALL}", "<tool_call>no"]
 )
 def test_every_token_is_given_once(text: str) -> None:
-    outcomes = run(stream(), text)
+    outcomes = run(sequence(), text)
     ids = [token for o in outcomes if isinstance(o, TokenDelta) for token in o.token_ids]
     assert ids == list(map(ord, text))
     assert sum(o.generated for o in outcomes if isinstance(o, TokenDelta)) == len(text) + 1, "the end counts"
 
 
 def test_thoughts_and_content_come_apart() -> None:
-    outcomes = run(stream(), "<think>so</think>\n\nyes")
+    outcomes = run(sequence(), "<think>so</think>\n\nyes")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "\n\nyes")
     assert sum(o.reasoning_tokens for o in outcomes if isinstance(o, TokenDelta)) == len("so</think>") + 1
 
 
 def test_an_answer_that_starts_inside_a_thought_ends_it() -> None:
-    outcomes = run(stream(opening="<think>\n"), "so</think>yes")
+    outcomes = run(sequence(opening="<think>\n"), "so</think>yes")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "yes")
 
 
 def test_a_call_ends_the_turn_as_tool_calls() -> None:
-    outcomes = run(stream(), f"one moment{CALL}")
+    outcomes = run(sequence(), f"one moment{CALL}")
     assert shown(outcomes) == "one moment"
     calls = [o for o in outcomes if isinstance(o, ToolCallDelta)]
     assert calls[0].name == "f"
@@ -139,7 +139,7 @@ def test_a_call_ends_the_turn_as_tool_calls() -> None:
 
 
 def test_a_call_that_is_cut_off_comes_as_text() -> None:
-    outcomes = run(stream(max_tokens=30), CALL)
+    outcomes = run(sequence(max_tokens=30), CALL)
     assert last(outcomes).finish_reason == "length"
     assert shown(outcomes) == CALL[:30]
     calls = [o for o in outcomes if isinstance(o, ToolCallDelta)]
@@ -147,7 +147,7 @@ def test_a_call_that_is_cut_off_comes_as_text() -> None:
 
 
 def test_without_parallel_calls_the_answer_ends_behind_the_first() -> None:
-    outcomes = run(stream(parallel_tool_calls=False), CALL + CALL)
+    outcomes = run(sequence(parallel_tool_calls=False), CALL + CALL)
     assert [o.complete for o in outcomes if isinstance(o, ToolCallDelta)][-1] is True
     assert len({o.index for o in outcomes if isinstance(o, ToolCallDelta)}) == 1
     assert last(outcomes).finish_reason == "tool_calls"
@@ -156,29 +156,29 @@ def test_without_parallel_calls_the_answer_ends_behind_the_first() -> None:
 @pytest.mark.parametrize("chats", [True, False])
 @pytest.mark.parametrize(("include", "text"), [(False, "one "), (True, "one stop")])
 def test_a_stop_string_ends_the_content_and_is_shown_where_asked_for(chats: bool, include: bool, text: str) -> None:
-    outcomes = run(stream(chats=chats, stop=["stop"], include_stop=include), "one stop two")
+    outcomes = run(sequence(chats=chats, stop=["stop"], include_stop=include), "one stop two")
     assert shown(outcomes) == text
     assert (last(outcomes).finish_reason, last(outcomes).stop) == ("stop", "stop")
 
 
 def test_a_stop_string_ends_a_thought_too() -> None:
-    outcomes = run(stream(stop=["but"]), "<think>yes but no</think>maybe")
+    outcomes = run(sequence(stop=["but"]), "<think>yes but no</think>maybe")
     assert shown(outcomes, "reasoning") == "yes "
     assert shown(outcomes) == ""
 
 
 def test_a_stop_string_does_not_lie_across_channels() -> None:
-    outcomes = run(stream(stop=["ab"]), "<think>a</think>b")
+    outcomes = run(sequence(stop=["ab"]), "<think>a</think>b")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("a", "b")
 
 
 def test_a_stop_string_in_a_calls_arguments_does_not_end_it() -> None:
-    outcomes = run(stream(stop=['"a"']), CALL)
+    outcomes = run(sequence(stop=['"a"']), CALL)
     assert last(outcomes).finish_reason == "tool_calls"
 
 
 def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
-    row = stream(chats=False, stop=["stop"])
+    row = sequence(chats=False, stop=["stop"])
     run(row, "one st", ends=False)
     (piece,) = row.finish(None)
     assert isinstance(piece, TokenDelta)
@@ -186,7 +186,7 @@ def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
 
 
 def test_log_probabilities_go_with_their_tokens() -> None:
-    row = stream(logprobs=True)
+    row = sequence(logprobs=True)
     outcomes: list[RunnerEvent] = []
     for token in map(ord, "<think>a</think>b"):
         row.append_token(token, Resolved(token))
@@ -197,7 +197,7 @@ def test_log_probabilities_go_with_their_tokens() -> None:
 
 
 def test_a_token_that_cannot_be_turned_into_text_fails_its_request_alone() -> None:
-    row = stream()
+    row = sequence()
     assert not row.append_token(-1, None)
     (failed,) = row.take_events()
     assert isinstance(failed, Failed)

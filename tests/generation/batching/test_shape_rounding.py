@@ -86,9 +86,9 @@ def test_so_much_that_preparing_takes_no_longer_is_processed_as_it_is() -> None:
 
 
 def test_no_rows_are_added_to_such_as_hold_much() -> None:
-    assert round_shape(5, 40, held=600) == (6, 48)
-    assert round_shape(5, 40, held=700) == (5, 48)
-    assert round_shape(1, 40, held=1 << 20) == (1, 48), "none are added anyway"
+    assert round_shape(5, 40, cached_tokens=600) == (6, 48)
+    assert round_shape(5, 40, cached_tokens=700) == (5, 48)
+    assert round_shape(1, 40, cached_tokens=1 << 20) == (1, 48), "none are added anyway"
 
 
 # What comes of it.

@@ -155,11 +155,11 @@ class Admission:
         new = [
             prompt_tokens + (RESERVED_ANSWER_TOKENS if max_tokens is None else min(max_tokens, RESERVED_ANSWER_TOKENS))
         ] * rows
-        held = [length + RESERVED_ANSWER_TOKENS for length in self._lengths()]
+        reserved = [length + RESERVED_ANSWER_TOKENS for length in self._lengths()]
         if self._rows_bytes(new) + media_bytes > self._budget.total_bytes - self._budget.resident_bytes:
             raise self._never(new, media_bytes, "")
-        if not self._fit(held + new, media_bytes):
-            if held:
+        if not self._fit(reserved + new, media_bytes):
+            if reserved:
                 raise InsufficientMemory
             raise self._never(new, media_bytes, f", and {format_bytes(self._cached.bytes)} are pinned in the cache")
 

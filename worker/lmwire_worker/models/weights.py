@@ -18,21 +18,21 @@ READ_BYTES: Final = 256 * 2**20
 """Bytes read between two reports. A cancel waits for the next report."""
 
 
-def read_weights(network: nn.Module, folder: Path, report: Report, held: nn.Module | None = None) -> None:
-    """Read a network's weights into memory, except those that it shares with `held`.
+def read_weights(network: nn.Module, folder: Path, report: Report, loaded: nn.Module | None = None) -> None:
+    """Read a network's weights into memory, except those that it shares with `loaded`.
 
     Args:
         network: The network.
         folder: The model folder, for the error.
         report: Receives the progress.
-        held: Modules whose weights are in memory; None for none.
+        loaded: Modules whose weights are in memory; None for none.
 
     Raises:
         RequestError: bad_model.
         LoadCancelled: from `report`.
     """
     mx.eval(mx.random.state)  # modules drew their first weights, and a state that is not evaluated keeps every draw
-    there = set() if held is None else {id(weight) for weight in _weights(held)}
+    there = set() if loaded is None else {id(weight) for weight in _weights(loaded)}
     weights = [weight for weight in _weights(network) if id(weight) not in there]
     total = sum(weight.nbytes for weight in weights)
     done = 0

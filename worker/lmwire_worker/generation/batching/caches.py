@@ -19,17 +19,17 @@ def supports_batching(model: nn.Module) -> bool:
     return all(hasattr(cache, "merge") for cache in flatten_caches(make_prompt_cache(model)))
 
 
-def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, held: int = 0) -> list[Any]:
+def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, cached_tokens: int = 0) -> list[Any]:
     """Return a cache with all tokens but the last. The last one is computed on a copy, to detect errors.
 
     Args:
         model: The network.
         tokens: The tokens.
-        cache: The cache of the first `held` tokens, which this function takes over; None for an empty one.
-        held: Number of tokens in the cache.
+        cache: The cache of the first `cached_tokens` tokens, which this function takes over; None for an empty one.
+        cached_tokens: Number of tokens in the cache.
     """
     cache = cache or make_prompt_cache(model)
-    for start in range(held, len(tokens) - 1, MAX_CHUNK_TOKENS):
+    for start in range(cached_tokens, len(tokens) - 1, MAX_CHUNK_TOKENS):
         model(mx.array([tokens[start : min(start + MAX_CHUNK_TOKENS, len(tokens) - 1)]]), cache=cache)
         mx.eval([layer.state for layer in cache])
     mx.eval(model(mx.array([tokens[-1:]]), cache=copy.deepcopy(cache)))

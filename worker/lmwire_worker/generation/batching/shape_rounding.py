@@ -17,19 +17,19 @@ def compiles_each_shape() -> bool:
     return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
-def round_shape(rows: int, length: int, held: int = 0) -> tuple[int, int]:
+def round_shape(rows: int, length: int, cached_tokens: int = 0) -> tuple[int, int]:
     """Return the shape (rows, tokens of each) to which a chunk is padded.
 
     Args:
         rows: Rows of the chunk.
         length: Tokens of the longest row.
-        held: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
+        cached_tokens: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
     """
     more_rows, longer = (
         _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
         _round_up(length, LENGTH_STEPS_PER_OCTAVE, MIN_LENGTH_STEP),
     )
-    if more_rows * (held + longer) <= MAX_ROUNDED_TOKENS:
+    if more_rows * (cached_tokens + longer) <= MAX_ROUNDED_TOKENS:
         return more_rows, longer
     return (rows, longer) if rows * longer <= MAX_ROUNDED_TOKENS else (rows, length)
 
