@@ -12,8 +12,13 @@ DEEP := .cache/random-deep
 # One that sees, whose answers take longer than what surrounds them.
 SEEING := .cache/random-seeing
 
+# Of the tests' own process; what runs in workers that tests start is not counted.
+COVERAGE := --cov --cov-report=term:skip-covered
+SOURCE := protocol worker clients tools
+PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
+
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test conformance lint format schema lock bench
+.PHONY: help setup chat test check conformance lint format schema lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,26 +34,36 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 		$(BIN)/lmwire chat -p "Who are you?" </dev/null; \
 	fi
 
-# Each of the many programs that the tests start would compile lmwire's modules again where this is set.
+# Each of the many programs that the tests start would compile lmwire's modules again if this were set.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(STAMP) ## check format, lint, types and schema, then run all tests
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
-	$(BIN)/python -m lmwire_protocol.schema --check
-# Types are checked while the tests run, and what is wrong with them is told after the tests; either fails.
-# Two cores run two files at once: most tests wait for a process that they have started. The files come in their order,
-# since those with few tests, which xdist would leave for the end, have the longest ones.
+test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
+	@$(MAKE) --no-print-directory style
+# Types are checked while the tests run, and are reported after them; either fails.
+# Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
+# those with few tests to the end, and they take longest.
 	@types=$$(mktemp); $(BIN)/pyright >$$types 2>&1 & pyright=$$!; \
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tested=$$?; \
-	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(COVERAGE); \
+	tested=$$?; echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
 	cat $$types; rm $$types; exit $$((tested ? tested : typed))
+
+check: export PYTHONDONTWRITEBYTECODE :=
+check: $(STAMP) ## check what takes under two minutes: all but the slow tests
+	@$(MAKE) --no-print-directory test COVERAGE= PYTEST_ADDOPTS='-m "not slow"'
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
 
-lint: $(STAMP) ## check format, lint and types
+.PHONY: style
+style: $(STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python -m lmwire_protocol.schema --check
+	$(BIN)/python tools/prose_habits.py $(SOURCE) $(PROSE)
+	$(BIN)/python tools/layout_limits.py $(SOURCE) tests
+	$(BIN)/lint-imports --no-cache
+
+lint: $(STAMP) ## check format, lint, types, schema, prose and layout
+	@$(MAKE) --no-print-directory style
 	$(BIN)/pyright
 
 format: $(STAMP) ## rewrite the Python files in the project's format
@@ -64,6 +79,9 @@ lock: ## bring requirements-dev.txt in line with pyproject.toml (LOCK_FLAGS=--up
 	.cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
 		--no-emit-index-url --no-annotate --custom-compile-command "make lock" --output-file requirements-dev.txt \
 		$(LOCK_FLAGS) pyproject.toml
+
+dist: $(STAMP) ## build the wheel and the source archive into dist/
+	$(BIN)/hatchling build --directory dist
 
 bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/config.json ## measure what the worker costs and saves, in some minutes
 	$(BIN)/lmwire bench pipe --model $(MODEL)
