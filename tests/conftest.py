@@ -21,8 +21,9 @@ FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
+TESTS = str(Path(__file__).parent)
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, os.environ.get("PYTHONPATH"))))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, TESTS, os.environ.get("PYTHONPATH"))))
 
 # Tests load what MLX has compiled, too. Their own files stay where people look for them.
 temporary = tempfile.gettempdir()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import lmwire_protocol
-from lmwire_command import REPOSITORY, lmwire
+from support.process.lmwire_command import REPOSITORY, lmwire
 
 USAGE = 64
 

@@ -25,7 +25,7 @@ from lmwire.cli.bench.workload import (
     with_logprobs,
 )
 from lmwire.cli.errors import CliError
-from lmwire_command import lmwire
+from support.process.lmwire_command import lmwire
 
 FIGURES = {
     "pipe": [

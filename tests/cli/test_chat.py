@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_command import FAKE_WORKER, MOCK_WORKER, lmwire
+from support.process.lmwire_command import FAKE_WORKER, MOCK_WORKER, lmwire
 
 MOCK = ("chat", "mock", "--worker", MOCK_WORKER)
 ECHO = ("chat", "echo", "--worker", f"{FAKE_WORKER} ServesAll", "-p", "Hi")

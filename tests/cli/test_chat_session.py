@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import lmwire
-from fake_worker import fake
 from lmwire.cli.chat.chat_session import ChatSession
+from support.process.fake_worker import fake
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
+from support.process.lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
 
 ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
 SHORT = ("chat", "mock", "--worker", MOCK_WORKER)

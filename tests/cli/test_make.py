@@ -4,8 +4,8 @@ import re
 import subprocess
 import tomllib
 
-from lmwire_command import REPOSITORY
-from worker_process import SECONDS
+from support.process.lmwire_command import REPOSITORY
+from support.process.worker_process import SECONDS
 
 LOCK = REPOSITORY / "requirements-dev.txt"
 

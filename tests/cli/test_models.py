@@ -10,7 +10,7 @@ import pytest
 
 import random_model
 from lmwire import local_models
-from lmwire_command import lmwire
+from support.process.lmwire_command import lmwire
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ import lmwire_protocol
 import random_model
 import random_vision
 from lmwire.cli import arguments, bench
-from lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
 from lmwire_http.cli.parser import make_parser
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
-from option_checks import CHECKS
-from worker_process import WorkerProcess
+from support.option_checks import CHECKS
+from support.process.lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
+from support.process.worker_process import WorkerProcess
 
 TESTS = Path(__file__).parents[1]
 WORKER = (*worker._NUMBERS, *worker._DIRECTORIES, *worker._FLAGS, "--mock", "--help", "--version")

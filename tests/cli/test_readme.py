@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from http_server import served
-from lmwire_command import REPOSITORY, lmwire
-from worker_process import SECONDS
+from support.http.http_server import served
+from support.process.lmwire_command import REPOSITORY, lmwire
+from support.process.worker_process import SECONDS
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import random_model
-from http_server import served
 from lmwire.child_process import child_environment
-from lmwire_command import LMWIRE
-from raw_http import asked, chat_body
-from worker_process import SECONDS, WorkerProcess
+from support.http.http_server import served
+from support.http.raw_http import asked, chat_body
+from support.process.lmwire_command import LMWIRE
+from support.process.worker_process import SECONDS, WorkerProcess
 
 ROOT = Path(__file__).parents[2]
 DRIVER = ROOT / "clients" / "python" / "conformance_driver.py"

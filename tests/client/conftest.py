@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from client_faces import MakeWorker, on_both_clients
-from fake_worker import fake, result
 from lmwire import LmwireError, MessageDict, TokenDelta, ToolCallDelta
+from support.process.fake_worker import fake, result
+from support.protocol.both_clients import MakeWorker, on_both_clients
 
 
 def text(token: str, **fields: Any) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from queue import Empty
 import pytest
 
 import lmwire
-from client_faces import CLIENTS, MakeWorker, on_both_clients, public_methods
-from fake_worker import fake
 from lmwire import (
     AsyncStream,
     AsyncTranscript,
@@ -31,7 +29,9 @@ from lmwire import (
     WorkerLost,
 )
 from lmwire_protocol import Cancel, events
-from worker_process import SECONDS
+from support.process.fake_worker import fake
+from support.process.worker_process import SECONDS
+from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients, public_methods
 
 
 @on_both_clients

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import lmwire
-from client_faces import CLIENTS, MakeWorker, on_both_clients
-from fake_worker import fake
 from lmwire import AsyncSupervisor, CircuitBreaker, ShutdownTimeouts, Supervisor, WorkerExited, WorkerLost
 from lmwire.deprecation import RENAMED
+from support.process.fake_worker import fake
+from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients
 
 
 @pytest.mark.parametrize(("former", "present"), RENAMED.items())

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from client_faces import CLIENTS, SECONDS, MakeWorker, on_both_clients
-from fake_worker import fake
 from lmwire import LmwireError, RequestFailed, UnsupportedByWorker
 from lmwire.protocol.session import ClientSession
 from lmwire.responses.embeddings import assemble_vectors
 from lmwire_protocol import Hello, ImagePart, Media, TextPart, Transcribe, encode_embedding, encode_event, events
-from mock_host import mock
+from support.process.fake_worker import fake
+from support.process.mock_host import mock
+from support.protocol.both_clients import CLIENTS, SECONDS, MakeWorker, on_both_clients
 
 
 @on_both_clients

@@ -10,12 +10,12 @@ from math import inf
 
 import pytest
 
-from fake_worker import fake
 from lmwire import AsyncWorker, WorkerExited
 from lmwire.transport import event_loop_reader
 from lmwire.transport.event_loop_reader import EventLoopReader
 from lmwire_protocol import Ping, events
-from waits import wait_gone, wait_until_still, watch
+from support.process.fake_worker import fake
+from support.process.process_waits import wait_gone, wait_until_still, watch
 
 WORDS = 30_000
 """More tokens than a worker buffers for a host that does not read."""

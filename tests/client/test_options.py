@@ -6,8 +6,6 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from client_faces import MakeWorker, on_both_clients
-from fake_worker import fake
 from lmwire import (
     ChatOptions,
     EmbedOptions,
@@ -47,6 +45,8 @@ from lmwire_protocol import (
     Transcribe,
     decode_command,
 )
+from support.process.fake_worker import fake
+from support.protocol.both_clients import MakeWorker, on_both_clients
 
 TOOL: options.ToolDict = {
     "type": "function",

@@ -11,14 +11,14 @@ from time import monotonic
 
 import pytest
 
-from client_faces import SECONDS
-from fake_worker import fake
 from lmwire import WorkerExited
 from lmwire.transport import connection, process
 from lmwire.transport.connection import Connection, Delivery, ShutdownTimeouts, deliver_all
 from lmwire.transport.process import Process
 from lmwire_protocol import Generate, Ping
-from waits import wait_until_still
+from support.process.fake_worker import fake
+from support.process.process_waits import wait_until_still
+from support.protocol.both_clients import SECONDS
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import random_model
-from client_faces import CLIENTS, MakeWorker, on_both_clients
 from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients
 
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}

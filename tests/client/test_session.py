@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_worker import greeting, result, token
 from lmwire import ClientSession, ProtocolViolation, TokenDelta, ToolCallDelta
 from lmwire_protocol import Generate, Hello, Ping, events
+from support.process.fake_worker import greeting, result, token
 
 PING = {"state": "idle", "active": 0, "queued": 0}
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from fake_worker import fake
 from lmwire import (
     AsyncSupervisor,
     AsyncWorker,
@@ -17,7 +16,8 @@ from lmwire import (
     WorkerExited,
     WorkerUnavailable,
 )
-from worker_process import SECONDS
+from support.process.fake_worker import fake
+from support.process.worker_process import SECONDS
 
 
 class Clock:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fake_worker import fake
-from gated_worker import in_a_row
 from lmwire import AsyncSupervisor, AsyncWorker, Supervisor, Worker, WorkerHung
 from lmwire.watchdog import CHECKS, HangDetector
 from lmwire_protocol.events import PingDone, State
-from worker_process import SECONDS
+from support.process.fake_worker import fake
+from support.process.stepped_worker import in_a_row
+from support.process.worker_process import SECONDS
 
 STEP_LIMIT_S = 3.0
 PAUSE_S = 1.0

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lmwire_command import lmwire
-from mutant_worker import command
+from support.process.lmwire_command import lmwire
+from support.protocol.mutant_worker import command
 
 MOCK = ("--", sys.executable, "-P", "-m", "lmwire_worker", "--mock")
 BROKEN = ("--", *command("escapes_no_separators"))

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_conformance.report import CaseResult
 from lmwire_conformance.worker import check_worker
-from mutant_worker import CALLING, CALLS, MUTANTS, command
+from support.protocol.mutant_worker import CALLING, CALLS, MUTANTS, command
 
 SECONDS = 12.0
 """Seconds that a busy machine may need. A mutant that is caught by a missing line takes this long."""

@@ -6,7 +6,7 @@ import pytest
 
 from lmwire_conformance.violation import Violation
 from lmwire_conformance.worker.session import CheckedSession
-from session_lines import (
+from support.protocol.session_lines import (
     CLOSED,
     LOGPROB,
     OPENED,

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import support
 from lmwire_conformance import report
 from lmwire_conformance.violation import Violation
 from lmwire_conformance.worker.matching import matches
@@ -17,12 +18,12 @@ from lmwire_conformance.worker.replay import replay
 from lmwire_conformance.worker.runner import listed_features
 from lmwire_conformance.worker.session import CheckedSession
 from lmwire_conformance.worker.transcript import Transcript, read_all, substitute_n
-from strange_lines import Stranger
+from support.process.strange_lines import Stranger
 
 SESSIONS = int(os.environ.get("LMWIRE_FUZZ_SESSIONS", "3000"))
 """Number of sessions in the short version."""
 LINES_OF_EACH = 12
-STRANGER = Path(__file__).parents[1] / "strange_worker.py"
+STRANGER = Path(support.__file__).parent / "process/strange_worker.py"
 PLAYED = ("b-4-failed-load", "generate", "k-7-logprobs", "l-4-idle-again", "n-3-choices", "g-1-bridge", "hello")
 SECONDS = 1.0
 """Maximum seconds of a wait for a strange worker, which may never answer."""

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-import traceability
-from traceability import ROOT, functions_in, must, rows, statements
+from support.protocol import traceability
+from support.protocol.traceability import ROOT, functions_in, must, rows, statements
 
 ROWS = {row.rule: row for row in rows()}
 
 
 def test_the_file_says_what_transcripts_and_cases_say_themselves() -> None:
-    assert traceability.FILE.read_text(encoding="utf-8") == traceability.written(), "python tests/traceability.py"
+    assert traceability.FILE.read_text(encoding="utf-8") == traceability.written(), "make traceability"
 
 
 @pytest.mark.parametrize("rule", [rule for rule in statements() if must(rule) or not rule.startswith("#")])

@@ -8,7 +8,7 @@ import pytest
 from lmwire_conformance.worker import matching, replay, transcript
 from lmwire_conformance.worker.transcript import Transcript
 from lmwire_protocol import FEATURES
-from traceability import statements
+from support.protocol.traceability import statements
 
 TRANSCRIPTS = transcript.read_all()
 README = (transcript.folder() / "README.md").read_text(encoding="utf-8")

@@ -16,11 +16,11 @@ from lmwire_conformance import report
 from lmwire_conformance.worker.replay import replay
 from lmwire_conformance.worker.runner import listed_features, skipped_result
 from lmwire_conformance.worker.transcript import read_all
-from random_embeddings import write_embedding_model
 from random_model import write_model
-from random_speech import write_whisper
 from random_vision import write_vision_model
-from worker_process import SECONDS
+from support.models.random_embeddings import write_embedding_model
+from support.models.random_speech import write_whisper
+from support.process.worker_process import SECONDS
 
 WORKER = [sys.executable, "-P", "-m", "lmwire_worker"]
 WHOLE = os.environ.get("LMWIRE_CONFORMANCE") == "all"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import lmwire_conformance
-import prose
-from lmwire_command import lmwire
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.host.driver import REPORT_KINDS
 from lmwire_conformance.report import CaseResult
-from mutant_host import DRIVER, command
-from worker_process import SECONDS
+from support.process.lmwire_command import lmwire
+from support.process.worker_process import SECONDS
+from support.protocol import prose
+from support.protocol.mutant_host import DRIVER, command
 
 HELLO = "startup.sends-hello-first"
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 
 from lmwire_conformance.host import check_host
 from lmwire_conformance.report import CaseResult
-from mutant_host import MUTANTS, command
+from support.protocol.mutant_host import MUTANTS, command
 
 SECONDS = 10.0
 """Seconds that a busy machine may need. A mutant that is caught by a missing line takes this long."""

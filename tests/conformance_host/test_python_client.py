@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import CaseResult
-from mutant_host import DRIVER
+from support.protocol.mutant_host import DRIVER
 
 DRIVERS = {"threads": [], "asyncio": ["--asyncio"]}
 GROUPS = list(dict.fromkeys(case.group for case in CASES))

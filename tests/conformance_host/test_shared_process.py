@@ -9,8 +9,8 @@ import pytest
 from lmwire_conformance.host import check_host, runner
 from lmwire_conformance.host.driver_process import DriverProcess
 from lmwire_conformance.report import CaseResult
-from mutant_host import DRIVER, command
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.protocol.mutant_host import DRIVER, command
 
 CASES = [
     "commands.writes-the-id-first",

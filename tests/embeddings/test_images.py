@@ -13,17 +13,17 @@ import pytest
 from mlx_vlm.encoder_loader import load_encoder_model
 from mlx_vlm.utils import load_processor
 
-from embedding_lanes import embed, gather, open_lane
 from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.qwen3_vl import DEFAULT_INSTRUCTION, VisionEmbeddingNetwork
 from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingRunner, step_bytes
 from lmwire_worker.engine.interface import EmbeddingOutput
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
-from random_embeddings import write_embedding_model
 from random_vision import write_vision_model
-from shown_images import image, pixels
-from worker_process import WorkerProcess
+from support.media.shown_images import image, pixels
+from support.models.random_embeddings import write_embedding_model
+from support.process.worker_process import WorkerProcess
+from support.runners.embedding_runners import embed, gather, open_lane
 
 Part = str | TextPart | ImagePart
 

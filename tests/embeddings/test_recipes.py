@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding_lanes import open_lane
 from lmwire_protocol import Embed, Load, RequestError
 from lmwire_worker.embeddings.recipe import EmbeddingRecipe, is_embedding_model
 from lmwire_worker.embeddings.runner import EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, LoadCancelled
 from lmwire_worker.engine.model_loader import MlxModelLoader
-from random_embeddings import write_embedding_model
 from random_model import write_model
+from support.models.random_embeddings import write_embedding_model
+from support.runners.embedding_runners import open_lane
 
 
 def engine() -> MlxModelLoader:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from mlx_vlm.embedding_loader import load_embedding_model
 
-from embedding_lanes import embed, open_lane
 from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
 from lmwire_worker.embeddings.network import EmbeddingInput
 from lmwire_worker.embeddings.runner import MAX_STEP_TOKENS, EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Failed
-from random_embeddings import FAMILIES, write_embedding_model
-from worker_process import SECONDS
+from support.models.random_embeddings import FAMILIES, write_embedding_model
+from support.process.worker_process import SECONDS
+from support.runners.embedding_runners import embed, open_lane
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from random_model import write_model
-from waits import GONE_SECONDS
-from worker_process import SECONDS, TERMINALS, Event
+from support.process.process_waits import GONE_SECONDS
+from support.process.worker_process import SECONDS, TERMINALS, Event
 
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 REAL = [sys.executable, "-P", "-m", "lmwire_worker"]

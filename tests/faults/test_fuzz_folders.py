@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import pytest
 
-from damage import damage
-from fuzzing import fuzz_seconds
-from hostile_models import bring_code
-from random_embeddings import write_embedding_model
 from random_model import write_model
-from random_speech import recording, write_whisper
 from random_vision import write_vision_model
-from reading_media import in_base64
-from worker_process import Event, WorkerProcess
+from support.media.damage import damage
+from support.media.fuzzing import fuzz_seconds
+from support.media.reading_media import in_base64
+from support.models.hostile_models import bring_code
+from support.models.random_embeddings import write_embedding_model
+from support.models.random_speech import recording, write_whisper
+from support.process.worker_process import Event, WorkerProcess
 
 VALUES: Final = (
     None, True, False, 0, -1, 1, 7, 64, 10**5, 10**9, 2**31, 2**53, 2**64, 10**30, -(10**9), 0.5, -0.0, 1e308,

@@ -8,8 +8,8 @@ import random
 import time
 from typing import Any
 
-from fuzzing import fuzz_seconds
-from worker_process import Event, WorkerProcess
+from support.media.fuzzing import fuzz_seconds
+from support.process.worker_process import Event, WorkerProcess
 
 KEYS = ("anyOf", "oneOf", "allOf", "items", "properties", "not", "if", "additionalProperties", "patternProperties")
 NUMBERS = (0, 1, -1, 3, 97, 9973, 10**6, 10**15, 0.001, 1e300)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dying_host import WAYS, Host
-from misbehaving_models import SLEEPS, write_misbehaving_model
 from random_model import write_model
-from worker_process import SECONDS, WorkerProcess
+from support.models.misbehaving_models import SLEEPS, write_misbehaving_model
+from support.process.dying_host import WAYS, Host
+from support.process.worker_process import SECONDS, WorkerProcess
 
 QUIT = {"id": "quit", "cmd": "quit", "drain": True}
 

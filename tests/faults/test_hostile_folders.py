@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-import hostile_types
-from hostile_models import Trap, bring_code, write_hostile_got, write_hostile_model
-from http_server import served
-from lmwire_command import lmwire
 from lmwire_protocol import RequestError
 from lmwire_worker.models.remote_code import RefusedCodeError, guard_remote_code
 from lmwire_worker.multimodal.detect import SUPPORTED_TYPES
 from random_model import write_model
-from random_speech import write_whisper
 from random_vision import write_vision_model
-from worker_process import SECONDS, WorkerProcess
+from support.http.http_server import served
+from support.models import hostile_types
+from support.models.hostile_models import Trap, bring_code, write_hostile_got, write_hostile_model
+from support.models.random_speech import write_whisper
+from support.process.lmwire_command import lmwire
+from support.process.worker_process import SECONDS, WorkerProcess
 
 TRUSTING = {
     "mlx_vlm.got", "mlx_vlm.inkling", "mlx_audio.glmasr", "mlx_audio.higgs_audio_3", "mlx_audio.mega_asr",

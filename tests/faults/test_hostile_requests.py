@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from random_embeddings import write_embedding_model
-from waits import wait_gone, watch
-from worker_process import Event, WorkerProcess
+from support.models.random_embeddings import write_embedding_model
+from support.process.process_waits import wait_gone, watch
+from support.process.worker_process import Event, WorkerProcess
 
 ENDLESS = "{% for a in range(100000) %}" * 3 + "x" + "{% endfor %}" * 3
 HANDS_OVER = 3

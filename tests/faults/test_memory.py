@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from random_model import write_model
-from worker_process import Event, WorkerProcess
+from support.process.worker_process import Event, WorkerProcess
 
 CYCLES = 50
 SETTLED = 10

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from http_server import wait_until
 from lmwire import LmwireError, local_models, model_listing
 from lmwire.model_listing import listing_command
-from lmwire_command import lmwire
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
 from lmwire_worker.models.model_files import MAX_CONFIG_BYTES, MAX_TEXT_BYTES
-from random_embeddings import write_embedding_model
 from random_model import write_model
-from random_speech import write_whisper
 from random_vision import write_vision_model
-from worker_process import SECONDS, WorkerProcess
+from support.http.http_server import wait_until
+from support.models.random_embeddings import write_embedding_model
+from support.models.random_speech import write_whisper
+from support.process.lmwire_command import lmwire
+from support.process.worker_process import SECONDS, WorkerProcess
 
 Change = Callable[[Path], Any]
 

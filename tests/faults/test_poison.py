@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from random_model import write_model
-from worker_process import WorkerProcess
+from support.process.worker_process import WorkerProcess
 
 VOCABULARY = 512
 MAX_INT = 2**53 - 1

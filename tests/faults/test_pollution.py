@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from odd_workers import NOISE, odd
-from waits import GONE_SECONDS
-from worker_process import WorkerProcess
+from support.process.odd_workers import NOISE, odd
+from support.process.process_waits import GONE_SECONDS
+from support.process.worker_process import WorkerProcess
 
 WORDS = "one two three four five six seven eight nine ten "
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import random_model
-from lmwire_command import lmwire
 from lmwire_worker.process import exits, private_directory
 from lmwire_worker.process.private_directory import private
-from worker_process import SECONDS, WorkerProcess
+from support.process.lmwire_command import lmwire
+from support.process.worker_process import SECONDS, WorkerProcess
 
 LOADS_AND_MARKS = """
 #include <fcntl.h>

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from misbehaving_models import MARK, PRINTS, RAISES, SLOW, write_misbehaving_model
+import support
 from random_model import write_model
-from waits import GONE_SECONDS, wait_for_pause, wait_gone, watch
-from worker_process import WorkerProcess
+from support.models.misbehaving_models import MARK, PRINTS, RAISES, SLOW, write_misbehaving_model
+from support.process.process_waits import GONE_SECONDS, wait_for_pause, wait_gone, watch
+from support.process.worker_process import WorkerProcess
 
 ENDLESS = {"cmd": "generate", "prompt": "hello", "max_tokens": 3000}
 
@@ -197,7 +198,7 @@ def test_ping_and_a_queued_cancel_are_answered_inside_an_evaluation(worker: Work
     assert {event["event"] for event in worker.of("work")} <= {"progress"}, "the evaluation goes on"
 
 
-RELAY = str(Path(__file__).parent.parent / "relay_host.py")
+RELAY = str(Path(support.__file__).parent / "process/relay_host.py")
 
 
 @pytest.mark.parametrize("state", ["idle", "loading", "decoding", "inside an evaluation"])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from random_model import write_model
-from universal_rules import check_session
-from waits import GONE_SECONDS, wait_for_pause
-from worker_process import SECONDS, Event, WorkerProcess
+from support.process.process_waits import GONE_SECONDS, wait_for_pause
+from support.process.worker_process import SECONDS, Event, WorkerProcess
+from support.protocol.universal_rules import check_session
 
 ENDLESS = {"cmd": "generate", "prompt": "a sea", "max_tokens": 4000}
 ANSWER = {"cmd": "generate", "prompt": "a sea", "max_tokens": 60, "temperature": 1.0, "seed": 3}

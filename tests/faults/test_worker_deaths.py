@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmwire import Stream, Worker, WorkerExited
-from misbehaving_models import ABORTS, CRASHES, LEAVES, MARK, write_misbehaving_model
-from worker_process import SECONDS
+from support.models.misbehaving_models import ABORTS, CRASHES, LEAVES, MARK, write_misbehaving_model
+from support.process.worker_process import SECONDS
 
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 

@@ -3,7 +3,7 @@ from typing import Any, Final
 import pytest
 
 from random_model import write_model
-from text_lanes import FolderOf, LaneOf, lanes
+from support.runners.generation_runners import FolderOf, LaneOf, lanes
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {"qwen3_next": {"num_hidden_layers": 2, "full_attention_interval": 2}}
 """One layer of each kind, where one of them takes a processor as long as all layers of another family."""

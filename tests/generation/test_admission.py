@@ -13,7 +13,7 @@ from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission
 from lmwire_worker.generation.kv_cache_options import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
 from random_model import write_model
-from text_lanes import FAMILIES, FolderOf
+from support.runners.generation_runners import FAMILIES, FolderOf
 
 KIB = 1024
 TAKEN = 1000 * KIB

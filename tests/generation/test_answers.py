@@ -12,7 +12,18 @@ from tokenizers.processors import TemplateProcessing
 from lmwire_protocol import Chat, Generate, Message, TextPart
 from lmwire_worker.prompts.truncation import truncate_prompt
 from random_model import write_model
-from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, ask_alone, chat, expected, open_lane, stock
+from support.runners.generation_runners import (
+    FAMILIES,
+    Driver,
+    FolderOf,
+    LaneOf,
+    ask,
+    ask_alone,
+    chat,
+    expected,
+    open_lane,
+    stock,
+)
 
 
 def varied(number: int) -> Generate | Chat:

@@ -6,8 +6,8 @@ import pytest
 
 from lmwire_protocol import Generate, limits
 from lmwire_worker.engine.interface import TokenDelta
-from misbehaving_models import RAISES, write_misbehaving_model
-from text_lanes import FAMILIES, Driver, LaneOf, ask, choices, open_lane
+from support.models.misbehaving_models import RAISES, write_misbehaving_model
+from support.runners.generation_runners import FAMILIES, Driver, LaneOf, ask, choices, open_lane
 
 SAMPLED = {"temperature": 1.0, "max_tokens": 20}
 

@@ -6,8 +6,8 @@ import pytest
 
 from lmwire_protocol import Generate, LarkFormat, RegexFormat
 from lmwire_worker.generation.runner import GenerationRunner
-from misbehaving_models import MARK, RAISES, write_misbehaving_model
-from text_lanes import Driver, chat, choices, open_lane
+from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
+from support.runners.generation_runners import Driver, chat, choices, open_lane
 
 TOGETHER = """
         if tokens.shape[0] > 3:

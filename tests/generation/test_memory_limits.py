@@ -15,9 +15,9 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.models.model_info import describe
 from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights
-from misbehaving_models import MARK, write_misbehaving_model
 from random_model import write_model
-from text_lanes import Driver, ask, open_lane
+from support.models.misbehaving_models import MARK, write_misbehaving_model
+from support.runners.generation_runners import Driver, ask, open_lane
 
 FEW_ROWS = f"""
         if tokens.shape[0] > 3 or (tokens == {MARK}).any().item():

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
-from text_lanes import Driver, LaneOf, ask, chat, expected, open_lane
+from support.runners.generation_runners import Driver, LaneOf, ask, chat, expected, open_lane
 
 FAILS_ON_200 = """
 import mlx.core as mx

@@ -5,7 +5,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import rows
-from text_lanes import Driver, LaneOf
+from support.runners.generation_runners import Driver, LaneOf
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(100)]
 

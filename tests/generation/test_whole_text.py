@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from text_lanes import Answer, LaneOf, ask, chat, open_lane, stock
+from support.runners.generation_runners import Answer, LaneOf, ask, chat, open_lane, stock
 
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)

@@ -9,7 +9,7 @@ import lmwire.responses.asyncio_stream
 import lmwire.responses.stream
 from lmwire import ClientSession, TokenDelta, ToolCallDelta
 from lmwire.base_worker import BaseWorker
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 
 
 def change_pieces(change: Callable[[TokenDelta], None]) -> None:

@@ -8,7 +8,7 @@ import lmwire.protocol.results
 import lmwire.protocol.session
 from lmwire import ClientSession, RequestFailed, TokenDelta
 from lmwire.transport.process import Process
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 
 
 @mutant("O-1", "events.keeps-requests-apart")

@@ -8,7 +8,7 @@ from lmwire.responses.pending_request import PendingRequest
 from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
 from lmwire_protocol import Cancel
-from mutation import mutant, wrap
+from support.protocol.mutation import mutant, wrap
 
 
 @mutant("H-8", "cancellation.cancels-a-request-that-it-gives-up")

@@ -10,7 +10,7 @@ from lmwire import ClientSession
 from lmwire.base_worker import BaseWorker
 from lmwire.transport.process import Process
 from lmwire_protocol import encode_command
-from mutation import mutant, wrap
+from support.protocol.mutation import mutant, wrap
 
 
 @mutant("F-9", "commands.writes-the-id-first")

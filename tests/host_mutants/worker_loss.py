@@ -9,7 +9,7 @@ from lmwire import CircuitBreaker, ClientSession
 from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
 from lmwire_protocol import events
-from mutation import mutant, wrap
+from support.protocol.mutation import mutant, wrap
 
 _RESULT = (
     b'{"event":"done","id":"x","finish_reason":"stop","seed":1,'

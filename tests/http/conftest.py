@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import pytest
 from lmwire_protocol import Media
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.media.media_refs import MediaKind
-from reading_media import encoded, in_base64, picture, read_all, refusal
+from support.media.reading_media import encoded, in_base64, picture, read_all, refusal
 
 PNG = in_base64(encoded(picture()))
 

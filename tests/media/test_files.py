@@ -10,7 +10,7 @@ from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.media.files import read_file
 from lmwire_worker.media.media_error import MediaError
-from reading_media import encoded, picture, read_all, refusal
+from support.media.reading_media import encoded, picture, read_all, refusal
 
 OUTSIDE = "leads out of the directories that the worker was started with"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from damage import damage
-from fuzzing import fuzz_seconds
 from random_vision import write_vision_model
-from reading_media import TONES, animated, bomb, encoded, in_base64, picture, wav
-from worker_process import Event, WorkerProcess
+from support.media.damage import damage
+from support.media.fuzzing import fuzz_seconds
+from support.media.reading_media import TONES, animated, bomb, encoded, in_base64, picture, wav
+from support.process.worker_process import Event, WorkerProcess
 
 AT_ONCE = 8
 """Requests that are in work together."""

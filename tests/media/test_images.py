@@ -10,7 +10,7 @@ from lmwire_protocol import Media
 from lmwire_worker.media import Image, MediaPolicy
 from lmwire_worker.media.images import PixelBudget, decode_image
 from lmwire_worker.media.media_error import MediaError
-from reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
+from support.media.reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import prose
 from lmwire_worker.__main__ import _read_options, _settings
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.multimodal import audio_input
 from lmwire_worker.process.stderr_log import Log
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.protocol import prose
 
 
 def policy(*arguments: str) -> MediaPolicy:

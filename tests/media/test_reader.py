@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from image_host import NAME
 from lmwire_protocol import (
     AudioPart,
     Chat,
@@ -22,7 +21,8 @@ from lmwire_protocol import (
 from lmwire_worker.media import CachedMedia, MediaPolicy, MediaReader, MediaRef, find_media_refs
 from lmwire_worker.media import reader as module
 from lmwire_worker.media.media_error import MediaError
-from reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
+from support.media.image_host import NAME
+from support.media.reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
 
 IMAGE = Media(data=in_base64(encoded(picture())))
 BROKEN = Media(data="")

@@ -5,7 +5,7 @@ import pytest
 
 from lmwire_protocol import Media
 from lmwire_worker.media import MediaPolicy, Sound
-from reading_media import TONES, in_base64, read_sound, refusal, wav
+from support.media.reading_media import TONES, in_base64, read_sound, refusal, wav
 
 
 def tone(seconds: float = 0.5, rate: int = 16_000) -> "np.ndarray":

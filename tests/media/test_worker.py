@@ -8,8 +8,8 @@ import PIL.Image
 import pytest
 
 from random_vision import write_vision_model
-from reading_media import animated, bomb, encoded, in_base64, picture, wav
-from worker_process import Event, WorkerProcess
+from support.media.reading_media import animated, bomb, encoded, in_base64, picture, wav
+from support.process.worker_process import Event, WorkerProcess
 
 Media = dict[str, str]
 

@@ -9,7 +9,7 @@ from lmwire_worker.engine.interface import PrefillProgress, TokenDelta
 from lmwire_worker.mock import MockModelLoader, MockRunner
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
-from mock_host import LOAD, hear, mock
+from support.process.mock_host import LOAD, hear, mock
 
 
 def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:

@@ -8,8 +8,8 @@ import pytest
 
 from lmwire import ProtocolViolation, RequestFailed, RequestTimeout, ShutdownTimeouts, StartFailed, Worker, WorkerExited
 from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES
-from mock_host import faulty
-from worker_process import SECONDS
+from support.process.mock_host import faulty
+from support.process.worker_process import SECONDS
 
 DEATHS = [("signal=KILL", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
 SHORT = 0.3

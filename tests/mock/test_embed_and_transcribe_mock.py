@@ -10,8 +10,8 @@ import pytest
 
 from lmwire_worker.mock.replies import Failure, Reply, Stage
 from lmwire_worker.mock.scenario import Match, Rule, read_rules
-from mock_host import LOAD, Heard, hear, mock
-from worker_process import WorkerProcess
+from support.process.mock_host import LOAD, Heard, hear, mock
+from support.process.worker_process import WorkerProcess
 
 Json = dict[str, Any]
 

@@ -15,8 +15,8 @@ from lmwire_worker.mock.faults.lines import LINE_FAULTS
 from lmwire_worker.mock.faults.pipes import PIPE_FAULTS
 from lmwire_worker.mock.faults.process import PROCESS_FAULTS
 from lmwire_worker.mock.faults.replies import RULES
-from mock_host import CONVERSATION, GENERATE, HELLO, LOAD, Heard, faulty, hear, mock
-from worker_process import SECONDS, WorkerProcess
+from support.process.mock_host import CONVERSATION, GENERATE, HELLO, LOAD, Heard, faulty, hear, mock
+from support.process.worker_process import SECONDS, WorkerProcess
 
 DEATHS = [("", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
 SHORT = {**GENERATE, "prompt": "a b"}

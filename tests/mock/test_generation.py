@@ -8,7 +8,7 @@ from lmwire_protocol import Generate
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
-from mock_lane import KEY, answer, chat, gather, lane, play
+from support.runners.mock_runners import KEY, answer, chat, gather, lane, play
 
 Json = dict[str, Any]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lmwire_command import LMWIRE, REPOSITORY
 from lmwire_worker.mock.catalogue import FAULTS
 from lmwire_worker.mock.replies import Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
-from mock_host import LOAD, hear, mock
-from worker_process import SECONDS
+from support.process.lmwire_command import LMWIRE, REPOSITORY
+from support.process.mock_host import LOAD, hear, mock
+from support.process.worker_process import SECONDS
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
 FILES = dict(re.findall(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL))

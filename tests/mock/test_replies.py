@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from mock_host import GENERATE, HELLO, LOAD, hear, mock
+from support.process.mock_host import GENERATE, HELLO, LOAD, hear, mock
 
 GUARD = """
 import sys

@@ -8,7 +8,7 @@ from lmwire_protocol import FEATURES, Load, RequestError, Tokenize
 from lmwire_worker.mock import MockModelLoader
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
-from mock_lane import KEY, answer, chat, lane, refused
+from support.runners.mock_runners import KEY, answer, chat, lane, refused
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, TextPart
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script, read_rules
-from mock_host import GENERATE, LOAD, Heard, hear, mock
-from worker_process import WorkerProcess
+from support.process.mock_host import GENERATE, LOAD, Heard, hear, mock
+from support.process.worker_process import WorkerProcess
 
 Json = dict[str, Any]
 

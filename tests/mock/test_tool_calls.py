@@ -8,7 +8,7 @@ from lmwire_protocol import Chat, Generate
 from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.mock.replies import Answer, Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
-from mock_lane import KEY, answer, chat, gather, lane, play, refused
+from support.runners.mock_runners import KEY, answer, chat, gather, lane, play, refused
 
 WEATHER = {"type": "function", "function": {"name": "weather"}}
 CALL = Call("weather", {"city": "Rome", "days": 2})

@@ -6,8 +6,8 @@ import pytest
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import prefill
 from random_vision import FAMILIES, HEARING, write_vision_model
-from talking_vision import write_talking_vision_model
-from text_lanes import FolderOf, LaneOf, lanes, open_lane
+from support.models.talking_vision import write_talking_vision_model
+from support.runners.generation_runners import FolderOf, LaneOf, lanes, open_lane
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {
     "qwen3_5": {"text_config": {"num_hidden_layers": 2, "full_attention_interval": 2}}

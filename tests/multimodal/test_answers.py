@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, RegexFormat, Tokenize
 from lmwire_worker.generation.runner import GenerationRunner
-from shown_images import expected, expected_steps, image, shown
-from text_lanes import Answer, Driver, ask, ask_alone, choices, gather
+from support.media.shown_images import expected, expected_steps, image, shown
+from support.runners.generation_runners import Answer, Driver, ask, ask_alone, choices, gather
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 

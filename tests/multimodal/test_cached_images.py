@@ -10,8 +10,8 @@ from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.runner import GenerationRunner
-from shown_images import answered, image, said, shown
-from text_lanes import Answer, Driver, FolderOf, ask, gather
+from support.media.shown_images import answered, image, said, shown
+from support.runners.generation_runners import Answer, Driver, FolderOf, ask, gather
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat, Generate
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import END_OF_TURN
-from shown_images import image, shown
-from text_lanes import Driver, ask, ask_alone, chat
+from support.media.shown_images import image, shown
+from support.runners.generation_runners import Driver, ask, ask_alone, chat
 
 ONE, TALL = image(1), image(3, 64, 128)
 

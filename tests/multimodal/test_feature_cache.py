@@ -21,8 +21,8 @@ from lmwire_worker.models.weights import read_weights
 from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
 from lmwire_worker.multimodal.loader import MultimodalLoader
 from lmwire_worker.multimodal.media_input import Features, MediaInput
-from shown_images import image, shown
-from text_lanes import Driver, FolderOf, ask, gather
+from support.media.shown_images import image, shown
+from support.runners.generation_runners import Driver, FolderOf, ask, gather
 
 MIB: Final = 2**20
 ROW_TOKENS: Final = 2048

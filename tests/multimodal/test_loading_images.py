@@ -17,9 +17,9 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import parity_check, prefill
 from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_model import write_model
-from shown_images import image, shown
-from text_lanes import FolderOf, ask, gather, open_lane
-from worker_process import SECONDS
+from support.media.shown_images import image, shown
+from support.process.worker_process import SECONDS
+from support.runners.generation_runners import FolderOf, ask, gather, open_lane
 
 
 def refusal(folder: Path, engine: MlxModelLoader | None = None, **fields: Any) -> RequestError:

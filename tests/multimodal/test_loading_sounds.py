@@ -13,8 +13,8 @@ from lmwire_worker.multimodal import audio_input, parity_check, prefill
 from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_vision import HEARING, write_vision_model
-from shown_images import expected, image, image_of, shown, sound, sound_of
-from text_lanes import FolderOf, LaneOf, ask, gather, open_lane
+from support.media.shown_images import expected, image, image_of, shown, sound, sound_of
+from support.runners.generation_runners import FolderOf, LaneOf, ask, gather, open_lane
 
 
 def rendered(lane: GenerationRunner, request: Chat) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from asked_together import check
 from lmwire_protocol import (
     Chat,
     ChoiceFormat,
@@ -18,9 +17,10 @@ from lmwire_protocol import (
     RegexFormat,
 )
 from lmwire_worker.generation.runner import GenerationRunner
-from shown_images import image, shown
-from talking_vision import TIME, TOOLS, WEATHER
-from text_lanes import Answer, chat
+from support.media.shown_images import image, shown
+from support.models.talking_vision import TIME, TOOLS, WEATHER
+from support.runners.batch_equivalence import check
+from support.runners.generation_runners import Answer, chat
 
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 20}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lmwire_protocol import RequestError
-from more_vision import MORE, write_another_vision_model
-from shown_images import image, shown
-from text_lanes import ask, ask_alone, chat, open_lane
+from support.media.shown_images import image, shown
+from support.models.vision_families import MORE, write_another_vision_model
+from support.runners.generation_runners import ask, ask_alone, chat, open_lane
 
 REFUSED = {
     "llama4": "it keeps a ChunkedKVCache",

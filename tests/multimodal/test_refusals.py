@@ -9,8 +9,8 @@ from lmwire_protocol import AudioPart, Chat, ImagePart, Media, Message, RequestE
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.placeholders import find_layout
-from shown_images import image, image_of, said, shown
-from text_lanes import Driver, LaneOf, ask, gather
+from support.media.shown_images import image, image_of, said, shown
+from support.runners.generation_runners import Driver, LaneOf, ask, gather
 
 ONE = image(1)
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat, ChoiceFormat, Generate, ImagePart, Media, Message, RequestError, Tokenize
 from lmwire_worker.generation.runner import GenerationRunner
 from random_vision import HEARING
-from reading_media import TONES
-from shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
-from text_lanes import Answer, Driver, ask, ask_alone, gather
+from support.media.reading_media import TONES
+from support.media.shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
+from support.runners.generation_runners import Answer, Driver, ask, ask_alone, gather
 
 ONE, OTHER, LONG = sound(1), sound(2), sound(3, 2.5)
 IMAGE = image(1)

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from lmwire_protocol import CalledTool, Chat, Message, TextPart, Tokenize
 from lmwire_worker.generation.runner import GenerationRunner
-from shown_images import image, said, shown
-from talking_vision import CALL, TOOLS, WEATHER
-from text_lanes import ask, chat, gather
+from support.media.shown_images import image, said, shown
+from support.models.talking_vision import CALL, TOOLS, WEATHER
+from support.runners.generation_runners import ask, chat, gather
 
 ONE, OTHER = image(1), image(2)
 CALLED = CalledTool(id="call_1", name=WEATHER.function.name, arguments={"city": "Rome"})

@@ -11,12 +11,12 @@ from mlx.utils import tree_flatten
 from mlx_vlm.trainer.peft.utils import get_peft_model
 from mlx_vlm.utils import load_model
 
-from adapters import Host, write_adapter
 from lmwire_protocol import Generate, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from shown_images import image, shown
-from text_lanes import FolderOf, ask
+from support.media.shown_images import image, shown
+from support.models.adapters import Host, write_adapter
+from support.runners.generation_runners import FolderOf, ask
 
 PROMPT = [10, 20, 30, 40]
 IN_MLX_LM = ["qwen2_5_vl", "qwen3_vl"]

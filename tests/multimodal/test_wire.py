@@ -8,9 +8,9 @@ import pytest
 
 from lmwire import MessageDict, RequestFailed, Worker, audio_part, image_part
 from random_vision import write_vision_model
-from reading_media import encoded, picture, wav
-from shown_images import image
-from worker_process import Event, WorkerProcess
+from support.media.reading_media import encoded, picture, wav
+from support.media.shown_images import image
+from support.process.worker_process import Event, WorkerProcess
 
 DATA = image(1).media.data
 SHOWN = {"type": "image", "media": {"data": DATA}}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
-from marked_up import HARMONY, TAGS, cut, joined, syntax_of
-from tool_samples import ONE_CALL, WRITERS, Call, tool
+from support.models.tool_samples import ONE_CALL, WRITERS, Call, tool
+from support.runners.answer_parts import HARMONY, TAGS, cut, joined, syntax_of
 
 TOOLS = [tool("get_weather"), tool("add")]
 WEATHER: Call = ("get_weather", {"city": "Zürich 東京 👩‍👩‍👧", "days": 3})

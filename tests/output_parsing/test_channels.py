@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_worker.output_parsing import CONTENT, REASONING, OutputParser, TextFragment
-from marked_up import GEMMA4, TAGS, XTML, cut, parts_of, syntax_of
+from support.runners.answer_parts import GEMMA4, TAGS, XTML, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS)
 SYNTAXES = {name: syntax_of(*markers) for name, markers in {"tags": TAGS, "gemma 4": GEMMA4, "xtml": XTML}.items()}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from lmwire_worker.output_parsing import CONTENT, REASONING
-from marked_up import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
+from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
 
 
 class HarmonyCalls(LetterCalls):

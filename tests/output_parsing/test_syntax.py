@@ -3,7 +3,7 @@
 import pytest
 
 from lmwire_worker.output_parsing import CONTENT, REASONING
-from marked_up import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
+from support.runners.answer_parts import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
 
 
 @pytest.mark.parametrize(

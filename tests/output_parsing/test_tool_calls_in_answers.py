@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmwire_worker.output_parsing import CONTENT, REASONING, OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
-from marked_up import BARE, CALLS, TAGS, TO_THE_END, cut, parts_of, syntax_of
+from support.runners.answer_parts import BARE, CALLS, TAGS, TO_THE_END, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS, tools=CALLS)
 OPEN_ENDED = syntax_of(*TAGS, tools=TO_THE_END)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from chat_templates import GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PARTS_ONLY, PHI3, QWEN3
 from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart
 from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.sandbox import Sandbox
-from prompting import (
+from support.models.chat_templates import GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PARTS_ONLY, PHI3, QWEN3
+from support.runners.prompting import (
     HARMONY,
     PLAIN,
     QWEN,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from chat_templates import DEEPSEEK_R1, GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from lmwire_protocol import RequestError
 from lmwire_worker.output_parsing import Syntax
-from prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, tokenized, user
+from support.models.chat_templates import DEEPSEEK_R1, GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
+from support.runners.prompting import HARMONY, PLAIN, QWEN, WEATHER, assistant, prompt, tokenized, user
 
 FLAG = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>"
 DEEPSEEK_V3 = FLAG + "{{ '<think>' if thinking else '</think>' }}{% endif %}"

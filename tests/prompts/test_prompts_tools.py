@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from chat_templates import DEEPSEEK_R1, GEMMA2, GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PHI3, QWEN3
 from lmwire_protocol import CalledTool, Function, Message, RequestError, Tool
 from lmwire_worker.output_parsing import Syntax
-from prompting import (
+from support.models.chat_templates import DEEPSEEK_R1, GEMMA2, GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PHI3, QWEN3
+from support.runners.prompting import (
     FOLDED,
     GEMMA,
     HARMONY,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from tokenizers import AddedToken, normalizers, pre_tokenizers
 
-from constrained import write_tokenizer
 from lmwire_protocol import RequestError
 from lmwire_worker.prompts.token_lower_bound import TokenLowerBound
 from lmwire_worker.prompts.tokenization import LARGE_CHARACTERS, Encoder
-from prompting import tokenizer
+from support.runners.constrained import write_tokenizer
+from support.runners.prompting import tokenizer
 
 PIECES = st.sampled_from(["hello", " world", "\n", "  ", "é", "e\u0301", "界", "<|im_end|>", "1", "aaaa", "\U0001f600"])
 

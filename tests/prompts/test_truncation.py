@@ -17,7 +17,7 @@ from lmwire_worker.prompts import tokenization as encoding
 from lmwire_worker.prompts import truncation
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.prompts.truncation import truncate_prompt
-from prompting import tokenizer
+from support.runners.prompting import tokenizer
 
 BOS = 1
 LONG = [BOS, *range(100, 120)]

@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from universal_rules import check_session
-from worker_process import Event, WorkerProcess
+from support.process.worker_process import Event, WorkerProcess
+from support.protocol.universal_rules import check_session
 
 IDS = st.sampled_from("abcdefgh")
 PATHS = st.sampled_from(["mock", "mock", "mock:step_ms=1", "mock:load_steps=5,step_ms=1", "nowhere"])

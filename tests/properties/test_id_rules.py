@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from gated_engine import SteppedWorker
 from lmwire_worker.session.request_state import Request
-from worker_process import TERMINALS, Event
+from support.process.worker_process import TERMINALS, Event
+from support.runners.stepped_engine import SteppedWorker
 
 IDS = st.sampled_from("abcdef")
 REQUESTS = st.sampled_from(["generate", "generate", "generate", "info", "load", "unload"])

@@ -6,12 +6,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import support
 from lmwire_protocol import Command, Hello, Quit, RequestError
-from mutated_lines import Mutator
-from reading import read_command
-from worker_process import TERMINALS, WorkerProcess
+from support.process.worker_process import TERMINALS, WorkerProcess
+from support.protocol.mutated_lines import Mutator
+from support.protocol.reading import read_command
 
-FUZZ = Path(__file__).parents[1] / "reader_fuzz.py"
+FUZZ = Path(support.__file__).parent / "protocol/reader_fuzz.py"
 SEEDS = (20240, 20241)
 LINES_OF_EACH = int(os.environ.get("LMWIRE_FUZZ_LINES", "120000")) // len(SEEDS)
 """Number of examples in the short version; the whole one has a million."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
-from field_paths import paths, places, written
 from lmwire_protocol import COMMANDS, RequestError, decode_command, limits
+from support.protocol.field_paths import paths, places, written
 
 USER = {"role": "user", "content": "Hi"}
 TOOL = {"type": "function", "function": {"name": "look", "description": "", "parameters": {}, "strict": True}}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import prose
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError, events, limits
-from prose import Transcript
-from reading import event_kind, read_command, read_event, schema_accepts
-from vectors import without_nulls
+from support.protocol import prose
+from support.protocol.prose import Transcript
+from support.protocol.reading import event_kind, read_command, read_event, schema_accepts
+from support.protocol.vectors import without_nulls
 
 TRANSCRIPTS = prose.transcripts("transcript")
 PAGES = [

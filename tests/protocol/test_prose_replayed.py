@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-import prose
-from imitation_hub import Hub, running
-from prose import Transcript
-from random_embeddings import write_embedding_model
 from random_model import write_model
-from random_speech import recording, write_whisper
 from random_vision import write_vision_model
-from worker_process import TERMINALS, Event, WorkerProcess
+from support.models.fake_hub import Hub, running
+from support.models.random_embeddings import write_embedding_model
+from support.models.random_speech import recording, write_whisper
+from support.process.worker_process import TERMINALS, Event, WorkerProcess
+from support.protocol import prose
+from support.protocol.prose import Transcript
 
 TINY = "builtin:tiny"
 LONG = {"max_tokens": 400, "ignore_eos": True}

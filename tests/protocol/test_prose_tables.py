@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-import prose
 from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, FEATURES, Chat, Generation, events, limits
+from support.protocol import prose
 
 TABLES = prose.tables()
 SHARED = {events.ModelDone: "The model", events.ResultDone: "The result"}

@@ -11,7 +11,7 @@ import pytest
 
 from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, formats, messages
 from lmwire_protocol.schema import main, meta, schema
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
 
 PARTS = [
     item

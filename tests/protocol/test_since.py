@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-import prose
 from lmwire_protocol import CODES, COMMANDS, FEATURES
+from support.protocol import prose
 
 FOLDER: Final = prose.ROOT / "protocol" / "schema" / "v1"
 SCHEMA: Final[dict[str, Any]] = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))

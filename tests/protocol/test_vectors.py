@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-import vectors
-from field_paths import Path, paths, places
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError
-from reading import event_kind, read_command, read_event, schema_accepts
-from vectors import Vector
+from support.protocol import vectors
+from support.protocol.field_paths import Path, paths, places
+from support.protocol.reading import event_kind, read_command, read_event, schema_accepts
+from support.protocol.vectors import Vector
 
 VALID_COMMANDS = vectors.read("commands.valid")
 INVALID_COMMANDS = vectors.read("commands.invalid")

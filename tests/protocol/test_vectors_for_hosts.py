@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 import pytest
 
-import vectors
 from lmwire.protocol.session import ClientSession, RequestEvents
 from lmwire_protocol import Hello, decode_command
-from vectors import Vector
+from support.protocol import vectors
+from support.protocol.vectors import Vector
 
 INVALID_EVENTS: Final = vectors.read("events.invalid")
 COMMANDS: Final = {vector.entry["cmd"]: vector.object for vector in vectors.read("commands.valid")}

@@ -1,8 +1,8 @@
 """A real worker answers the vectors as they state, with lines that are valid under the schema."""
 
-from reading import event_kind, schema_accepts
-from vectors import Vector, read
-from worker_process import Event, WorkerProcess
+from support.process.worker_process import Event, WorkerProcess
+from support.protocol.reading import event_kind, schema_accepts
+from support.protocol.vectors import Vector, read
 
 ENDS_THE_WORKER = {"hello: protocol, both at the highest"}
 NAMES_A_PROCESS = {"hello: every field", "hello: host_pid at its lowest", "hello: host_pid at its highest"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-import chat_templates
 from lmwire_worker.sandbox import LimitExceeded, Sandbox, jinja
+from support.models import chat_templates
 
 MESSAGES = [{"role": "user", "content": "Grüße, <b>"}, {"role": "assistant", "content": "\ud800"}]
 SOURCES = [value for value in vars(chat_templates).values() if isinstance(value, str) and "{%" in value]

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lmwire_worker.text_stream.detokenizer import Detokenizer, make_detokenizers
 from random_model import write_model
-from text_lanes import stock
+from support.runners.generation_runners import stock
 
 Make = Callable[[Any], Detokenizer]
 tokens = st.lists(st.integers(0, 270), max_size=40)

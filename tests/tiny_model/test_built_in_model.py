@@ -14,7 +14,7 @@ import evaluate
 from lmwire_protocol import Load, RequestError
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.models.resolve import BUILTIN
-from worker_process import WorkerProcess
+from support.process.worker_process import WorkerProcess
 
 TINY = BUILTIN / "tiny"
 WEATHER = {

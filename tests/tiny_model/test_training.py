@@ -10,8 +10,8 @@ from mlx_lm import load
 import evaluate
 import train
 from lmwire_worker.models.resolve import BUILTIN
+from support.process.worker_process import WorkerProcess
 from train import Plan
-from worker_process import WorkerProcess
 
 SMALL: dict[str, Any] = train.SHAPE | {
     "vocab_size": 512,

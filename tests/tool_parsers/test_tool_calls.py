@@ -8,7 +8,7 @@ import pytest
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
 from lmwire_worker.tool_parsers import FORMATS, ToolCallParser
-from tool_samples import WRITERS, tool
+from support.models.tool_samples import WRITERS, tool
 
 TOOLS = [tool("get_weather"), tool("add")]
 PARIS = '{"city": "Paris"}'

@@ -13,7 +13,7 @@ from mlx_lm.tokenizer_utils import load
 
 from lmwire_worker.tool_parsers import FORMATS, find_format
 from random_model import write_model
-from tool_samples import WRITERS, tool
+from support.models.tool_samples import WRITERS, tool
 
 PARSERS = sorted(module.name for module in pkgutil.iter_modules(tool_parsers.__path__))
 FormatOf = Callable[..., str | None]

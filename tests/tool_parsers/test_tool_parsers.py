@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmwire_worker.tool_parsers import FORMATS, ToolCallFragment
-from tool_samples import ONE_CALL, WRITERS, Call, tool
+from support.models.tool_samples import ONE_CALL, WRITERS, Call, tool
 
 TOOLS = [tool(name) for name in ("get_weather", "add", "get-weather", "weather.now")]
 WEATHER: Call = ("get_weather", {"city": "Paris", "days": 3, "exact": True})

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lmwire_worker.tool_parsers import FORMATS, ToolCallFragment
-from tool_samples import WRITERS, tool
+from support.models.tool_samples import WRITERS, tool
 
 STORY = "Once upon a time there was a <wolf>.\n\n" * 10 + "The end."
 STREAMED = ["json_tools", "kimi_k2", "mistral", "harmony", "llama3_json"]

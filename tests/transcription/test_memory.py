@@ -3,8 +3,8 @@
 import base64
 from pathlib import Path
 
-from given_back import check_memory_comes_back
-from random_speech import recording, write_parakeet
+from support.models.random_speech import recording, write_parakeet
+from support.runners.memory_release import check_memory_comes_back
 
 
 def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from lmwire_protocol import Load, Media, RequestError, Transcribe
 from lmwire_worker.engine.interface import TranscriptionProgress, TranscriptSegment
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.transcription.runner import TranscriptionRunner
-from random_speech import recording, write_parakeet
-from worker_process import SECONDS
+from support.models.random_speech import recording, write_parakeet
+from support.process.worker_process import SECONDS
 
 
 @pytest.fixture(scope="module")

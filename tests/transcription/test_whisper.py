@@ -22,8 +22,8 @@ from lmwire_worker.media.resampling import resample
 from lmwire_worker.transcription import whisper
 from lmwire_worker.transcription.recording import Recording
 from lmwire_worker.transcription.runner import TranscriptionRunner
-from random_speech import recording, write_whisper
-from worker_process import SECONDS
+from support.models.random_speech import recording, write_whisper
+from support.process.worker_process import SECONDS
 
 
 @pytest.fixture(autouse=True)

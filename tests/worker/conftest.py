@@ -1,8 +1,8 @@
 import pytest
 
-from gated_turns import Turns
 from lmwire_worker.session.request_registry import RequestRegistry
-from registry_recorder import Recorder
+from support.runners.registry_recorder import Recorder
+from support.runners.stepped_turns import Turns
 
 
 @pytest.fixture

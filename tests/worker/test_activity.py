@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gated_engine import LARGE
-from gated_turns import Turns
-from worker_process import Event, WorkerProcess
+from support.process.worker_process import Event, WorkerProcess
+from support.runners.stepped_engine import LARGE
+from support.runners.stepped_turns import Turns
 
 RESTING = {"event": "done", "id": "ping", "state": "idle", "active": 0, "queued": 0}
 

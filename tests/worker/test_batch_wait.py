@@ -2,7 +2,7 @@
 
 import pytest
 
-from gated_turns import Turns
+from support.runners.stepped_turns import Turns
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from random_model import write_model
-from worker_process import SECONDS, WorkerProcess
+from support.process.worker_process import SECONDS, WorkerProcess
 
 BRIDGE = Path(__file__).parents[2] / "worker" / "bridge.py"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from worker_process import WorkerProcess
+from support.process.worker_process import WorkerProcess
 
 SLOW_LOAD = "mock:load_steps=100000,step_ms=1"
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from random_model import write_model
-from worker_process import SECONDS, Event, WorkerProcess
+from support.process.worker_process import SECONDS, Event, WorkerProcess
 
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from random_embeddings import write_embedding_model
 from random_model import write_model
-from random_speech import recording, write_whisper
-from worker_process import Event, WorkerProcess
+from support.models.random_embeddings import write_embedding_model
+from support.models.random_speech import recording, write_whisper
+from support.process.worker_process import Event, WorkerProcess
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from waits import GONE_SECONDS, wait_gone, watch
-from worker_process import SECONDS, WorkerProcess
+import support
+from support.process.process_waits import GONE_SECONDS, wait_gone, watch
+from support.process.worker_process import SECONDS, WorkerProcess
 
-RELAY = str(Path(__file__).parent.parent / "relay_host.py")
+RELAY = str(Path(support.__file__).parent / "process/relay_host.py")
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 
 LONG_STEP = "mock:step_ms=60000"

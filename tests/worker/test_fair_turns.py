@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gated_engine import ROWS
-from gated_turns import Turns
-from worker_process import Event, WorkerProcess
+from support.process.worker_process import Event, WorkerProcess
+from support.runners.stepped_engine import ROWS
+from support.runners.stepped_turns import Turns
 
 MOCK_ROWS = 64
 MANY = 16

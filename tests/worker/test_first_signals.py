@@ -11,8 +11,8 @@ from signal import SIGHUP, SIGINT, SIGTERM, Signals
 
 import pytest
 
-from lmwire_command import LMWIRE
-from worker_process import SECONDS, WorkerProcess
+from support.process.lmwire_command import LMWIRE
+from support.process.worker_process import SECONDS, WorkerProcess
 
 SITE = str(Path(__file__).parents[1] / "signalling_site")
 

@@ -2,8 +2,8 @@
 
 import os
 
-from waits import stands_still, wait_for_pause
-from worker_process import WorkerProcess
+from support.process.process_waits import stands_still, wait_for_pause
+from support.process.worker_process import WorkerProcess
 
 WORDS = [f"word{i}" for i in range(40)]
 TOKENS = 200_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from random_model import write_model
-from worker_process import WorkerProcess
+from support.process.worker_process import WorkerProcess
 
 TOPICS = ["the sea", "café", "数学", "🙂🙃", "a", "x" * 300, "one two three " * 40, "def f(x):"]
 MESSAGES = [[{"role": "user", "content": topic}] for topic in TOPICS]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gated_turns import Turns
 from lmwire_worker.engine import scheduler
+from support.runners.stepped_turns import Turns
 
 
 def test_it_starts_when_its_images_are_there(turns: Turns) -> None:

@@ -11,7 +11,7 @@ from lmwire_protocol.events import Channel, Logprob, Token
 from lmwire_worker.process.stdio import Pipes
 from lmwire_worker.session import output_queue as outbox_module
 from lmwire_worker.session.output_queue import OutputQueue
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
 
 
 class Written:

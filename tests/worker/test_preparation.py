@@ -10,7 +10,7 @@ import pytest
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.preparation import MAX_PREPARATIONS, Prepared, Preparer
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
-from registry_recorder import Recorder
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.runners.registry_recorder import Recorder
 
 
 def request(id: str, command: Command | None = None) -> Request:

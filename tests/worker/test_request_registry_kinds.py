@@ -8,7 +8,7 @@ from lmwire_worker.engine.interface import EmbeddingOutput, TranscriptionProgres
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
-from registry_recorder import Recorder
+from support.runners.registry_recorder import Recorder
 
 EMBED = Embed(input=["a", "b"], encoding="float")
 TRANSCRIBE = Transcribe(audio=Media(data=""))

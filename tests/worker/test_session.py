@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lmwire_protocol import FEATURES
-from worker_process import WorkerProcess
+from support.process.worker_process import WorkerProcess
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gated_engine import LARGE, SteppedRunner
-from gated_turns import Turns
+from support.runners.stepped_engine import LARGE, SteppedRunner
+from support.runners.stepped_turns import Turns
 
 
 def test_it_starts_when_what_ran_has_ended(turns: Turns) -> None:

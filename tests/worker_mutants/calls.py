@@ -4,7 +4,7 @@ from typing import Any
 
 from lmwire_protocol import encoding, events
 from lmwire_worker.session.output_queue import OutputQueue
-from mutation import mutant, wrap
+from support.protocol.mutation import mutant, wrap
 from worker_mutants.changes import change_calls, change_pieces, change_results
 
 

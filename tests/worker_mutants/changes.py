@@ -8,7 +8,7 @@ from lmwire_protocol import events
 from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.mock.runner import MockRunner
 from lmwire_worker.session import request_state, v1
-from mutation import wrap
+from support.protocol.mutation import wrap
 
 
 def change_pieces(change: Callable[[TokenDelta], object]) -> None:

@@ -12,7 +12,7 @@ from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import draft
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 from worker_mutants.changes import change_pieces, change_results
 
 

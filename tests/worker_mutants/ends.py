@@ -12,7 +12,7 @@ from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import bridge
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 from worker_mutants.changes import step_only_after
 
 

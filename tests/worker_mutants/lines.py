@@ -7,7 +7,7 @@ from lmwire_protocol import Command, LineSplitter, RequestError, commands, decod
 from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import request_registry, v1
 from lmwire_worker.session.output_queue import OutputQueue
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 
 
 @mutant("F-13", "f-13-separators")

@@ -14,7 +14,7 @@ from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.prompts import truncation
 from lmwire_worker.session import request_registry
 from lmwire_worker.session.request_registry import RequestRegistry
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 
 
 @mutant("A-1", "a-1-same-answer")

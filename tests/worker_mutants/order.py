@@ -8,7 +8,7 @@ from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.session import v1
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
-from mutation import mutant, replace, wrap
+from support.protocol.mutation import mutant, replace, wrap
 
 
 @mutant("I-3", "i-3-duplicate")

@@ -10,7 +10,7 @@ from lmwire_worker.process.stdio import Pipes
 from lmwire_worker.session import output_queue, request_registry, request_state
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
-from mutation import every, mutant, replace, wrap
+from support.protocol.mutation import every, mutant, replace, wrap
 
 
 @mutant("T-1", "t-1-one-terminal")

@@ -10,7 +10,7 @@ from lmwire_worker.generation.batching import rows
 from lmwire_worker.generation.batching.rows import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from text_lanes import FAMILIES, LaneOf, ask, watch_slices
+from support.runners.generation_runners import FAMILIES, LaneOf, ask, watch_slices
 
 EVEN = [301] * 4
 UNEVEN = (40, 150, 300, 301, 302)

@@ -14,7 +14,7 @@ from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
 from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from text_lanes import Answer, Driver, FolderOf, ask, choices, open_lane, refusal
+from support.runners.generation_runners import Answer, Driver, FolderOf, ask, choices, open_lane, refusal
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "greedy": {},

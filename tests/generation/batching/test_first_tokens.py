@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from text_lanes import Driver, LaneOf, ask_alone
+from support.runners.generation_runners import Driver, LaneOf, ask_alone
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
 

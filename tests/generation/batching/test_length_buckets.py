@@ -16,7 +16,7 @@ from lmwire_worker.generation.batching.length_buckets import (
 from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import Constraint
-from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
+from support.runners.generation_runners import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
 
 LONG = 1300
 MANY = 8

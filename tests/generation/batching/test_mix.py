@@ -8,7 +8,6 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from asked_together import check
 from lmwire_protocol import (
     Chat,
     ChoiceFormat,
@@ -22,7 +21,8 @@ from lmwire_protocol import (
     Tool,
 )
 from lmwire_worker.generation.runner import GenerationRunner
-from text_lanes import FAMILIES, LaneOf, chat, open_lane
+from support.runners.batch_equivalence import check
+from support.runners.generation_runners import FAMILIES, LaneOf, chat, open_lane
 
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
 SCHEMA = {

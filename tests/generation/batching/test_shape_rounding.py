@@ -16,7 +16,17 @@ from lmwire_worker.generation.batching.shape_rounding import MAX_ROUNDED_TOKENS
 from lmwire_worker.generation.prefill import policy
 from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import MAX_PREFILL_BATCH, GenerationRunner
-from text_lanes import FAMILIES, Driver, FolderOf, LaneOf, SliceShape, ask, choices, open_lane, watch_slices
+from support.runners.generation_runners import (
+    FAMILIES,
+    Driver,
+    FolderOf,
+    LaneOf,
+    SliceShape,
+    ask,
+    choices,
+    open_lane,
+    watch_slices,
+)
 
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 

@@ -11,12 +11,12 @@ import mlx.core as mx
 import mlx_lm
 import pytest
 
-from adapters import Host, write_adapter
 from lmwire_protocol import Generate, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from text_lanes import FAMILIES, FolderOf, ask
-from worker_process import WorkerProcess
+from support.models.adapters import Host, write_adapter
+from support.process.worker_process import WorkerProcess
+from support.runners.generation_runners import FAMILIES, FolderOf, ask
 
 Replies = tuple[list[list[int]], list[bytes]]
 

@@ -14,11 +14,11 @@ import mlx_lm.models.qwen3
 import pytest
 from huggingface_hub import constants
 
-import load_model
-from imitation_hub import Hub, running
 from random_model import write_model
-from random_speech import write_whisper
-from worker_process import SECONDS
+from support.models.fake_hub import Hub, running
+from support.models.random_speech import write_whisper
+from support.process import load_model
+from support.process.worker_process import SECONDS
 
 
 class Loader:

@@ -20,8 +20,8 @@ from lmwire_worker.engine.interface import LoadCancelled
 from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.models.folder_check import check_files
 from random_model import write_model
-from text_lanes import ask, chat, open_lane
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.runners.generation_runners import ask, chat, open_lane
 
 
 class Loading:
@@ -220,7 +220,7 @@ def test_a_model_is_described(tmp_path: Path) -> None:
 
 def test_a_nested_config_is_read_too(folder: Path) -> None:
     from lmwire_worker.models.model_info import describe
-    from text_lanes import stock
+    from support.runners.generation_runners import stock
 
     network, tokenizer = stock(folder)
     nested = {"model_type": "qwen3", "text_config": {"hidden_size": 64, "max_position_embeddings": 99, "vocab_size": 5}}

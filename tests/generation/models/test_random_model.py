@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from random_model import FAMILIES, write_model
-from text_lanes import ask, chat, open_lane
+from support.runners.generation_runners import ask, chat, open_lane
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sequence import Sequence
-from misbehaving_models import MARK, RAISES, write_misbehaving_model
 from random_model import write_model
-from text_lanes import Answer, Driver, LaneOf, ask, chat, choices, open_lane
+from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
+from support.runners.generation_runners import Answer, Driver, LaneOf, ask, chat, choices, open_lane
 
 END = 511
 """The families' end-of-turn token."""

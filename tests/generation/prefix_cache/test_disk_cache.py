@@ -19,8 +19,8 @@ from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from text_lanes import FAMILIES, Answer, Driver, ask
-from worker_process import SECONDS
+from support.process.worker_process import SECONDS
+from support.runners.generation_runners import FAMILIES, Answer, Driver, ask
 
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 OTHER = [(11 * index + 5) % 200 for index in range(150)]

@@ -9,7 +9,7 @@ from mlx_lm.models.cache import QuantizedKVCache
 
 from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
-from text_lanes import FolderOf, ask, ask_alone, choices, open_lane, refusal, stock
+from support.runners.generation_runners import FolderOf, ask, ask_alone, choices, open_lane, refusal, stock
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9], list(range(300, 400)))
 

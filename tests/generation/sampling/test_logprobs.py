@@ -15,7 +15,7 @@ from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.logprobs import BatchLogprobs, LogprobFormatter
-from text_lanes import ask, stock
+from support.runners.generation_runners import ask, stock
 
 VOCABULARIES = (5, 20, 21, 400, 5003)
 """Below and above the number of alternatives, and such as no block size divides."""

@@ -16,7 +16,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.counter_rng import uniform_at
 from lmwire_worker.generation.sampling.sampler import BatchSampler, TokenWeights
 from lmwire_worker.generation.sampling.xtc import Xtc
-from text_lanes import ask
+from support.runners.generation_runners import ask
 
 VOCABULARIES = (50, 512, 3000)
 """Below, between and above the numbers of candidates that the filters look at first."""

@@ -9,7 +9,6 @@ import jsonschema
 import llguidance
 import pytest
 
-from constrained import Speaker, write_tokenizer
 from lmwire_protocol import Chat, Generate, RequestError
 from lmwire_protocol.formats import (
     ChoiceFormat,
@@ -20,6 +19,7 @@ from lmwire_protocol.formats import (
     RegexFormat,
 )
 from lmwire_protocol.messages import Message
+from support.runners.constrained import Speaker, write_tokenizer
 
 SEEDS = range(6)
 PERSON = {

@@ -6,9 +6,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from constrained import Speaker, write_tokenizer
 from lmwire_protocol import Generate, RequestError
 from lmwire_protocol.formats import JsonSchemaFormat
+from support.runners.constrained import Speaker, write_tokenizer
 
 COUNT = {"type": "integer", "minimum": 0, "maximum": 99}
 FLAG = {"type": "boolean"}

@@ -9,11 +9,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from constrained import Speaker, allowed_tokens, write_tokenizer
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
 from lmwire_protocol.messages import Message
 from lmwire_worker.generation.structured_output import Constraint, TokenMasks, token_masks
+from support.runners.constrained import Speaker, allowed_tokens, write_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import llguidance
 import pytest
 from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
-from constrained import Speaker, tool, write_tokenizer
 from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
 from lmwire_worker.output_parsing import OutputParser, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
+from support.runners.constrained import Speaker, tool, write_tokenizer
 
 SPECIAL = {
     "mistral": ["[TOOL_CALLS]", "[ARGS]"],

@@ -7,12 +7,12 @@ import anthropic
 import msgspec
 import pytest
 
-from anthropic_http import MODEL, client, user
-from http_server import Server, served
 from lmwire_http.anthropic.conversation import Conversation
 from lmwire_http.anthropic.request_schema import CountTokensRequest
 from random_vision import write_vision_model
-from reading_media import encoded, in_base64, picture
+from support.http.anthropic_http import MODEL, client, user
+from support.http.http_server import Server, served
+from support.media.reading_media import encoded, in_base64, picture
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 

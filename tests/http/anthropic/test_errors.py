@@ -6,9 +6,9 @@ import anthropic
 import httpx2
 import pytest
 
-from anthropic_http import MODEL, client, user
-from http_server import Server
-from worker_process import SECONDS
+from support.http.anthropic_http import MODEL, client, user
+from support.http.http_server import Server
+from support.process.worker_process import SECONDS
 
 
 def refusal(server: Server, **fields: Any) -> str:

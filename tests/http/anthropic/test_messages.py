@@ -7,8 +7,8 @@ import anthropic
 import pytest
 from pydantic import BaseModel
 
-from anthropic_http import MODEL, WEATHER, async_client, client, user
-from http_server import Server
+from support.http.anthropic_http import MODEL, WEATHER, async_client, client, user
+from support.http.http_server import Server
 
 TINY = "builtin:tiny"
 

@@ -8,8 +8,8 @@ import anthropic
 import httpx2
 import pytest
 
-from anthropic_http import MODEL, WEATHER, async_client, client, user
-from http_server import Server
+from support.http.anthropic_http import MODEL, WEATHER, async_client, client, user
+from support.http.http_server import Server
 
 TINY = "builtin:tiny"
 

@@ -5,8 +5,8 @@ from typing import Any
 import anthropic
 import pytest
 
-from anthropic_http import MODEL, WEATHER, client, user
-from http_server import Server
+from support.http.anthropic_http import MODEL, WEATHER, client, user
+from support.http.http_server import Server
 
 TINY = "builtin:tiny"
 

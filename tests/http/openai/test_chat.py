@@ -10,7 +10,7 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import BaseModel
 
-from http_server import Server
+from support.http.http_server import Server
 
 TINY = "builtin:tiny"
 WHO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Who are you?"}]

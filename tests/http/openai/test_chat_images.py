@@ -10,9 +10,9 @@ import openai
 import pytest
 from openai import OpenAI
 
-from http_server import Server, served
 from random_vision import write_vision_model
-from shown_images import pixels
+from support.http.http_server import Server, served
+from support.media.shown_images import pixels
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 RULES: list[dict[str, Any]] = [

@@ -9,8 +9,8 @@ import openai
 import pytest
 from openai import OpenAI
 
-from http_server import Server
-from worker_process import SECONDS
+from support.http.http_server import Server
+from support.process.worker_process import SECONDS
 
 JSON: Final = {"content-type": "application/json"}
 

@@ -7,7 +7,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from http_server import Server
+from support.http.http_server import Server
 
 TINY = "builtin:tiny"
 PROMPT = "I am the"

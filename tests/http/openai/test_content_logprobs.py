@@ -6,7 +6,7 @@ from typing import Any, Final
 import openai
 import pytest
 
-from http_server import Server
+from support.http.http_server import Server
 
 MODEL: Final = "builtin:tiny"
 SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -11,8 +11,8 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from http_server import MOCK, Server, served
-from random_embeddings import write_embedding_model
+from support.http.http_server import MOCK, Server, served
+from support.models.random_embeddings import write_embedding_model
 
 TEXTS = ["the sea", "the ocean", "a much longer text about something else"]
 

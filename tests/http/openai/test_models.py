@@ -7,7 +7,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served
 
 
 def client_of(server: Server) -> OpenAI:

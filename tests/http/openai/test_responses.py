@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
-from http_server import Server
+from support.http.http_server import Server
 
 MOCK = "mock"
 TINY = "builtin:tiny"

@@ -6,7 +6,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from http_server import Server
+from support.http.http_server import Server
 
 FUNCTION: Any = {"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}
 

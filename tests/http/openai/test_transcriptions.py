@@ -11,8 +11,8 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from http_server import MOCK, Server, served
-from random_speech import recording, write_parakeet
+from support.http.http_server import MOCK, Server, served
+from support.models.random_speech import recording, write_parakeet
 
 RULES: list[dict[str, Any]] = [
     {"match": {"cmd": "transcribe", "fields": {"language": "de"}}, "reply": {"text": "Kauf Milch."}},

@@ -7,11 +7,11 @@ from signal import SIGKILL
 
 import pytest
 
-from gated_worker import in_a_row, let_through, started
-from http_pool import asked, awaited, figures, pooled, said, until
 from lmwire import WorkerLost
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool
+from support.http.http_pool import asked, awaited, figures, pooled, said, until
+from support.process.stepped_worker import in_a_row, let_through, started
 
 
 async def killed(pool: Pool, pid: int) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from http_pool import Clock, asked, awaited, pooled
-from imitation_hub import Hub, running
 from lmwire_http.errors import ApiError
 from random_model import write_model
+from support.http.http_pool import Clock, asked, awaited, pooled
+from support.models.fake_hub import Hub, running
 
 ID, ALIAS = "mlx-community/SmolLM2-135M-Instruct", "smollm2-135m"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from http_pool import awaited, until
-from http_server import MOCK, Server, served, wait_until
 from lmwire_http.http.client_identity import identify_client
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
-from raw_http import CHAT, RawClient, asked, chat_body
+from support.http.http_pool import awaited, until
+from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
 """The mock worker's."""

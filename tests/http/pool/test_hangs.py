@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gated_worker import in_a_row
-from http_server import MOCK, Server, served
-from raw_http import CHAT, RawClient, asked, chat_body
-from waits import wait_gone, watch
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, RawClient, asked, chat_body
+from support.process.process_waits import wait_gone, watch
+from support.process.stepped_worker import in_a_row
 
 STEP_LIMIT = "4"
 """Seconds. A worker that is well answers in a thousandth of that."""

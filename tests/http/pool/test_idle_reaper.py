@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from signal import SIGKILL
 
-from gated_worker import in_a_row
-from http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
 from lmwire_http.pool import Pool
+from support.http.http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
+from support.process.stepped_worker import in_a_row
 
 
 @awaited

@@ -12,11 +12,11 @@ from typing import TypeAlias
 import msgspec
 import pytest
 
-from gated_worker import in_a_row, started
-from http_pool import asked, awaited, figures, pooled, until
 from lmwire import LocalModel, local_models
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool, managed_model, model_lifecycle
+from support.http.http_pool import asked, awaited, figures, pooled, until
+from support.process.stepped_worker import in_a_row, started
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 

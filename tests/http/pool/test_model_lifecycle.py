@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gated_worker import in_a_row, let_through, started
-from http_pool import MOCK, asked, awaited, figures, pooled, said, until
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool
+from support.http.http_pool import MOCK, asked, awaited, figures, pooled, said, until
+from support.process.stepped_worker import in_a_row, let_through, started
 
 
 async def loading(pool: Pool) -> "asyncio.Task[tuple[int, str]]":

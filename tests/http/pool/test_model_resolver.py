@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import random_model
-from http_pool import Clock, awaited, local_model
 from lmwire import LocalModel
 from lmwire_http.errors import ApiError
 from lmwire_http.pool.model_resolver import ModelResolver
 from lmwire_http.settings import Settings
+from support.http.http_pool import Clock, awaited, local_model
 
 TINY = local_model("builtin:tiny")
 QWEN = local_model("mlx-community/Qwen3-0.6B-4bit", aliases=["qwen3-0.6b"])

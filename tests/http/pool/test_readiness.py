@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from http_server import MOCK, Server, served, wait_until
 from lmwire_http.pool.readiness import HANG_MS, hang_problem
 from lmwire_protocol.events import PingDone
-from raw_http import CHAT, RawClient, asked, chat_body
+from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 WORKER = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
 

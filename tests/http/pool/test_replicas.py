@@ -4,8 +4,8 @@ import asyncio
 import os
 from signal import SIGKILL
 
-from http_pool import MOCK, asked, awaited, figures, pooled, until
 from lmwire_http.pool import Pool
+from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
 
 
 async def continued(pool: Pool, *turns: str) -> tuple[int, int]:

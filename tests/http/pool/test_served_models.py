@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gated_worker import in_a_row, let_through
-from http_server import Server, served
 from random_model import write_model
-from raw_http import CHAT, Answer, RawClient, asked, chat_body
+from support.http.http_server import Server, served
+from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
+from support.process.stepped_worker import in_a_row, let_through
 
 CRASH = "--fault crash-mid-stream:after=2"
 ENDLESS = {"rules": [{"reply": {"tokens": ["on "], "token_ms": 1, "then": "repeat"}}]}

@@ -11,12 +11,12 @@ from signal import SIGKILL
 
 import pytest
 
-from http_pool import MOCK, awaited, local_model, pooled, said, until
 from lmwire import AsyncWorker, WorkerLost
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool
 from lmwire_http.pool import pool as pool_module
 from lmwire_http.pool.managed_model import ManagedModel
+from support.http.http_pool import MOCK, awaited, local_model, pooled, said, until
 
 MODELS = [local_model(f"made-up/{size}", size_bytes=size) for size in (3, 4, 5, 6, 9)]
 BUDGET = 10

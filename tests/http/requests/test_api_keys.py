@@ -9,10 +9,11 @@ import anthropic
 import openai
 import pytest
 
-from http_server import MOCK, Server, served
+import support
 from lmwire_http.errors import ApiError
 from lmwire_http.http.api_keys import InvalidApiKeys, check_api_key, read_api_keys
-from raw_http import CHAT, Answer, asked, chat_body
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, Answer, asked, chat_body
 
 KEY, OTHER = "k-ada", "k-alan"
 PAGE = "http://localhost:3000"
@@ -214,7 +215,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callab
 
 def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(keys: Path) -> None:
     """In a path, a query, a header that is logged, and a model's name, which a worker may log too."""
-    noisy = f"{sys.executable} {Path(__file__).parents[2] / 'noisy_worker.py'}"
+    noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
     with served("--api-key-file", str(keys), "--worker", noisy) as server:
         key = {"authorization": f"Bearer {KEY}"}
         answers = [
@@ -234,7 +235,7 @@ def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(k
 
 def test_a_worker_is_not_given_the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMWIRE_API_KEY", KEY)
-    noisy = f"{sys.executable} {Path(__file__).parents[2] / 'noisy_worker.py'}"
+    noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
     with served("--worker", noisy) as server:
         assert chat(server.url).status == 401
         chat(server.url, authorization=f"Bearer {KEY}")

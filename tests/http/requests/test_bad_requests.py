@@ -7,12 +7,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from http_server import Server
 from lmwire import RequestFailed
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.errors import api_error
 from lmwire_protocol import CODES, events
-from raw_http import CHAT, Answer, asked
+from support.http.http_server import Server
+from support.http.raw_http import CHAT, Answer, asked
 
 COMPLETIONS, RESPONSES, MESSAGES = "/v1/completions", "/v1/responses", "/v1/messages"
 TRANSCRIPTIONS: Final = "/v1/audio/transcriptions"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from asgi_exchange import exchanged
-from http_server import MOCK, Server, served
 from lmwire_http.http.replies import Reply
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
-from raw_http import CHAT, asked, chat_body
+from support.http.asgi_exchange import exchanged
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, asked, chat_body
 
 SECRET = "plumbago"
 

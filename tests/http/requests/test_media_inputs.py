@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from http_server import Server, served
 from lmwire_http.openai.content_parts import AudioPart, InputAudio, wire_content
 from random_vision import write_vision_model
-from raw_http import Answer, asked
-from reading_media import in_base64
-from shown_images import pixels
+from support.http.http_server import Server, served
+from support.http.raw_http import Answer, asked
+from support.media.reading_media import in_base64
+from support.media.shown_images import pixels
 
 TEXT = {"type": "text", "text": "What is it?"}
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from http_server import MOCK, Server, served
 from lmwire_http.telemetry.metrics import Metrics
 from lmwire_protocol.events import Usage
-from raw_http import CHAT, RawClient, asked, chat_body
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 _UNITS = ("_seconds", "_bytes", "_total", "_up", "_loaded", "_in_flight", "_waiting", "_active", "_queued", "_entries")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import schemathesis
 
-from http_server import MOCK, Server, served
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.openapi import make_document as written
-from raw_http import asked
-from worker_process import SECONDS
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import asked
+from support.process.worker_process import SECONDS
 
 CHECKS = (
     "not_a_server_error",

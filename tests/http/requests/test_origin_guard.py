@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from http_server import MOCK, Server, served
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.app_state import make_app_state
 from lmwire_http.http.origin_guard import OriginGuard
 from lmwire_http.settings import Settings
-from raw_http import CHAT, Answer, RawClient, asked, chat_body, request
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
 EVIL = "http://evil.example"
 FRIEND = "http://localhost:3000"

@@ -8,8 +8,8 @@ import anthropic
 import openai
 import pytest
 
-from http_server import Server
 from lmwire_http.inference.partial_tool_calls import ArgumentsBuffer, complete_members
+from support.http.http_server import Server
 
 MODEL: Final = "builtin:tiny"
 MESSAGES: Final[Any] = [{"role": "user", "content": "What is the weather in Paris?"}]

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from asgi_exchange import exchanged
-from http_server import Server
 from lmwire_http.http.replies import Json, Reply
-from raw_http import CHAT, RawClient, asked, chat_body, request
+from support.http.asgi_exchange import exchanged
+from support.http.http_server import Server
+from support.http.raw_http import CHAT, RawClient, asked, chat_body, request
 
 MESSAGES = "/v1/messages"
 TOO_LONG = 24 * 1024 * 1024 + 1

@@ -7,9 +7,9 @@ from socket import MSG_PEEK
 
 import pytest
 
-from http_server import MOCK, Server, served
-from raw_http import CHAT, RawClient, chat_body, request
-from worker_process import SECONDS
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, RawClient, chat_body, request
+from support.process.worker_process import SECONDS
 
 POURED = 2_000_000
 """Tokens: more than all buffers between a worker and a client hold."""

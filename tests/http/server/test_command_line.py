@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_command import lmwire
 from lmwire_http.cli.main import parse
 from lmwire_http.settings import Settings
+from support.process.lmwire_command import lmwire
 
 USAGE = 64
 

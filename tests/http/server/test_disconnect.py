@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from http_server import Server
-from raw_http import CHAT, RawClient, chat_body, request
+from support.http.http_server import Server
+from support.http.raw_http import CHAT, RawClient, chat_body, request
 
 ROWS = 64
 """Requests that the mock worker has at a time; the others are in its queue."""

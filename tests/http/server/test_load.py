@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from openai import AsyncOpenAI
 
-from http_server import MOCK, Server, served
-from worker_process import SECONDS
+from support.http.http_server import MOCK, Server, served
+from support.process.worker_process import SECONDS
 
 STREAMS = 200
 ROUNDS = 4

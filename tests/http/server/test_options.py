@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adapters import write_adapter
-from http_server import MOCK, Server, served
 from lmwire_worker.models.resolve import BUILTIN
-from raw_http import CHAT, Answer, asked, chat_body
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, Answer, asked, chat_body
+from support.models.adapters import write_adapter
 
 TINY = "builtin:tiny"
 

@@ -7,9 +7,9 @@ from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from http_server import MOCK, Server, served, wait_until
-from raw_http import CHAT, RawClient, asked, request
-from worker_process import SECONDS
+from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.raw_http import CHAT, RawClient, asked, request
+from support.process.worker_process import SECONDS
 
 SCRIPT = Path(__file__).parents[1] / "held_answers.json"
 WORKER = f"{MOCK} --scenario {SCRIPT}"

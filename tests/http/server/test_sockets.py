@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from http_server import MOCK, served
-from lmwire_command import lmwire
 from lmwire_http.server.sockets import CannotListen, listen
 from lmwire_http.settings import Settings
-from raw_http import asked
+from support.http.http_server import MOCK, served
+from support.http.raw_http import asked
+from support.process.lmwire_command import lmwire
 
 USAGE = 64
 UNAVAILABLE = 69

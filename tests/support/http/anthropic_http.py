@@ -1,0 +1,29 @@
+"""What the tests of Anthropic's API share: clients that do not try again, and a tool."""
+
+from typing import Any, Final
+
+import anthropic
+
+from support.http.http_server import Server
+
+MODEL: Final = "mock"
+WEATHER: Final[Any] = {
+    "name": "weather",
+    "description": "The weather now.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+def client(server: Server, **options: Any) -> anthropic.Anthropic:
+    """A client of the server's."""
+    return anthropic.Anthropic(base_url=server.url, api_key="any", max_retries=0, **options)
+
+
+def async_client(server: Server) -> anthropic.AsyncAnthropic:
+    """The same for tasks."""
+    return anthropic.AsyncAnthropic(base_url=server.url, api_key="any", max_retries=0)
+
+
+def user(content: Any) -> Any:
+    """A message."""
+    return {"role": "user", "content": content}

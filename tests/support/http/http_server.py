@@ -1,0 +1,103 @@
+"""A real server for a test: `python -m lmwire_http` in a process of its own, on a port that was free."""
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGTERM
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from support.process.worker_process import SECONDS
+
+MOCK = f"{sys.executable} -P -m lmwire_worker --mock"
+"""A worker without a model: it answers as its README, worker/MOCK.md, says."""
+
+
+class Server:
+    """A running server.
+
+    Args:
+        process: Its process.
+        url: Where it listens.
+        log: What it has written to stderr, which grows.
+    """
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str, log: list[str]) -> None:
+        self.process, self.url, self.log = process, url, log
+
+    def figure(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that have these labels."""
+        with urlopen(f"{self.url}/metrics", timeout=SECONDS) as response:
+            families = text_string_to_metric_families(response.read().decode())
+        samples = [sample for family in families for sample in family.samples if sample.name == name]
+        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+    def wait_for(self, name: str, value: float, **labels: str) -> None:
+        """Waits until that sum is the value."""
+        wait_until(lambda: self.figure(name, **labels) == value, f"{name} {labels} never came to {value}")
+
+    def wait_for_line(self, pattern: str) -> str:
+        """Waits until the log has a line in which the regular expression is found, and returns it."""
+        found: list[str] = []
+
+        def look() -> bool:
+            found.extend(line for line in [*self.log] if re.search(pattern, line))
+            return bool(found)
+
+        wait_until(look, f"the log has no line with {pattern}")
+        return found[0]
+
+
+def wait_until(condition: Callable[[], bool], problem: str) -> None:
+    """Wait for a condition that no event reports."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, problem
+        time.sleep(0.005)
+
+
+@contextmanager
+def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
+    """A server with these options of `lmwire serve`; ended at the block's end, in order.
+
+    Args:
+        options: Its command line.
+        directory: Where it is started; where the tests are when None.
+    """
+    listening = () if "--uds" in options else ("--port", "0")
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "lmwire_http", *listening, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=directory,
+    )
+    assert process.stderr
+    log: list[str] = []
+    try:
+        for line in process.stderr:
+            log.append(line)
+            if found := re.search(r'serves on ([^\s"]+)', line):
+                break
+        else:
+            raise RuntimeError(f"the server did not start: {''.join(log)}")
+        reader = threading.Thread(target=_read, args=(process.stderr, log), daemon=True)
+        reader.start()
+        yield Server(process, found[1], log)
+        if process.poll() is None:
+            process.send_signal(SIGTERM)
+            assert process.wait(SECONDS) == 0, "".join(log)
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def _read(lines: Iterator[str], log: list[str]) -> None:
+    for line in lines:
+        log.append(line)

@@ -1,0 +1,1 @@
+"""Images, sounds, and a web server that has them."""

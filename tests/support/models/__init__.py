@@ -1,0 +1,1 @@
+"""Tiny models and model folders, right ones and hostile ones."""

@@ -1,0 +1,1 @@
+"""Processes for tests: workers, hosts that go away, and workers that misbehave."""

@@ -1,0 +1,116 @@
+"""Runs the `lmwire` command as people do: through pipes, or on a terminal."""
+
+import fcntl
+import os
+import re
+import select
+import struct
+import subprocess
+import sys
+import sysconfig
+import termios
+import time
+from pathlib import Path
+from typing import Self
+
+from support.process.worker_process import SECONDS
+
+LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
+MOCK_WORKER = f"{LMWIRE} worker --mock"
+"""For `lmwire chat --worker`."""
+FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
+"""The same, with the name of a fake behind it."""
+REPOSITORY = Path(__file__).parents[3]
+
+_CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
+# A session's leader gets its terminal only by asking for it. Ctrl-C is heard as under a shell, even where the tests
+# were started in the background of one, which makes them and all that they start deaf to it.
+_ON_TERMINAL = """
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command through pipes to its end."""
+    return subprocess.run(
+        [LMWIRE, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=_environment(environment),
+    )
+
+
+class Terminal:
+    """The command on a terminal of 100 by 30 characters. Leaving kills it if it still runs."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 30, 100, 0, 0))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, LMWIRE, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env=_environment({"TERM": "xterm-256color", **environment}),
+        )
+        os.close(slave)
+        self._unread = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(SECONDS)
+        os.close(self._master)
+
+    def type(self, keys: str) -> None:
+        r"""Types; `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
+        os.write(self._master, keys.encode())
+
+    def interrupt(self, text: str) -> str:
+        """Presses Ctrl-C at the prompt and reads up to `text`."""
+        self.type("\x03")
+        try:
+            return self.read_until(text, seconds=5)
+        except TimeoutError:
+            # Python notices a signal that lands just before readline waits for a key only after the next line.
+            self.type("\r")
+            return self.read_until(text)
+
+    def read_until(self, text: str, seconds: float = SECONDS) -> str:
+        """What appears up to `text`, and with it, without control sequences. What follows is left for the next call."""
+        deadline = time.monotonic() + seconds
+        while text not in self._unread:
+            ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError(f"no {text!r} on the terminal, only {self._unread!r}")
+            self._unread = _CONTROL_SEQUENCES.sub("", self._unread + self._read())
+        shown, _, self._unread = self._unread.partition(text)
+        return shown + text
+
+    def wait(self) -> int:
+        """The exit code, when the command has left."""
+        deadline = time.monotonic() + SECONDS
+        while select.select([self._master], [], [], max(0, deadline - time.monotonic()))[0] and self._read():
+            pass
+        return self._process.wait(SECONDS)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._master, 65536).decode(errors="replace")
+        except OSError:  # how Linux says that nobody has the terminal any more
+            return ""
+
+
+def _environment(changes: dict[str, str]) -> dict[str, str]:
+    """The environment of the tests, with nothing in it that changes what the command does or how it looks."""
+    own = ("LMWIRE_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    return {name: value for name, value in os.environ.items() if name not in own} | {"HF_HUB_OFFLINE": "1"} | changes

@@ -1,0 +1,1 @@
+"""The protocol's documents, vectors, lines and mutants."""

@@ -1,0 +1,104 @@
+"""The threaded and the asyncio client with one interface: tests are written for asyncio, and run on both."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Self
+
+import pytest
+
+from lmwire import Answer, AsyncWorker, Worker
+from support.process.worker_process import SECONDS
+
+
+class AwaitedStream:
+    """A `Stream` or a `Transcript` with the interface of its `Async` counterpart. It blocks."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        self._stream.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for piece in self._stream:
+            yield piece
+
+    async def read_available(self) -> list[Any]:
+        return self._stream.read_available()
+
+    async def text(self) -> str:
+        return self._stream.text()
+
+    async def answer(self) -> Answer:
+        return self._stream.answer()
+
+    async def answers(self) -> list[Answer]:
+        return self._stream.answers()
+
+    async def collect(self) -> list[Any]:
+        return self._stream.collect()
+
+    async def wait(self) -> Any:
+        return self._stream.wait()
+
+
+class AwaitedWorker:
+    """A `Worker` with the interface of an `AsyncWorker`. It blocks."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._worker = Worker(*arguments, **keywords)
+
+    async def start(self) -> Self:
+        self._worker.start()
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        value: Any = getattr(self._worker, name)
+        if name in ("chat", "generate", "stream", "transcribe"):
+            return lambda *arguments, **keywords: AwaitedStream(value(*arguments, **keywords))
+        return _awaited(value) if callable(value) else value
+
+    async def __aenter__(self) -> Self:
+        self._worker.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._worker.__exit__(*error)
+
+
+def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        return call(*arguments, **keywords)
+
+    return awaited
+
+
+CLIENTS = [AwaitedWorker, AsyncWorker]
+MakeWorker = Callable[..., Any]
+
+
+def on_both_clients(test: Callable[[MakeWorker], Awaitable[None]]) -> Callable[[MakeWorker], None]:
+    """Run a test, written for asyncio, on both clients. It makes its worker with its argument."""
+
+    @pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+    def run(make_worker: MakeWorker) -> None:
+        asyncio.run(asyncio.wait_for(test(make_worker), SECONDS))
+
+    return run
+
+
+def public_methods(client: type) -> dict[str, list[str]]:
+    """Return a class's own public methods, with the names of their parameters."""
+    return {
+        name: list(inspect.signature(method).parameters)
+        for name, method in vars(client).items()
+        if callable(method) and not name.startswith("_")
+    }

@@ -1,0 +1,26 @@
+"""The mock worker with one thing broken: `python mutant_worker.py NAME`."""
+
+import sys
+from pathlib import Path
+
+from lmwire_worker.__main__ import main
+from support.protocol.mutation import mutants
+from worker_mutants import calls, choices, ends, lines, memory, order, terminals
+
+MUTANTS = mutants(terminals, choices, calls, lines, order, memory, ends)
+
+CALLING = ("p-1-required", "p-2-no-calls")
+"""The transcripts in which it takes calls to catch a mutant."""
+CALLS = ("--scenario", str(Path(__file__).with_name("calling.json")))
+"""The options of a mock that calls a tool."""
+
+
+def command(name: str) -> list[str]:
+    """What runs a mutant."""
+    calls = CALLS if MUTANTS[name].caught_by in CALLING else ()
+    return [sys.executable, __file__, name, "--mock", *calls]
+
+
+if __name__ == "__main__":
+    MUTANTS[sys.argv[1]].mutate()
+    main(sys.argv[2:])

@@ -1,0 +1,136 @@
+"""Which rule of the protocol's two parts is proved where: TRACEABILITY.md, beside the transcripts.
+
+Run as a program it writes the file anew: transcripts, line checks and host cases say themselves what they prove, and
+the tests are kept as they stand in the file, where people enter them.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lmwire_conformance.host.cases import CASES
+from lmwire_conformance.worker import (
+    answers,
+    line_checks,
+    pending_lines,
+    ping_checks,
+    result_checks,
+    session,
+    transcript,
+)
+from support.protocol import prose
+
+ROOT = Path(__file__).parents[3]
+FILE = ROOT / "protocol" / "transcripts" / "TRACEABILITY.md"
+EVERY_LINE = "every line"
+
+_HEAD = """\
+# Traceability: which rule is proved where
+
+The rules are those of PROTOCOL.md and MODELS.md. `#cancel` stands for the sentences under that heading of either page
+that have no rule's name. *Transcripts* are the
+files of this folder; `every line` means that each line of each run is held to the rule. *Host cases* are those of
+`lmwire conformance host`. *Tests* are this repository's own, as far as they prove what no kit can.
+
+`make traceability` writes this file anew. It keeps the tests, which are entered here by hand.
+
+| rule | MUST | transcripts | host cases | tests |
+| --- | --- | --- | --- | --- |
+"""
+_RULE = re.compile(r"- \*\*\[([A-Z]-\d+)\]\*\* (.*)")
+_HEADING = re.compile(r"#+ (.*)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What proves one rule."""
+
+    rule: str
+    transcripts: tuple[str, ...]
+    host_cases: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        cells = [" ".join(f"`{name}`" for name in names) for names in (self.transcripts, self.host_cases, self.tests)]
+        return f"| {self.rule} | {'yes' if must(self.rule) else ''} | {' | '.join(cells)} |\n"
+
+
+@cache
+def statements() -> dict[str, str]:
+    """Return the protocol's text by the rule that it belongs to, or by the heading as `#anchor`; in single spaces."""
+    texts: dict[str, list[str]] = {}
+    heading = name = "#"
+    fenced = False
+    for line in "\n".join(document.read_text(encoding="utf-8") for document in prose.DOCUMENTS).split("\n"):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            continue
+        elif match := _HEADING.match(line):
+            heading = name = f"#{prose.anchor(match[1])}"
+        elif match := _RULE.match(line):
+            name = match[1]
+            texts.setdefault(name, []).append(match[2])
+        else:
+            if not line.startswith("  "):
+                name = heading
+            texts.setdefault(name, []).append(line)
+    return {name: " ".join(" ".join(text).split()) for name, text in texts.items()}
+
+
+def must(rule: str) -> bool:
+    """Whether a rule says MUST or MUST NOT; the sentence that explains these words does not count."""
+    text = statements()[rule]
+    return "MUST" in text and "RFC 2119" not in text
+
+
+def rows() -> list[Row]:
+    """A row for every named rule, and for every heading that says MUST or that something proves."""
+    tests = entered()
+    proving = [(item.name, item.rules) for item in transcript.read_all()]
+    checked = {
+        *answers.RULES,
+        *line_checks.RULES,
+        *session.RULES,
+        *pending_lines.RULES,
+        *result_checks.RULES,
+        *ping_checks.RULES,
+    }
+    cases = {case.name.partition(":")[0]: case.rules for case in CASES}
+    claimed = (
+        {rule for _, rules in proving for rule in rules} | checked | {rule for case in CASES for rule in case.rules}
+    )
+    return [
+        Row(
+            rule,
+            tuple([EVERY_LINE] * (rule in checked) + [name for name, rules in proving if rule in rules]),
+            tuple(name for name, rules in cases.items() if rule in rules),
+            tests.get(rule, ()),
+        )
+        for rule in statements()
+        if not rule.startswith("#") or must(rule) or rule in claimed
+    ]
+
+
+def entered() -> dict[str, tuple[str, ...]]:
+    """The tests in the file, by rule."""
+    found = re.findall(r"^\| (\S+) \|.*\|([^|]*)\|$", FILE.read_text(encoding="utf-8"), re.MULTILINE)
+    return {rule: tuple(re.findall(r"`([^`]+)`", cell)) for rule, cell in found}
+
+
+def written() -> str:
+    """The file as it must be."""
+    return _HEAD + "".join(map(str, rows()))
+
+
+@cache
+def functions_in(path: str) -> set[str]:
+    """The names of the tests in a file, relative to the repository."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(), encoding="utf-8")

@@ -1,0 +1,51 @@
+"""The single messages of protocol/vectors, expanded to the bytes that they stand for. README.md there is the format."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FREE_FORM = {"arguments", "parameters", "schema", "template_args"}
+FOLDER = Path(__file__).parents[3] / "protocol" / "vectors"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One message: `line` without its newline, and what its entry says about it."""
+
+    name: str
+    line: bytes
+    entry: dict[str, Any]
+
+    @property
+    def object(self) -> Any:
+        """The line as a JSON value, with null members dropped."""
+        return without_nulls(json.loads(self.line))
+
+
+def read(name: str) -> list[Vector]:
+    """The vectors of one file, as `commands.valid`."""
+    entries = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
+    return [Vector(entry["name"], _expand(entry["line"]), entry) for entry in entries]
+
+
+def without_nulls(value: Any) -> Any:
+    """The value with the members that are null left out, at every depth but within free-form objects."""
+    if isinstance(value, dict):
+        return {
+            name: member if name in FREE_FORM and isinstance(member, dict) else without_nulls(member)
+            for name, member in value.items()
+            if member is not None
+        }
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _expand(line: str | list[Any]) -> bytes:
+    pieces = [line] if isinstance(line, str) else line
+    return b"".join(_piece(piece) for piece in pieces)
+
+
+def _piece(piece: str | dict[str, Any]) -> bytes:
+    if isinstance(piece, str):
+        return piece.encode()
+    return bytes.fromhex(piece["hex"]) if "hex" in piece else piece["repeat"].encode() * piece["times"]

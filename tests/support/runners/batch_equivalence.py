@@ -1,0 +1,41 @@
+"""Asks a lane many different things together, and each of them alone."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from lmwire_protocol import Chat, Generate
+from lmwire_worker.generation.runner import GenerationRunner
+from support.runners.generation_runners import Answer, Driver, choices
+
+
+def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
+    """Every choice of the requests, which come in at odd times."""
+    driver = Driver(lane)
+    chance = random.Random(seed)
+    for key, request in enumerate(requests):
+        driver.add(key, request, seed=key)
+        driver.steps(chance.choice([0, 0, 1, 3]) if driver.running else 0)
+    driver.finish()
+    return [driver.choices[key] for key in range(len(requests))]
+
+
+def check(lane: GenerationRunner, requests: Sequence[Generate | Chat]) -> list[Answer]:
+    """Holds the requests' answers against those that they get alone, and returns the first choice of each."""
+    answers = asked(lane, requests)
+    for key, (request, together) in enumerate(zip(requests, answers, strict=True)):
+        for one, other in zip(together, choices(lane, request, seed=key), strict=True):
+            assert (one.error, other.error) == (None, None)
+            assert one.token_ids == other.token_ids, request
+            assert _told(one) == _told(other)
+            assert len(one.logprobs) == (len(one.token_ids) if request.logprobs else 0)
+            for entry, lone in zip(one.logprobs, other.logprobs, strict=True):
+                assert entry.logprob == pytest.approx(lone.logprob, abs=1e-3)
+                assert len(entry.top) == request.top_logprobs
+    return [first for first, *_ in answers]
+
+
+def _told(answer: Answer) -> tuple[object, ...]:
+    calls = [(call.name, call.arguments, call.complete) for call in answer.calls]
+    return answer.text, answer.reasoning, answer.finish_reason, answer.stop, calls

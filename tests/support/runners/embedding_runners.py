@@ -1,0 +1,41 @@
+"""Drives embedding lanes as the scheduler does."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from lmwire_protocol import Embed, Load
+from lmwire_worker.embeddings.runner import EmbeddingRunner
+from lmwire_worker.engine.interface import EmbeddingOutput, Preparation
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from support.process.worker_process import SECONDS
+
+
+def open_lane(folder: Path, engine: MlxModelLoader | None = None, /, **fields: Any) -> EmbeddingRunner:
+    """The lane of a load, by an engine of its own unless there is one."""
+    engine = engine or MlxModelLoader()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(lane, EmbeddingRunner)
+    return lane
+
+
+def gather(lane: EmbeddingRunner, request: Embed) -> Preparation | None:
+    """A request's images, read."""
+    there = threading.Event()
+    gathering = lane.prepare(request, there.set)
+    assert gathering is None or there.wait(SECONDS)
+    return gathering
+
+
+def embed(lane: EmbeddingRunner, *requests: Embed) -> list[list[list[float]]]:
+    """The vectors of each request, of all in the lane at once."""
+    for key, request in enumerate(requests):
+        lane.add(key, request, 0, prepared=gather(lane, request))
+    found: list[dict[int, list[float]]] = [{} for _ in requests]
+    while any(len(vectors) < len(request.input) for vectors, request in zip(found, requests, strict=True)):
+        for outcome in lane.step():
+            assert isinstance(outcome, EmbeddingOutput)
+            assert outcome.index not in found[outcome.key]
+            found[outcome.key][outcome.index] = outcome.vector.tolist()
+    return [[vectors[index] for index in range(len(vectors))] for vectors in found]

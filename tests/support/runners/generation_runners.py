@@ -1,0 +1,238 @@
+"""Drives text lanes as the scheduler does, and asks mlx-lm for what they should give."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mlx_lm
+import pytest
+
+from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
+from lmwire_protocol.events import Logprob
+from lmwire_worker.engine.interface import Failed, PrefillProgress, RunnerEvent, TokenDelta, ToolCallDelta
+from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.generation.runner import GenerationRunner
+from support.process.worker_process import SECONDS
+
+FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
+
+FolderOf = Callable[[str], Path]
+"""A tiny model of a family."""
+LaneOf = Callable[[str], GenerationRunner]
+"""A lane of a family, opened once; tests leave it empty."""
+SliceShape = tuple[int, int]
+"""Prompts, and tokens of each, that the model computes at once."""
+
+
+@dataclass
+class Call:
+    """A tool call, put together."""
+
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    complete: bool | None = None
+
+
+@dataclass
+class Answer:
+    """What a choice gave, all in all."""
+
+    text: str = ""
+    """The content."""
+    reasoning: str = ""
+    thought: int = 0
+    parts: list[str] = field(default_factory=list)
+    """All text of both channels, in the order of its coming."""
+    calls: list[Call] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    generated: int = 0
+    finish_reason: str | None = None
+    stop: str | None = None
+    error: RequestError | None = None
+    prefilled: list[tuple[int, int]] = field(default_factory=list, compare=False)
+    """How far its prompt had come, slice by slice: how many there are depends on how busy the machine is."""
+
+
+class Driver:
+    """A lane with requests in it."""
+
+    def __init__(self, lane: GenerationRunner) -> None:
+        self.lane = lane
+        self.choices: dict[int, list[Answer]] = {}
+        self._unfinished: dict[int, int] = {}
+
+    @property
+    def answers(self) -> dict[int, Answer]:
+        """Each request's first choice."""
+        return {key: choices[0] for key, choices in self.choices.items()}
+
+    @property
+    def running(self) -> set[int]:
+        return set(self._unfinished)
+
+    def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
+        self.lane.add(key, request, seed, plain_text=raw, prepared=gather(self.lane, request))
+        self.choices[key] = [Answer() for _ in range(request.n)]
+        self._unfinished[key] = request.n
+
+    def remove(self, key: int) -> Answer:
+        for outcome in self.lane.remove(key):
+            self._take(outcome)
+        del self._unfinished[key]
+        return self.answers[key]
+
+    def step(self) -> None:
+        for outcome in self.lane.step():
+            assert outcome.key in self._unfinished, "an outcome after the end"
+            self._take(outcome)
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
+
+    def finish(self) -> dict[int, Answer]:
+        while self._unfinished:
+            self.step()
+        return self.answers
+
+    def _take(self, outcome: RunnerEvent) -> None:
+        choices = self.choices[outcome.key]
+        if isinstance(outcome, PrefillProgress):
+            choices[0].prefilled.append((outcome.done, outcome.total))
+        elif isinstance(outcome, Failed):
+            choices[0].error = outcome.error
+            del self._unfinished[outcome.key]
+        elif isinstance(outcome, ToolCallDelta):
+            self._take_call(choices[outcome.choice], outcome)
+        else:
+            assert isinstance(outcome, TokenDelta)
+            answer = choices[outcome.choice]
+            assert answer.finish_reason is None, "a piece after the choice's end"
+            answer.parts.append(outcome.text)
+            if outcome.channel == "reasoning":
+                answer.reasoning += outcome.text
+            else:
+                answer.text += outcome.text
+            answer.token_ids += outcome.token_ids
+            answer.logprobs += outcome.logprobs or []
+            answer.generated += outcome.generated
+            answer.thought += outcome.reasoning_tokens
+            answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
+            if outcome.finish_reason is not None:
+                self._unfinished[outcome.key] -= 1
+                if not self._unfinished[outcome.key]:
+                    del self._unfinished[outcome.key]
+
+    def _take_call(self, answer: Answer, piece: ToolCallDelta) -> None:
+        if piece.index == len(answer.calls):
+            answer.calls.append(Call(piece.call_id, piece.name))
+            assert piece.name, "a call's first piece has its name"
+        call = answer.calls[piece.index]
+        assert call.complete is None, "a piece after the call's end"
+        call.arguments += piece.arguments
+        call.complete = piece.complete
+
+
+def gather(lane: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
+    """A request, prepared."""
+    there = threading.Event()
+    gathering = lane.prepare(request, there.set)
+    assert there.wait(SECONDS)
+    return gathering
+
+
+def ask(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+    """The requests' answers, given together."""
+    driver = Driver(lane)
+    for key, request in enumerate(requests):
+        driver.add(key, request, seeds[key] if seeds else 0)
+    return list(driver.finish().values())
+
+
+def ask_alone(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+    """The requests' answers, given one after another."""
+    return [ask(lane, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
+
+
+def choices(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> list[Answer]:
+    """One request's answers."""
+    driver = Driver(lane)
+    driver.add(0, request, seed)
+    driver.finish()
+    return driver.choices[0]
+
+
+def lanes(folder_of: FolderOf) -> LaneOf:
+    """Opens lanes where they are first asked for."""
+    return cache(lambda family: open_lane(folder_of(family)))
+
+
+def open_lane(folder: Path, **fields: Any) -> GenerationRunner:
+    """The lane of a load, by an engine of its own."""
+    return _open(folder, fields, replace=lambda: None)
+
+
+def refusal(folder: Path, **fields: Any) -> RequestError:
+    """Why a load is refused, before it takes the place of anything."""
+    replaced: list[bool] = []
+    with pytest.raises(RequestError) as refused:
+        _open(folder, fields, lambda: replaced.append(True))
+    assert not replaced
+    return refused.value
+
+
+def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> GenerationRunner:
+    engine = MlxModelLoader()
+    engine.prepare()
+    lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
+    assert isinstance(lane, GenerationRunner)
+    return lane
+
+
+@cache
+def stock(folder: Path, trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """The same model as mlx-lm itself loads it, with its tokenizer."""
+    model, tokenizer, *_ = mlx_lm.load(str(folder), trust_remote_code=trust_remote_code)
+    return model, tokenizer
+
+
+def expected(folder: Path, request: Generate | Chat, trust_remote_code: bool = False) -> Answer:
+    """What mlx-lm's single-stream generation gives, greedy."""
+    model, tokenizer = stock(folder, trust_remote_code)
+    if isinstance(request, Chat):
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+    else:
+        prompt = request.prompt
+    answer = Answer()
+    for response in mlx_lm.stream_generate(model, tokenizer, prompt, max_tokens=request.max_tokens or 256):
+        answer.text += response.text
+        answer.generated = response.generation_tokens
+        answer.finish_reason = response.finish_reason
+        if response.finish_reason != "stop" and len(answer.token_ids) < response.generation_tokens:
+            answer.token_ids.append(response.token)
+    return answer
+
+
+def chat(text: str, **fields: Any) -> Chat:
+    return Chat(messages=[Message(role="user", content=text)], **fields)
+
+
+def watch_slices(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+    """The shapes of all slices that the lane's model processes from now on, as they come."""
+    shapes: list[SliceShape] = []
+    kind = type(lane._network)
+    plain = kind.__call__
+
+    def watch(self: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        if inputs.shape[1] > 1:
+            shapes.append(inputs.shape)
+        return plain(self, inputs, *args, **options)
+
+    monkeypatch.setattr(kind, "__call__", watch)
+    return shapes

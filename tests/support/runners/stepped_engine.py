@@ -1,0 +1,309 @@
+"""A worker's registry, session and scheduler in one process, with an engine that moves only when it is told to.
+
+The scheduler runs on a thread of its own, as it does in a worker, and stops wherever it would wait or compute. So every
+order of events can be had, and had again.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from lmwire_protocol import Generate, Load, RequestError, Tokenize
+from lmwire_protocol.events import State, Token
+from lmwire_worker.engine.interface import (
+    AdmittedRequest,
+    Failed,
+    InferenceCommand,
+    InsufficientMemory,
+    MemoryUsage,
+    ModelInfo,
+    Preparation,
+    Report,
+    RunnerEvent,
+    TokenDelta,
+)
+from lmwire_worker.engine.scheduler import Scheduler
+from lmwire_worker.media import find_media_refs
+from lmwire_worker.process.lifecycle import LifecycleMonitor
+from lmwire_worker.process.stderr_log import Log
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
+from lmwire_worker.session.v1 import Session
+from support.process.worker_process import SECONDS, Event
+
+ROWS = 2
+"""Few, so that requests wait for one."""
+
+LARGE = "7"
+"""A generation whose prompt ends so has memory only when the lane is empty."""
+
+
+class Gate:
+    """Lets the engine's thread and the test's take turns."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[str] = SimpleQueue()
+        self._stops: SimpleQueue[str] = SimpleQueue()
+
+    def stop(self, where: str) -> str:
+        """The engine's side: says where it stands, and waits for an order."""
+        self._stops.put(where)
+        return self._orders.get()
+
+    def leave(self, how: str) -> None:
+        """The engine's side: says that it will not come again."""
+        self._stops.put(how)
+
+    def wait(self) -> str:
+        """The test's side: where the engine stops next."""
+        return self._stops.get(timeout=SECONDS)
+
+    def order(self, order: str) -> str:
+        """The test's side: lets the engine go on, and says where it stops next."""
+        self._orders.put(order)
+        return self.wait()
+
+
+class SteppedRegistry(RequestRegistry):
+    """Stops where the engine would wait."""
+
+    def __init__(self, outbox: OutputQueue, gate: Gate) -> None:
+        super().__init__(outbox)
+        self._gate = gate
+
+    def take_new_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> Any:
+        if not self._inbox and not unless():
+            self._gate.stop("waiting for others")
+        return super().take_new_within(0)
+
+    def _wait_in_state(self, state: State) -> None:
+        self.activity.become(state)
+        self._lock.release()
+        try:
+            self._gate.stop(state)
+        finally:
+            self._lock.acquire()
+        self.activity.become("running")
+
+
+class Events(OutputQueue):
+    """Keeps what would be written."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda data: None)
+        self._events: list[Event] = []
+        self.host_reads = True
+
+    @property
+    def is_full(self) -> bool:
+        return not self.host_reads
+
+    def put_tokens(self, token: Token) -> None:
+        self._events.append({"event": "token", "id": token.id, "token_ids": list(token.token_ids)})
+
+    def put_stream(self, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def put_terminal(self, id: str, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def put_reply(self, line: bytes) -> None:
+        self._events.append(msgspec.json.decode(line))
+
+    def take(self) -> list[Event]:
+        """What was put since the last call."""
+        events, self._events = self._events, []
+        return events
+
+
+class SteppedPrefetch:
+    """Is done when it is told to be."""
+
+    def __init__(self, ready: Callable[[], None]) -> None:
+        self._ready = ready
+        self.done = False
+
+    def finish(self) -> None:
+        self.done = True
+        self._ready()
+
+
+class SteppedRunner:
+    """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
+
+    max_batch_size = ROWS
+    batch_wait_s = 0.0
+    model = ModelInfo("gated", "gated", 100, 0, 0, 100, 0, ["generate", "chat"])
+
+    def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
+        self._gate = gate
+        self._started = started
+        self._held: dict[int, int] = {}
+        """The choices of each key."""
+        self.gatherings: dict[str, SteppedPrefetch] = {}
+        """By the first image's data."""
+
+    def prepare(
+        self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
+    ) -> SteppedPrefetch | None:
+        if not (items := find_media_refs(request)):
+            return None
+        name = items[0].media.data
+        assert name is not None
+        return self.gatherings.setdefault(name, SteppedPrefetch(ready))
+
+    def add(
+        self,
+        key: int,
+        request: InferenceCommand,
+        seed: int,
+        *,
+        plain_text: bool = False,
+        prepared: Preparation | None = None,
+    ) -> AdmittedRequest:
+        name = request.prompt if isinstance(request, Generate) else find_media_refs(request)[0].media.data
+        assert isinstance(name, str)
+        assert prepared is self.gatherings.get(name) and (prepared is None or prepared.done)
+        assert not self._held or sum(self._held.values()) < ROWS
+        if self._held and name.endswith(LARGE):
+            raise InsufficientMemory
+        self._started(name)
+        self._held[key] = request.n if isinstance(request, Generate) else 1
+        return AdmittedRequest(1)
+
+    def step(self) -> list[RunnerEvent]:
+        order = self._gate.stop("step")
+        held, keys = self._held, [*self._held]
+        ending = {"first": keys[:1], "last": keys[-1:], "all": keys, "fail": keys}.get(order, [])
+        self._held = {key: choices for key, choices in held.items() if key not in ending}
+        if order == "fail":
+            return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
+        return [
+            TokenDelta(key, "x", [7], 1, "stop" if key in ending else None, choice=choice)
+            for key, choices in held.items()
+            for choice in range(choices)
+        ]
+
+    def remove(self, key: int) -> Sequence[RunnerEvent]:
+        del self._held[key]
+        return [TokenDelta(key, "held back", [])]
+
+    def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
+        raise AssertionError("is not asked for")
+
+    def memory(self) -> MemoryUsage:
+        return MemoryUsage()
+
+    def cache_stats(self) -> None:
+        return None
+
+    def clear_cache(self) -> int:
+        return 0
+
+    def close(self) -> int:
+        assert not self._held
+        return 0
+
+
+class SteppedModelLoader:
+    """Loads as ordered: report, replace, fail; whatever else ends the load well."""
+
+    names = ["gated"]
+    features: list[str] = []
+
+    def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
+        self._gate = gate
+        self._started = started
+        self.lane: SteppedRunner | None = None
+
+    def prepare(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> SteppedRunner:
+        self._started(request.path)
+        while (order := self._gate.stop("load")) in ("report", "replace", "fail"):
+            if order == "report":
+                report("read", 1, 2, "steps")
+            elif order == "replace":
+                release_current_model()
+            else:
+                raise RequestError("bad_model", "as ordered")
+        release_current_model()
+        self.lane = SteppedRunner(self._gate, self._started)
+        return self.lane
+
+
+class Bystander(LifecycleMonitor):
+    """Watches nobody."""
+
+    def __init__(self) -> None:
+        pass
+
+    def exit_with_host(self, pid: int) -> None:
+        pass
+
+    def start_quit_timeout(self) -> None:
+        pass
+
+    def deadlines_changed(self) -> None:
+        pass
+
+
+class Silence(Log):
+    """Drops everything."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, text: str) -> None:
+        pass
+
+
+class SteppedWorker:
+    """The parts put together.
+
+    Args:
+        started: told the prompt of each generation and the path of each load that the engine takes up.
+    """
+
+    def __init__(self, started: Callable[[str], None]) -> None:
+        self._gate = Gate()
+        self.events = Events()
+        self.registry = SteppedRegistry(self.events, self._gate)
+        self._engine, log = (engine := SteppedModelLoader(self._gate, started)), Silence()
+        self._scheduler = Scheduler(self.registry, self.events, engine, log)
+        self.session = Session(
+            self.registry, self.events, self._scheduler, Bystander(), engine.names, (), log, self.registry.drain
+        )
+        threading.Thread(target=self._run, daemon=True).start()
+        self.engine = self._gate.wait()
+        """Where the engine stands: idle, step, load, paused, waiting for others; over when it has left."""
+
+    def order(self, order: str) -> None:
+        """Lets the engine go on to where it stops next."""
+        self.engine = self._gate.order(order)
+
+    @property
+    def lane(self) -> SteppedRunner:
+        """The one that was opened last."""
+        assert self._engine.lane
+        return self._engine.lane
+
+    @property
+    def gatherings(self) -> dict[str, SteppedPrefetch]:
+        """Of that lane."""
+        return self.lane.gatherings
+
+    def _run(self) -> None:
+        try:
+            self._scheduler.run()
+        except BaseException as error:
+            self._gate.leave(f"failed: {error!r}")
+            raise
+        self._gate.leave("over")
