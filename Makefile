@@ -18,7 +18,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check conformance lint format schema lock dist bench
+.PHONY: help setup chat test check conformance lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 
 schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 	$(BIN)/python -m lmwire_protocol.schema
+
+traceability: $(STAMP) ## rewrite protocol/transcripts/TRACEABILITY.md; it keeps the tests that are entered by hand
+	PYTHONPATH=tests $(BIN)/python -m support.protocol.traceability
 
 lock: ## bring requirements-dev.txt in line with pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
 	$(PYTHON) -m venv .cache/lock

@@ -17,7 +17,7 @@ from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPar
 from lmwire_worker.embeddings.qwen3_vl import DEFAULT_INSTRUCTION, VisionEmbeddingNetwork
 from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingRunner, step_bytes
 from lmwire_worker.engine.interface import EmbeddingOutput
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
 from random_vision import write_vision_model
 from support.media.shown_images import image, pixels

@@ -11,7 +11,7 @@ from lmwire_protocol import Embed, Load, RequestError
 from lmwire_worker.embeddings.recipe import EmbeddingRecipe, is_embedding_model
 from lmwire_worker.embeddings.runner import EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, LoadCancelled
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from random_model import write_model
 from support.models.random_embeddings import write_embedding_model
 from support.runners.embedding_runners import open_lane

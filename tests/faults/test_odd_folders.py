@@ -301,7 +301,7 @@ def test_an_odd_folder_is_described_beside_others_to_a_program(folder: Path, tmp
 STUCK = """
 import sys, threading
 from types import SimpleNamespace
-from lmwire_worker.engine.model_support import check_support
+from lmwire_worker.loading.model_support import check_support
 from lmwire_worker.models import local_models as models
 now = 0
 def stuck(folder):

@@ -8,10 +8,10 @@ import pytest
 
 from lmwire_protocol import Generate, Load, RequestError
 from lmwire_worker.engine.interface import InsufficientMemory
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.admission import MemoryBudget, RowCost
 from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.model_info import describe
 from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights

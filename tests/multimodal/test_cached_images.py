@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.media.shown_images import answered, image, said, shown
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, gather
 

@@ -11,9 +11,9 @@ import pytest
 from lmwire_protocol import Generate, ImagePart, Load, RequestError, Tokenize
 from lmwire_protocol.events import CacheStats
 from lmwire_worker.engine.interface import InsufficientMemory
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.admission import MemoryBudget, RowCost
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.models.model_info import describe
 from lmwire_worker.models.tokenizer import load_tokenizer

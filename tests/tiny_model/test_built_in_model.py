@@ -12,7 +12,7 @@ from mlx_lm.utils import load_tokenizer
 
 import evaluate
 from lmwire_protocol import Load, RequestError
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.resolve import BUILTIN
 from support.process.worker_process import WorkerProcess
 

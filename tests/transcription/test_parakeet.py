@@ -12,7 +12,7 @@ from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 from lmwire_worker.engine.interface import TranscriptionProgress, TranscriptSegment
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.transcription.runner import TranscriptionRunner
 from support.models.random_speech import recording, write_parakeet
 from support.process.worker_process import SECONDS

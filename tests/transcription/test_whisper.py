@@ -16,7 +16,7 @@ from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 from lmwire_worker.engine.interface import Failed, LoadCancelled, TranscriptionProgress, TranscriptSegment
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import Sound
 from lmwire_worker.media.resampling import resample
 from lmwire_worker.transcription import whisper

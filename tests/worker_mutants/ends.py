@@ -5,13 +5,14 @@ import signal
 import threading
 from typing import Any
 
-from lmwire_worker.process import lifecycle, worker
+from lmwire_worker import worker
+from lmwire_worker.process import lifecycle
 from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stdio import Pipes
-from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import bridge
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
+from lmwire_worker.worker import WorkerProcess
 from support.protocol.mutation import mutant, replace, wrap
 from worker_mutants.changes import step_only_after
 

@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from lmwire_protocol import Command, LineSplitter, RequestError, commands, decoding, encoding, limits
-from lmwire_worker.process.worker import WorkerProcess
 from lmwire_worker.session import request_registry, v1
 from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.worker import WorkerProcess
 from support.protocol.mutation import mutant, replace, wrap
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from .generation.disk_cache_options import DiskCacheOptions
-    from .media import Policy
+    from .media import MediaPolicy
     from .mock.plan import Plan
     from .process.stderr_log import Log
 
@@ -105,21 +105,21 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
         io = stdio.isolate_stdio()
     except OSError:
         sys.exit(EXIT_STDOUT)
-    from .process.worker import WorkerProcess
+    from .worker import WorkerProcess
 
     if mock:
         WorkerProcess(mock.around(io), Log(), mock.engine).run()
-    from .engine.model_loader import MlxModelLoader
+    from .loading.model_loader import MlxModelLoader
 
     WorkerProcess(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
 
 
-def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskCacheOptions | None, Policy]":
+def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskCacheOptions | None, MediaPolicy]":
     from .generation.disk_cache_options import DEFAULT_DISK_BYTES, DiskCacheOptions
-    from .media import Policy
+    from .media import MediaPolicy
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
-    media = Policy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
+    media = MediaPolicy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
     if "--cache-dir" not in options:
         return limit, None, media
     return limit, DiskCacheOptions(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media

@@ -17,7 +17,7 @@ import pytest
 from lmwire_protocol import Load, RequestError
 from lmwire_protocol.events import Quantization
 from lmwire_worker.engine.interface import LoadCancelled
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.folder_check import check_files
 from random_model import write_model
 from support.process.worker_process import SECONDS
@@ -249,7 +249,7 @@ def test_a_load_after_a_failed_one_works(folder: Path, tmp_path: Path) -> None:
 
 def test_the_limit_of_open_files_is_not_lowered() -> None:
     code = (
-        "import resource; from lmwire_worker.engine.model_loader import MlxModelLoader; MlxModelLoader().prepare();"
+        "import resource; from lmwire_worker.loading.model_loader import MlxModelLoader; MlxModelLoader().prepare();"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -259,7 +259,7 @@ def test_the_limit_of_open_files_is_not_lowered() -> None:
 
 def test_the_engine_is_known_without_importing_the_library() -> None:
     code = (
-        "import sys; from lmwire_worker.engine.model_loader import MlxModelLoader; print(MlxModelLoader().names,"
+        "import sys; from lmwire_worker.loading.model_loader import MlxModelLoader; print(MlxModelLoader().names,"
         "[name for name in ('mlx', 'mlx_lm', 'mlx_vlm', 'PIL', 'numpy', 'huggingface_hub') if name in sys.modules])"
     )
     output = subprocess.run(

@@ -14,10 +14,10 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
 from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from random_model import write_model
 from support.process.worker_process import SECONDS
 from support.runners.generation_runners import FAMILIES, Answer, Driver, ask

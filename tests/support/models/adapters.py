@@ -10,8 +10,8 @@ from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from lmwire_protocol import Load
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 
 
 class Host:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmwire_protocol import Load, RequestError
 from lmwire_worker.engine.interface import LoadCancelled
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 
 
 def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:

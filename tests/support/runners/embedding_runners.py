@@ -7,7 +7,7 @@ from typing import Any
 from lmwire_protocol import Embed, Load
 from lmwire_worker.embeddings.runner import EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Preparation
-from lmwire_worker.engine.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.process.worker_process import SECONDS
 
 

@@ -13,8 +13,8 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine.interface import Failed, PrefillProgress, RunnerEvent, TokenDelta, ToolCallDelta
-from lmwire_worker.engine.model_loader import MlxModelLoader
 from lmwire_worker.generation.runner import GenerationRunner
+from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.process.worker_process import SECONDS
 
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmwire_protocol import FEATURES, Load, RequestError
 
+from ..engine.interface import LoadCancelled, ModelRunner, Report
+from ..engine.load_context import LoadContext
 from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import MediaPolicy
 from ..process.exits import on_exit
-from .interface import LoadCancelled, ModelRunner, Report
-from .load_context import LoadContext
 
 if TYPE_CHECKING:
     from ..generation.loader import TextModelLoader

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 
-from ..engine.interface import ModelLoader
-from ..engine.scheduler import Scheduler
-from ..session.output_queue import OutputQueue
-from ..session.request_registry import RequestRegistry
-from ..session.request_state import Request
-from ..session.v1 import Session
-from . import stdio
-from .exits import exit_now
-from .lifecycle import EXIT_HOST_GONE, LifecycleMonitor
-from .stderr_log import Log
-from .stdio import Pipes
+from .engine.interface import ModelLoader
+from .engine.scheduler import Scheduler
+from .process import stdio
+from .process.exits import exit_now
+from .process.lifecycle import EXIT_HOST_GONE, LifecycleMonitor
+from .process.stderr_log import Log
+from .process.stdio import Pipes
+from .session.output_queue import OutputQueue
+from .session.request_registry import RequestRegistry
+from .session.request_state import Request
+from .session.v1 import Session
 
 if TYPE_CHECKING:
-    from ..session.bridge import BridgeSession
+    from .session.bridge import BridgeSession
 
 EXIT_INTERNAL = 70
 EXIT_PROTOCOL = 76
@@ -108,7 +108,7 @@ class WorkerProcess:
         )
 
     def _bridge(self) -> "BridgeSession":
-        from ..session.bridge import BridgeSession  # few hosts need it, and it would slow every start
+        from .session.bridge import BridgeSession  # few hosts need it, and it would slow every start
 
         return BridgeSession(self._registry, self._log)
 
