@@ -30,8 +30,8 @@ OPENING: Final = Habit(
     "open a docstring with a verb (`Return whether …`) or with the thing's own noun",
 )
 HABITS: Final = (
-    _habit(r"\b(is|are|was|were) no (?!longer\b|more\b)\w+", 'write "is not a …"'),
-    _habit(r"\bas `\w+`(?=,|\)|\.|$)", 'write "such as `…`"'),
+    _habit(r"(?<!there )\b(is|are|was|were) no (?!longer\b|more\b)\w+", 'write "is not a …"'),
+    _habit(r"(?<!such )(?<!sent )\bas `\w+`(?=\)|, for| for example)", 'write "such as `…`"'),
     _habit(r"\bso (many|long|often|much|few)\b(?! (as|that)\b)", "name the number or the time"),
     _habit(r"\bnone (for|where) (nothing|there)\b", "say what None means"),
     _habit(r"\byet to be\b", 'write "not … yet"'),
@@ -69,7 +69,7 @@ def prose_of_markdown(source: str) -> Iterator[Place]:
     for number, line in enumerate(source.splitlines(), 1):
         if line.lstrip().startswith("```"):
             in_code = not in_code
-        elif not in_code:
+        elif not in_code and not line.startswith("|"):  # a table's cells are too short to be sentences
             yield Place(number, re.sub(r"`[^`]*`", "`code`", line))
 
 

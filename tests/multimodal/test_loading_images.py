@@ -143,7 +143,8 @@ def test_a_model_with_nothing_that_stands_for_an_image_is_refused(folder_of: Fol
 def test_a_model_for_text_needs_none_of_the_libraries_for_images(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model")
     code = (
-        "import sys; from support.runners.generation_runners import open_lane; from pathlib import Path; open_lane(Path(sys.argv[1]));"
+        "import sys; from support.runners.generation_runners import open_lane; from pathlib import Path;"
+        "open_lane(Path(sys.argv[1]));"
         "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.multimodal.network') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}

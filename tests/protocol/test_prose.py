@@ -1,6 +1,7 @@
 """The transcripts of the protocol's text are conversations that a worker could have, and its rules can be cited."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ TRANSCRIPTS = prose.transcripts("transcript")
 PAGES = [
     *prose.DOCUMENTS,
     *sorted(prose.ROOT.glob("docs/*.md")),
-    *(prose.ROOT / name for name in ("README.md", "SECURITY.md", "worker/MOCK.md", "tools/tiny_model/README.md")),
+    *(
+        prose.ROOT / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "worker/MOCK.md")
+    ),
+    prose.ROOT / "tools" / "tiny_model" / "README.md",
     *(prose.ROOT / "protocol" / name for name in ("lmwire_conformance/HOSTS.md", "vectors/README.md")),
 ]
 """What people read of the repository, as far as it has links."""
@@ -150,6 +155,14 @@ def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
         target = (document.parent / path).resolve() if path else document
         assert target.exists(), link
         assert not fragment or fragment in prose.anchors(target), link
+
+
+def test_the_architecture_names_functions_that_exist() -> None:
+    page = (prose.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)` in \[[^]]*\]\(([^)]*)\)", page)
+    assert named
+    for function, file in named:
+        assert f"def {function}(" in (prose.ROOT / file).read_text(encoding="utf-8"), f"{function} is not in {file}"
 
 
 def test_the_core_is_short() -> None:

@@ -52,14 +52,14 @@ def test_a_signal_at_any_import_ends_the_worker_with_0(
             return worker.process.wait(SECONDS)
 
     modules = imports(program, tmp_path / "imports")
-    assert {"lmwire_worker.worker", "msgspec", "lmwire_worker.process.lifecycle"} <= set(modules)
+    assert {"lmwire_worker.worker", "msgspec", "lmwire_worker.session.lifecycle"} <= set(modules)
     codes = dict(zip(modules, pool.map(end, modules), strict=True))
     assert {module: code for module, code in codes.items() if code != 0} == {}
 
 
 @pytest.mark.parametrize(
     "module",
-    ["lmwire_worker.process.stdio", "lmwire_worker.worker", "msgspec", "lmwire_worker.process.lifecycle"],
+    ["lmwire_worker.process.stdio", "lmwire_worker.worker", "msgspec", "lmwire_worker.session.lifecycle"],
 )
 @pytest.mark.parametrize("program", ["module", "mock"])
 def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.engine import scheduler
+from lmwire_worker.scheduling import scheduler
 from support.runners.stepped_turns import Turns
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from lmwire_protocol import commands, events
 from lmwire_worker.engine.interface import TokenDelta
-from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import draft
+from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from support.protocol.mutation import mutant, replace, wrap

@@ -6,10 +6,9 @@ import threading
 from typing import Any
 
 from lmwire_worker import worker
-from lmwire_worker.process import lifecycle
-from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stdio import Pipes
-from lmwire_worker.session import bridge
+from lmwire_worker.session import bridge, lifecycle
+from lmwire_worker.session.lifecycle import LifecycleMonitor
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.worker import WorkerProcess

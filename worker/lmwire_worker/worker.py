@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 
 from .engine.interface import ModelLoader
-from .engine.scheduler import Scheduler
 from .process import stdio
 from .process.exits import exit_now
-from .process.lifecycle import EXIT_HOST_GONE, LifecycleMonitor
 from .process.stderr_log import Log
 from .process.stdio import Pipes
+from .scheduling.scheduler import Scheduler
+from .session.lifecycle import EXIT_HOST_GONE, LifecycleMonitor
 from .session.output_queue import OutputQueue
 from .session.request_registry import RequestRegistry
 from .session.request_state import Request

@@ -11,8 +11,8 @@ import sys
 import msgspec
 
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
-from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.mock import MockModelLoader
+from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request

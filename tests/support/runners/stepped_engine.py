@@ -25,10 +25,10 @@ from lmwire_worker.engine.interface import (
     RunnerEvent,
     TokenDelta,
 )
-from lmwire_worker.engine.scheduler import Scheduler
 from lmwire_worker.media import find_media_refs
-from lmwire_worker.process.lifecycle import LifecycleMonitor
 from lmwire_worker.process.stderr_log import Log
+from lmwire_worker.scheduling.scheduler import Scheduler
+from lmwire_worker.session.lifecycle import LifecycleMonitor
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session

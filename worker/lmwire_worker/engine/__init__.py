@@ -1,1 +1,1 @@
-"""The engine: loads models, schedules requests and runs one step after another. Knows neither wire nor MLX."""
+"""The contract between the scheduler and the models, and what all kinds of models share. Knows neither wire nor MLX."""

@@ -1,4 +1,4 @@
-"""What the loaders of all kinds of models need for one load."""
+"""The context of one load, for the loaders of all kinds of models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

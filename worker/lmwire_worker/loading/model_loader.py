@@ -89,6 +89,7 @@ class MlxModelLoader:
         raise failure
 
     def flush(self) -> None:
+        """Wait until the caches on disk are written; see `ModelLoader.flush`."""
         if self._text is not None:
             self._text.flush()
 

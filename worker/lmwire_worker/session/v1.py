@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -26,17 +27,44 @@ from lmwire_protocol import (
     recover_id,
     usable_id,
 )
-from lmwire_protocol.events import Done, Error, HelloDone, Limits, Progress, Segment, StatsDone, Token, ToolCall
+from lmwire_protocol.events import (
+    CacheStats,
+    Done,
+    Error,
+    HelloDone,
+    Limits,
+    MemoryStats,
+    Progress,
+    Segment,
+    StatsDone,
+    Token,
+    TokenStats,
+    ToolCall,
+)
 
 from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
-from ..engine.scheduler import Scheduler
-from ..process.lifecycle import LifecycleMonitor
 from ..process.process_tree import is_ancestor
 from ..process.stderr_log import Log
 from .event_writer import OutputEvent
+from .lifecycle import LifecycleMonitor
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request, TranscriptionState
+
+
+class EngineStatistics(Protocol):
+    """The figures of the engine that `stats` reports. May be read from any thread."""
+
+    tokens: TokenStats
+    """Tokens prefilled and generated since the start."""
+
+    def memory(self) -> MemoryStats:
+        """Return the model library's memory."""
+        ...
+
+    def cache(self) -> CacheStats | None:
+        """Return the statistics of the prefix cache; None without a model or a cache."""
+        ...
 
 
 class EventWriterV1:
@@ -121,7 +149,7 @@ class Session:
         self,
         registry: RequestRegistry,
         output: OutputQueue,
-        scheduler: Scheduler,
+        scheduler: EngineStatistics,
         monitor: LifecycleMonitor,
         engines: list[str],
         features: Sequence[str],

@@ -11,9 +11,9 @@ import select
 import signal
 import time
 
-from ..session.request_registry import RequestRegistry
-from ..session.request_state import Request
-from .exits import exit_now
+from ..process.exits import exit_now
+from .request_registry import RequestRegistry
+from .request_state import Request
 
 EXIT_OK = 0
 EXIT_HOST_GONE = 74

@@ -34,13 +34,7 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from ..media import find_media_refs
-from ..process.stderr_log import Log
-from ..session.output_queue import OutputQueue
-from ..session.request_registry import RequestRegistry
-from ..session.request_state import Request
-from .fair_queue import FairQueue
-from .interface import (
+from ..engine.interface import (
     EmbeddingOutput,
     Failed,
     InferenceCommand,
@@ -56,6 +50,12 @@ from .interface import (
     TranscriptionProgress,
     TranscriptSegment,
 )
+from ..media import find_media_refs
+from ..process.stderr_log import Log
+from ..session.output_queue import OutputQueue
+from ..session.request_registry import RequestRegistry
+from ..session.request_state import Request
+from .fair_queue import FairQueue
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""

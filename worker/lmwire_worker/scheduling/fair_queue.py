@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Iterable
 
+from ..engine.interface import InferenceCommand
 from ..session.request_state import Request
-from .interface import InferenceCommand
 
 
 class FairQueue(deque[Request]):
