@@ -12,13 +12,11 @@ DEEP := .cache/random-deep
 # One that sees, whose answers take longer than what surrounds them.
 SEEING := .cache/random-seeing
 
-# Of the tests' own process; what runs in workers that tests start is not counted.
-COVERAGE := --cov --cov-report=term:skip-covered
 SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check conformance lint format schema traceability lock dist bench
+.PHONY: help setup chat test check coverage conformance lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +46,10 @@ test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, 
 
 check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check what takes under two minutes: all but the slow tests
-	@$(MAKE) --no-print-directory test COVERAGE= PYTEST_ADDOPTS='-m "not slow"'
+	@$(MAKE) --no-print-directory test PYTEST_ADDOPTS='-m "not slow"'
+
+coverage: $(STAMP) ## run all tests and report which lines they run in their own process; workers are not counted
+	@$(MAKE) --no-print-directory test COVERAGE="--cov --cov-report=term:skip-covered"
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

@@ -18,6 +18,10 @@ AT_A_TIME = 8
 FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 """Files that take long and would come last: one core would wait for the other."""
 
+FAST = ("output_parsing", "prompts", "protocol", "text_stream", "tool_parsers")
+"""Folders whose tests start few programs and load few models. `make check` runs them alone."""
+SLOW_FILES = ("test_prose_replayed.py", "test_vectors_replayed.py")
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
@@ -32,8 +36,11 @@ tempfile.tempdir = temporary
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with some files; all others keep their order."""
+    """Begin with some files and keep the order of all others. Mark the slow tests."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
+    for item in items:
+        if item.path.parent.name not in FAST or item.path.name in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

@@ -1,0 +1,198 @@
+"""Starting, losing and ending a worker, with both clients."""
+
+import asyncio
+import os
+import select
+import signal
+from pathlib import Path
+
+import pytest
+
+from lmwire import (
+    ProtocolViolation,
+    RequestFailed,
+    RequestTimeout,
+    ShutdownTimeouts,
+    StartFailed,
+    Worker,
+    WorkerExited,
+    WorkerLost,
+)
+from support.process.fake_worker import fake
+from support.process.worker_process import SECONDS
+from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients
+
+
+@on_both_clients
+async def test_a_worker_is_started_once(make_worker: MakeWorker) -> None:
+    idle = make_worker(fake("Good"))
+    with pytest.raises(RuntimeError, match="has not been started"):
+        await idle.ping()
+    await idle.close()
+    async with idle:
+        with pytest.raises(RuntimeError, match="started once"):
+            await idle.start()
+
+
+@on_both_clients
+async def test_the_host_is_watched_only_when_asked_for_or_by_default_command(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
+        assert worker.hello.worker == "fake "
+    async with make_worker(fake("Good"), watch_host=True) as worker:
+        assert worker.hello.worker == f"fake {os.getpid()}"
+
+
+@on_both_clients
+async def test_a_banner_and_a_reply_byte_by_byte_are_awaited(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("StartsSlowly")) as worker:
+        assert worker.hello.worker == "slow"
+
+
+@on_both_clients
+async def test_a_command_that_does_not_exist_cannot_start(make_worker: MakeWorker) -> None:
+    with pytest.raises(StartFailed, match="cannot run '/nonexistent'"):
+        await make_worker(["/nonexistent"]).start()
+
+
+@on_both_clients
+async def test_a_crash_before_hello_is_reported_with_code_and_stderr(make_worker: MakeWorker) -> None:
+    with pytest.raises(StartFailed, match=r"exited with code 3.*\n.*libengine\.so") as failure:
+        await make_worker(fake("CrashesBeforeHello")).start()
+    assert isinstance(failure.value.__cause__, WorkerExited)
+    assert failure.value.__cause__.returncode == 3
+
+
+@on_both_clients
+async def test_a_worker_that_never_answers_hello_is_killed(make_worker: MakeWorker) -> None:
+    for name in ("NeverAnswersHello", "EchoesItsInput"):
+        worker = make_worker(fake(name), start_timeout=0.3)
+        with pytest.raises(StartFailed, match=r"`hello` took longer than 0\.3 s"):
+            await worker.start()
+        assert worker.lost.signal is signal.SIGKILL
+
+
+@on_both_clients
+async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
+    with pytest.raises(StartFailed, match="unsupported_protocol: protocol 7") as failure:
+        await make_worker(fake("RefusesTheProtocol")).start()
+    assert isinstance(failure.value.__cause__, RequestFailed)
+    assert failure.value.__cause__.event.protocols == [7]
+
+
+@on_both_clients
+async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("ExitsMidStream")) as worker:
+        deltas = []
+        with pytest.raises(WorkerExited) as failure:
+            async for delta in worker.generate("x"):
+                deltas.append(delta.text)
+        assert deltas == ["half"]
+        assert (failure.value.returncode, failure.value.signal, failure.value.code) == (70, None, "worker_lost")
+        assert failure.value.stderr_tail == ["assertion failed: row 7"]
+        assert (
+            str(failure.value) == "the worker exited with code 70; the end of its stderr:\n    assertion failed: row 7"
+        )
+
+
+@on_both_clients
+async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("KilledMidStream")) as worker:
+        with pytest.raises(WorkerExited, match="was ended by SIGKILL"):
+            await worker.generate("x").text()
+        with pytest.raises(WorkerExited, match="SIGKILL"):
+            await worker.ping()
+        assert isinstance(worker.lost, WorkerExited)
+
+
+@on_both_clients
+async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("WritesGarbage")) as worker:
+        deltas = []
+        with pytest.raises(ProtocolViolation, match="not a JSON object: 'WARNING: something printed this'"):
+            async for delta in worker.generate("x"):
+                deltas.append(delta.text)
+        assert deltas == ["good"]
+
+
+@on_both_clients
+async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(make_worker: MakeWorker) -> None:
+    lines: list[str] = []
+    async with make_worker(fake("FloodsStderr"), on_stderr=lines.append) as worker:
+        assert await worker.generate("still here").text() == "stillhere"
+    assert len(lines) == 20_000
+    assert worker.stderr_tail == lines[-64:]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unread() -> None:
+    def fail(line: str) -> None:
+        raise ValueError(line)
+
+    with Worker(fake("FloodsStderr"), on_stderr=fail) as worker, pytest.raises(WorkerExited, match="SIGKILL"):
+        worker.generate("x").text()
+
+
+@on_both_clients
+async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lmwire.transport.process._EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
+        async with make_worker(fake("ClosesItsStdout")) as worker:
+            with pytest.raises(WorkerLost):
+                await worker.generate("x").text()
+
+
+@on_both_clients
+async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: MakeWorker) -> None:
+    async with make_worker(
+        fake("StopsReading"), shutdown_timeouts=ShutdownTimeouts(quit=0.1, eof=0.1, term=SECONDS)
+    ) as worker:
+        with pytest.raises(RequestTimeout):
+            await worker.generate("x" * 2**20, timeout=0.05).text()
+    assert worker.lost.signal is signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("name", "returncode"),
+    [("Good", 0), ("IgnoresQuit", 0), ("IgnoresEndOfInput", -signal.SIGTERM), ("IgnoresSigterm", -signal.SIGKILL)],
+)
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_each_step_of_the_shutdown_ends_a_worker_that_ignores_the_one_before(
+    make_worker: MakeWorker, name: str, returncode: int
+) -> None:
+    async def run() -> None:
+        # The step that ends this worker has all the time that it needs.
+        steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
+        timeouts = ShutdownTimeouts(*(SECONDS if step == name else 0.1 for step in steps))
+        async with make_worker(fake(name), shutdown_timeouts=timeouts) as worker:
+            pass
+        assert worker.lost.returncode == returncode
+        await worker.close()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_a_child_of_the_worker_dies_with_it(make_worker: MakeWorker, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    async def run() -> None:
+        worker = await make_worker(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
+        with open(tmp_path / "fifo", "rb") as held:
+            await worker.close()
+            assert select.select([held], [], [], SECONDS)[0], "the child still has it open"
+            assert held.read() == b""
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
+def test_a_daemon_that_holds_the_pipes_open_delays_nothing(make_worker: MakeWorker, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    async def run() -> None:
+        async with make_worker(fake("LeavesADaemon", str(tmp_path / "fifo"))) as worker:
+            pass
+        assert worker.lost.returncode == 0
+        os.kill(int(worker.hello.worker), signal.SIGKILL)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
