@@ -16,10 +16,10 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check coverage conformance lint format schema traceability lock dist bench
+.PHONY: help setup chat test check coverage conformance style lint format schema traceability lock dist bench
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
 
@@ -54,8 +54,7 @@ coverage: $(STAMP) ## run all tests and report which lines they run in their own
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
 
-.PHONY: style
-style: $(STAMP)
+style: $(STAMP) ## check format, lint, schema, prose, layout and the directions of imports
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python -m lmwire_protocol.schema --check
@@ -63,7 +62,7 @@ style: $(STAMP)
 	$(BIN)/python tools/layout_limits.py $(SOURCE) tests
 	$(BIN)/lint-imports --no-cache
 
-lint: $(STAMP) ## check format, lint, types, schema, prose and layout
+lint: $(STAMP) ## check style and types
 	@$(MAKE) --no-print-directory style
 	$(BIN)/pyright
 
