@@ -96,7 +96,7 @@ def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
     model = random_vision.write_vision_model(tmp_path / "model", "qwen3_vl")
     image = {"type": "image", "media": {"url": "http://127.0.0.1:9/cat.png"}}
     ask = {"id": "g", "cmd": "chat", "messages": [{"role": "user", "content": [image]}], "max_tokens": 1}
-    for options, problem in (((), "start it with --media-urls"), (("--media-urls",), "no public host")):
+    for options, problem in (((), "start it with --media-urls"), (("--media-urls",), "is not a public host")):
         with WorkerProcess(*options) as worker:
             worker.load(model)
             assert problem in worker.call(ask)["error"]
