@@ -108,7 +108,7 @@ def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: An
     address = "http://127.0.0.1:9/cat.png"
     assert "--media-urls" in ask(without, model, address).json["error"]["message"]
     with served(str(model), "--media-urls") as server:
-        assert "no public host" in ask(server, model, address).json["error"]["message"]
+        assert "not a public host" in ask(server, model, address).json["error"]["message"]
 
 
 @WAYS
