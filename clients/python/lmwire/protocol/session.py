@@ -161,8 +161,8 @@ class ClientSession:
         if not isinstance(value, dict):
             if line.strip():
                 self._violate("a line that is not a JSON object", line)
-        elif value.get("event") in _REQUIRED_EVENTS:
-            self._violate(f"a broken `{value['event']}` event ({error})", line)
+        elif isinstance(kind := value.get("event"), str) and kind in _REQUIRED_EVENTS:
+            self._violate(f"a broken `{kind}` event ({error})", line)
 
     def _violate(self, problem: str, line: bytes) -> None:
         quoted = line[:_QUOTE_BYTES].decode(errors="backslashreplace")
