@@ -1,4 +1,4 @@
-"""Every option of every command changes something that a test sees: tests/option_checks.py says which test."""
+"""Every option of every command changes something that a test sees: tests/support/option_checks.py names the test."""
 
 import argparse
 import ast

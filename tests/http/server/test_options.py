@@ -1,6 +1,7 @@
 """Effects of the options of `lmwire serve`, each in a real server. Other files test the rest."""
 
 import json
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from lmwire_worker.models.resolve import BUILTIN
+from random_model import write_model
 from support.http.http_server import MOCK, Server, served
-from support.http.raw_http import CHAT, Answer, asked, chat_body
+from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
+from support.models.fake_hub import Hub, running
 
 TINY = "builtin:tiny"
 
@@ -104,11 +107,41 @@ def test_a_model_has_as_many_workers_as_asked_for() -> None:
     assert 'replica="2"' not in metrics
 
 
-def test_it_listens_where_it_is_told_to() -> None:
+def test_the_port_is_the_given_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with served("--worker", MOCK, "--host", "127.0.0.1", "--port", str(port)) as server:
+    with served("--worker", MOCK, "--port", str(port)) as server:
         assert server.url == f"http://127.0.0.1:{port}"
+
+
+def test_the_host_is_the_given_one() -> None:
+    with served("--worker", MOCK, "--host", "localhost") as server:
+        assert server.url.startswith("http://localhost:")
+        assert asked(server.url, "GET", "/v1/models").status == 200
+
+
+def test_a_request_waits_for_memory_no_longer_than_the_given_time(tmp_path: Path) -> None:
+    twin = shutil.copytree(BUILTIN / "tiny", tmp_path / "twin")
+    with served(TINY, str(twin), "--memory", "24M", "--memory-wait", "0.2") as server, RawClient(server.url) as client:
+        client.chat("Count to one thousand", model=TINY, stream=True, max_tokens=1900, ignore_eos=True)
+        client.read_until(b"data: ")
+        refused = ask(server, model=str(twin))  # with more time it would load when the stream has ended
+        assert refused.status == 503, refused.body
+        assert refused.json["error"]["code"] == "no_room"
+
+
+def test_a_model_is_downloaded_for_a_request_if_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "owner/small"
+    with running(Hub(write_model(tmp_path / "served"), name)) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        with served() as server:
+            assert (ask(server, model=name).status, hub.requests) == (404, [])
+        with served("--download") as server:
+            assert ask(server, model=name, max_tokens=1).status == 200
 
 
 def test_the_models_that_are_named_are_served_and_no_others() -> None:
