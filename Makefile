@@ -45,7 +45,7 @@ test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, 
 	cat $$types; rm $$types; exit $$((tested ? tested : typed))
 
 check: export PYTHONDONTWRITEBYTECODE :=
-check: $(STAMP) ## check what takes under two minutes: all but the slow tests
+check: $(STAMP) ## check everything but the slow tests
 	@$(MAKE) --no-print-directory test PYTEST_ADDOPTS='-m "not slow"'
 
 coverage: $(STAMP) ## run all tests and report which lines they run in their own process; workers are not counted

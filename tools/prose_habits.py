@@ -69,7 +69,7 @@ def prose_of_markdown(source: str) -> Iterator[Place]:
     for number, line in enumerate(source.splitlines(), 1):
         if line.lstrip().startswith("```"):
             in_code = not in_code
-        elif not in_code and not line.startswith("|"):  # a table's cells are too short to be sentences
+        elif not in_code:
             yield Place(number, re.sub(r"`[^`]*`", "`code`", line))
 
 

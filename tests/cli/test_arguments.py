@@ -63,9 +63,3 @@ def test_worker_is_a_worker_on_the_commands_own_pipes() -> None:
     result = lmwire("worker", "--mock", stdin='{"id":"1","cmd":"hello"}\n')
     assert result.returncode == 0
     assert json.loads(result.stdout)["worker"] == f"lmwire {lmwire_protocol.__version__}"
-
-
-def test_scripts_that_were_installed_before_the_move_still_start() -> None:
-    from lmwire import cli, command
-
-    assert command.main is cli.main

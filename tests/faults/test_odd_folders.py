@@ -360,7 +360,7 @@ def test_whoever_lists_is_named_as_the_parent() -> None:
     assert listing_command()[-2:] == ["--parent", str(os.getpid())]
     gone = subprocess.Popen(["true"])
     gone.wait()
-    command = [sys.executable, "-m", "lmwire_worker.models", "--parent", str(gone.pid)]
+    command = [sys.executable, "-m", "lmwire_worker.list_models", "--parent", str(gone.pid)]
     assert subprocess.run(command, capture_output=True, timeout=SECONDS, check=False).returncode == 74
 
 

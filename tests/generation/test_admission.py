@@ -10,7 +10,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
 from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission, MemoryBudget, RowCost, check_load
-from lmwire_worker.generation.kv_cache_options import quantize_cache
+from lmwire_worker.generation.kv_cache_quantization import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
 from random_model import write_model
 from support.runners.generation_runners import FAMILIES, FolderOf

@@ -12,7 +12,7 @@ from lmwire_worker.generation.admission import MemoryBudget, RowCost
 from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
-from lmwire_worker.models.model_info import describe
+from lmwire_worker.models.model_info import describe_model
 from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from random_model import write_model
@@ -44,7 +44,7 @@ def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         cost = RowCost.measure(network)
         room = MemoryBudget(cost.bytes(tokens), 0, 0, cost)
-        return GenerationRunner(network, tokenizer, describe(folder, base.config, network, tokenizer), room)
+        return GenerationRunner(network, tokenizer, describe_model(folder, base.config, network, tokenizer), room)
 
     return lane_for
 

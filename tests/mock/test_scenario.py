@@ -210,7 +210,7 @@ def test_an_engine_that_hangs_is_told_by_ping(scenario: Any) -> None:
         ('{"rules": [{"reply": {"then": "wait", "error": {"code": "busy"}}}]}', "then: "),
         ('{"rules": [{"reply": {"error": {"code": "bad_luck"}}}]}', "code: 'bad_luck'"),
         ('{"rules": [{"reply": {}, "match": {"cmd": "ping"}}]}', "$.rules[0].match.cmd"),
-        ('{"rules": [{"reply": {}, "match": {"prompt": "("}}]}', "prompt: is no regular expression"),
+        ('{"rules": [{"reply": {}, "match": {"prompt": "("}}]}', "prompt: is not a regular expression"),
         ('{"rules": [{"reply": {}, "match": {"prompt": "x", "path": "y"}}]}', "match: "),
         ('{"rules": [{"reply": {}, "match": {"fields": {"temprature": 1}}}]}', "fields.temprature: "),
         ('{"rules": [{"reply": {}, "match": {"has": ["tool"]}}]}', "has: tool: generate and chat have no such field"),

@@ -15,7 +15,7 @@ from lmwire_worker.generation.admission import MemoryBudget, RowCost
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
-from lmwire_worker.models.model_info import describe
+from lmwire_worker.models.model_info import describe_model
 from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
@@ -101,7 +101,7 @@ def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
         cost = RowCost.measure(network)
         room = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
         lane = GenerationRunner(
-            network, tokenizer, describe(folder, base.config, network, tokenizer), room, None, sight
+            network, tokenizer, describe_model(folder, base.config, network, tokenizer), room, None, sight
         )
         sight.feature_cache.budget = room.total_bytes
         return lane

@@ -88,4 +88,4 @@ def listing_command(*options: str) -> list[str]:
     """
     if find_spec("huggingface_hub") is None:
         raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")
-    return python_command("lmwire_worker.models", "--parent", str(os.getpid()), *options)
+    return python_command("lmwire_worker.list_models", "--parent", str(os.getpid()), *options)

@@ -15,7 +15,7 @@ from ..engine.load_context import LoadContext
 from ..media import MediaReader
 from ..media.noise import noise_image
 from ..models import memory_budget
-from ..models.model_info import describe, limit_context
+from ..models.model_info import describe_model, limit_context
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from .inputs import InputTokenizer
@@ -43,7 +43,7 @@ def open_embedding_model(context: LoadContext) -> EmbeddingRunner:
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
     network, inputs, trial = _open(folder, config, recipe, tokenizer, trust_remote_code=request.trust_remote_code)
     longest = min(filter(None, (recipe.max_tokens, network.max_tokens, tokenizer.model_max_length)))
-    model = describe(folder, config, network.module, tokenizer)
+    model = describe_model(folder, config, network.module, tokenizer)
     able = ["embed", "tokenize", *(["images"] if isinstance(inputs, VisionInputTokenizer) else [])]
     model = replace(model, context_len=longest, capabilities=able)
     model = limit_context(model, request.context_len)

@@ -12,7 +12,7 @@ from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import ModelInfo, Report
 from ..models.folder_check import check_folder
-from ..models.model_info import describe
+from ..models.model_info import describe_model
 from ..models.resolve import find_folder
 from ..models.tokenizer import load_tokenizer
 from .batching import TargetDraftPair, name_special_caches
@@ -74,7 +74,7 @@ def _open(folder: Path, *, trust_remote_code: bool) -> DraftModel:
     tokenizer = load_tokenizer(folder, config, trust_remote_code=trust_remote_code)
     base = open_shared_weights(folder, trust_remote_code=trust_remote_code)
     network = base.new_network()
-    return DraftModel(network, tokenizer, describe(folder, base.config, network, tokenizer))
+    return DraftModel(network, tokenizer, describe_model(folder, base.config, network, tokenizer))
 
 
 def _check_cache(name: str, network: nn.Module) -> None:

@@ -14,14 +14,14 @@ from ..engine.interface import ModelInfo
 from ..engine.load_context import LoadContext
 from ..models import memory_budget
 from ..models.adapters import attach_adapter, find_adapter
-from ..models.model_info import describe, limit_context
+from ..models.model_info import describe_model, limit_context
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
-from .kv_cache_options import quantize_cache
+from .kv_cache_quantization import quantize_cache
 from .language_model import check_architecture, open_shared_weights
 from .media_backend import MediaLoader
 from .prefix_cache import DiskTier, open_disk_tier
@@ -61,7 +61,7 @@ class TextModelLoader:
         open_weights = media_loader.open_base if media_loader else open_shared_weights
         weights = loaded or open_weights(folder, trust_remote_code=request.trust_remote_code)
         network = _build_network(weights, request, adapter, tokenizer, media_loader)
-        model = limit_context(describe(folder, weights.config, network, tokenizer, adapter), request.context_len)
+        model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
         limit = context.memory_limit or memory_budget.default_budget()

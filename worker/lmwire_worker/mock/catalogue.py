@@ -78,7 +78,7 @@ def choose(text: str) -> Chosen:
     """
     name, _, settings = text.partition(":")
     if name not in FAULTS:
-        raise ValueError(f"{name!r} is no fault; --list-faults lists them")
+        raise ValueError(f"{name!r} is not a fault; --list-faults lists them")
     parameters = dict(FAULTS[name].parameters)
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")

@@ -96,7 +96,7 @@ def _check_token_ids(request: Generate | Chat) -> None:
 
 
 def _refuse_token(field: str, token: int) -> None:
-    problem = f"{field}: {token} is no token of this model, which has {CONTEXT_LEN}"
+    problem = f"{field}: {token} is not a token of this model, which has {CONTEXT_LEN}"
     raise RequestError("invalid_request", problem, field=field)
 
 

@@ -46,7 +46,7 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
             try:
                 re.compile(getattr(self, name) or "")
             except re.error as error:
-                raise ValueError(f"{name}: is no regular expression: {error}") from None
+                raise ValueError(f"{name}: is not a regular expression: {error}") from None
         if not self.commands():
             raise ValueError("match: no command has all of these fields")
         for where, name in [*(("fields.", name) for name in self.fields), *(("has: ", name) for name in self.has)]:
@@ -114,7 +114,7 @@ class Rule(Struct, forbid_unknown_fields=True, frozen=True):
             if (command is Load) != (stage.stage in _LOADING) or (command is Transcribe) != (
                 stage.stage == "transcribe"
             ):
-                raise ValueError(f"{place}.stage: {stage.stage!r} is no stage of {_STAGES[command]}")
+                raise ValueError(f"{place}.stage: {stage.stage!r} is not a stage of {_STAGES[command]}")
         if stage.stage == "prefill" and stage.unit != "tokens":
             raise ValueError(f"{place}.unit: a prompt is counted in tokens")
         if stage.stage == "transcribe" and stage.unit != "seconds":

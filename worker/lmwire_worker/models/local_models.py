@@ -1,4 +1,4 @@
-"""Lists the models on this machine: `python -P -m lmwire_worker.models [--all] [--json] [FOLDER…]`.
+"""Lists the models on this machine: `python -P -m lmwire_worker.list_models [--all] [--json] [FOLDER…]`.
 
 The program loads nothing and imports no model library: a model's files show whether it can run. A damaged folder does
 not hide others. The program exits in time, and when its parent exits.
@@ -165,7 +165,7 @@ def _size(size: int) -> str:
 
 def main(check: CheckSupport) -> None:
     """Print the models as a table or as JSON, and exit."""
-    parser = argparse.ArgumentParser(prog="python -P -m lmwire_worker.models")
+    parser = argparse.ArgumentParser(prog="python -P -m lmwire_worker.list_models")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started it, ends")

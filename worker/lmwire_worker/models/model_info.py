@@ -22,7 +22,7 @@ UNBOUNDED_CONTEXT: Final = 2**20
 """Context length of a recurrent model, whose memory has a constant size."""
 
 
-def describe(
+def describe_model(
     folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper, adapter: Path | None = None
 ) -> ModelInfo:
     """Return what the protocol reports of a model.

@@ -93,6 +93,6 @@ def _check_tokens(tokens: list[int], vocab_size: int, field: str) -> None:
 def _check_token_ids(tokens: list[int], vocab_size: int) -> list[int]:
     if max(tokens) >= vocab_size:
         index = next(index for index, token in enumerate(tokens) if token >= vocab_size)
-        problem = f"prompt[{index}]: {tokens[index]} is no token of this model, whose vocabulary has {vocab_size}"
+        problem = f"prompt[{index}]: {tokens[index]} is not a token of this model, whose vocabulary has {vocab_size}"
         raise RequestError("invalid_request", problem, field=f"prompt[{index}]")
     return tokens

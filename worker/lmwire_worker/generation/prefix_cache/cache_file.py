@@ -131,7 +131,7 @@ def read_header(path: Path, fingerprint: str) -> Header:
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
-            raise ForeignFileError("it is no file of this user")
+            raise ForeignFileError("it belongs to another user")
         length = int.from_bytes(file.read(8), "little")
         if length > min(MAX_HEADER_BYTES, status.st_size - 8):
             raise ForeignFileError("it is damaged")

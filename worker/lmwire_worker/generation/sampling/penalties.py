@@ -88,7 +88,7 @@ def check_logit_bias(request: Generation, vocab_size: int) -> None:
     for token in request.logit_bias:
         if token >= vocab_size:
             field = f"logit_bias.{token}"
-            problem = f"{field}: {token} is no token of this model, whose vocabulary has {vocab_size}"
+            problem = f"{field}: {token} is not a token of this model, whose vocabulary has {vocab_size}"
             raise RequestError("invalid_request", problem, field=field)
 
 
