@@ -24,7 +24,15 @@ from support.process.lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
 from support.process.worker_process import WorkerProcess
 
 TESTS = Path(__file__).parents[1]
-WORKER = (*worker._NUMBERS, *worker._DIRECTORIES, *worker._FLAGS, "--mock", "--help", "--version")
+WORKER = (
+    *worker._NUMBERS,
+    *worker._DIRECTORIES,
+    *worker._FLAGS,
+    worker._PROCESS_GROUP,
+    "--mock",
+    "--help",
+    "--version",
+)
 """The worker's own table of options: it is started too often to wait for argparse."""
 ELSEWHERE = ("worker", "mock", "serve")
 """Commands of which the parser has only the names."""

@@ -1,5 +1,6 @@
 """Every way in which a worker ends: what is still answered, how soon it is gone, with which exit code."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -205,3 +206,15 @@ def test_what_a_lane_raises_over_one_request_ends_that_request_alone(tmp_path: P
         assert worker.terminal("well")["usage"]["completion_tokens"] == 100
         assert worker.quit() == 0
         assert b"ValueError" in worker.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--mock",)], ids=["worker", "mock"])
+def test_a_worker_can_lead_a_process_group(arguments: tuple[str, ...]) -> None:
+    with WorkerProcess(*arguments) as member, WorkerProcess(*arguments, "--process-group") as leader:
+        for worker in (member, leader):
+            assert worker.call({"id": "h", "cmd": "hello"})["event"] == "done"
+        assert os.getpgid(member.process.pid) == os.getpgrp()
+        assert os.getpgid(leader.process.pid) == leader.process.pid
+        os.killpg(leader.process.pid, signal.SIGTERM)
+        assert leader.process.wait(SECONDS) == 0
+        assert member.call({"id": "p", "cmd": "ping"})["event"] == "done"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .process.stderr_log import Log
 
 _USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
-                                  [--media-dir DIR]... [--media-urls]
+                                  [--media-dir DIR]... [--media-urls] [--process-group]
        python -P -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
@@ -31,6 +31,7 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
   --media-dir DIR       allow requests to name image and sound files in this directory; repeatable.
                         Without it, requests must contain their media
   --media-urls          allow requests to name http and https URLs of images and sounds on public hosts
+  --process-group       lead a process group of its own, for hosts that cannot start one; also with --mock
   --mock                run a worker without a model, to test hosts; see --mock --help
   --help                print this help and exit
   --version             print the version and exit
@@ -39,6 +40,7 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
 _NUMBERS = ("--memory-limit", "--cache-disk-bytes")
 _DIRECTORIES = ("--cache-dir", "--media-dir")
 _FLAGS = ("--media-urls",)
+_PROCESS_GROUP = "--process-group"
 
 EXIT_USAGE = 64
 EXIT_STDOUT = 74
@@ -60,11 +62,20 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(f"lmwire {__version__}")
         sys.exit(0)
+    if _PROCESS_GROUP in arguments:
+        arguments = [argument for argument in arguments if argument != _PROCESS_GROUP]
+        _lead_process_group()
     if arguments[:1] == ["--mock"]:
         from .mock.plan import plan
 
         _serve(plan(arguments[1:]))
     _serve(options=_read_options(arguments))
+
+
+def _lead_process_group() -> None:
+    """Leave the host's process group, so that a signal to the worker's reaches the worker and its children alone."""
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
 
 
 def _read_options(arguments: list[str]) -> dict[str, list[str]]:

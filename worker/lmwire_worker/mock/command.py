@@ -52,6 +52,9 @@ def _parser() -> _Parser:
               lmwire mock --fault crash-mid-stream:exit=70,after=1 --fault grandchild
             """),
     )
+    parser.add_argument(
+        "--process-group", action="store_true", help="lead a process group of its own, as `lmwire worker` can"
+    )
     parser.add_argument("--text", metavar="TEXT", help="answer with this instead of the prompt, a token for each word")
     parser.add_argument(
         "--token-ms", type=_milliseconds, default=0, metavar="MS", help="take MS milliseconds for each token"
