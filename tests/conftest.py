@@ -1,4 +1,4 @@
-"""What tests in several folders share: the same examples in every run, programs that start soon, a pool for waiting."""
+"""Configuration of all tests: repeatable examples, programs that start quickly, and a pool for tests that wait."""
 
 import atexit
 import gc
@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings
 from lmwire_worker.process.private_directory import use_private_directory
 
 AT_A_TIME = 8
-"""Programs that are started beside each other."""
+"""Number of programs that run at the same time."""
 FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
-"""Files that take long and would come last: one core would wait for the other."""
+"""Files that take long. They run first: at the end of a run, one core would wait for the other."""
 
 FAST = ("output_parsing", "prompts", "protocol", "text_stream", "tool_parsers")
-"""Folders whose tests start few programs and load few models. `make check` runs them alone."""
+"""Folders whose tests start few programs and load few models. `make check` runs only these."""
 SLOW_FILES = ("test_prose_replayed.py", "test_vectors_replayed.py")
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,7 +29,7 @@ TESTS = str(Path(__file__).parent)
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, TESTS, os.environ.get("PYTHONPATH"))))
 
-# Tests load what MLX has compiled, too. Their own files stay where people look for them.
+# Tests share the code that MLX has compiled. Their own temporary files stay in the usual directory.
 temporary = tempfile.gettempdir()
 use_private_directory(atexit.register)
 tempfile.tempdir = temporary
@@ -44,10 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What thousands of tests and the libraries that they import consist of stays to the end: none has to look at it.
+    """Exempt the objects of the collected tests and their imports from garbage collection.
 
-    Garbage is collected often, before each test of the client and when any model is let go, and each time all of it
-    would be searched, for a third of a second.
+    These objects live until the end. Garbage is collected often: before each test of the client, and when a model is
+    freed. Each collection would search all of these objects, for a third of a second.
     """
     gc.collect()
     gc.freeze()
@@ -55,6 +55,6 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ThreadPoolExecutor]:
-    """Plays cases a few at a time, since each spends its time waiting."""
+    """Yield a pool that plays a few cases at a time, since each spends its time waiting."""
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         yield pool

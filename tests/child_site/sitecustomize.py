@@ -1,10 +1,10 @@
-"""What every Python program that the tests start runs first: it spares them most of the import of a model library.
+"""Start-up code of every Python program that the tests start. It makes the import of transformers cheaper.
 
-transformers reads its 1,600 source files, twice, in each process that imports it, to learn which names they have. These
-are the same every time, so the first process keeps what it learned, and the others read that.
+In each process that imports it, transformers reads its 1,600 source files twice, to list the names in them. The names
+are always the same, so the first process stores them, and the others read the stored list.
 
-Most of those programs do not import transformers: nothing is imported here until one does. And it is one file, since
-programs of `multiprocessing` get another path to import from once they run.
+Most of those programs do not import transformers, so nothing is imported here until one does. The code is one file,
+since processes of `multiprocessing` change their import path once they run.
 """
 
 import os
@@ -21,10 +21,10 @@ KEPT = os.path.join(os.path.dirname(__file__), "..", "..", ".cache", "transforme
 
 
 class Finder:
-    """Finds the one module that reads them as Python would, and changes it when it has run."""
+    """A finder of the module that lists the names. It replaces that module's function once the module has run."""
 
     def find_spec(self, name: str, path: "Sequence[str] | None" = None, target: object = None) -> "ModuleSpec | None":
-        """Where the module comes from; None leaves it to others."""
+        """Return where the module comes from, or None to leave it to other finders."""
         if name != "transformers.utils.import_utils":
             return None
         from importlib.machinery import PathFinder
@@ -43,7 +43,7 @@ class Finder:
 
 
 def remembering(read: "Callable[..., Any]") -> "Callable[..., Any]":
-    """What reads the names of a folder, with a memory for the one that has all models."""
+    """Wrap a function that lists a folder's names, so that the names of the folder of all models are stored."""
     import contextlib
     import marshal
     from pathlib import Path
@@ -66,7 +66,7 @@ def remembering(read: "Callable[..., Any]") -> "Callable[..., Any]":
 
 
 def keep(file: "Any", data: bytes) -> None:
-    """Writes a file that others may read at any time."""
+    """Write a file that other processes may read at any time."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What channels and calls are told apart into, joined, is what the model wrote, markers aside."""
+"""The parsed parts of an answer, joined, are the model's text without its markers, up to a stop string."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def built_in() -> GenerationRunner:
 
 
 def answered(lane: GenerationRunner, request: Generate | Chat, *seeds: int) -> list[Answer]:
-    """To the same request with each seed, given together."""
+    """Return the answers to one request with each seed, generated together."""
     return ask(lane, *[request] * len(seeds), seeds=seeds)
 
 
@@ -38,7 +38,7 @@ def test_thought_and_content_are_the_whole_answer(
 
 
 def unmarked(text: str) -> str:
-    """A marker inside a thought, or without a partner, is text."""
+    """Remove the markers from a text: parsing keeps those that are inside a thought or have no partner."""
     return text.replace("<think>", "").replace("</think>", "")
 
 

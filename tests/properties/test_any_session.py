@@ -59,7 +59,7 @@ def test_a_session_that_quits_answers_everything_until_then(
 ) -> None:
     commands = [*before, *({"id": f"quit {n}", **quit} for n, quit in enumerate(quits)), *after]
     with WorkerProcess("--mock") as worker:
-        with contextlib.suppress(BrokenPipeError):  # it may leave before it has been told everything
+        with contextlib.suppress(BrokenPipeError):  # it may exit before it has read everything
             write_in_chunks(worker, commands, cuts)
         assert worker.wait_end() == 0
         check_session(commands, worker.events, ending=len(before) + 1)

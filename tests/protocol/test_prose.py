@@ -1,4 +1,4 @@
-"""The transcripts of the protocol's text are conversations that a worker could have, and its rules can be cited."""
+"""The transcripts in the protocol's text are valid conversations, and its rules and links are consistent."""
 
 import json
 import re
@@ -25,11 +25,11 @@ PAGES = [
     prose.ROOT / "tools" / "tiny_model" / "README.md",
     *(prose.ROOT / "protocol" / name for name in ("lmwire_conformance/HOSTS.md", "vectors/README.md")),
 ]
-"""What people read of the repository, as far as it has links."""
+"""Pages of the repository whose links are checked."""
 
 
 class Conversation:
-    """A host's and a worker's lines, held against the rules for ids and terminals."""
+    """The lines of a host and a worker, checked against the rules for ids and terminals."""
 
     def __init__(self) -> None:
         self.in_flight: dict[str, Command | RequestError] = {}

@@ -1,6 +1,6 @@
-"""The conversations of PROTOCOL.md and MODELS.md, had with a real worker: the same events, members and errors come.
+"""The conversations in PROTOCOL.md and MODELS.md, replayed with a real worker.
 
-Texts, numbers and seeds are a model's own; all else of a line must be as the document shows it.
+Texts, numbers and seeds depend on the model. The events, their other members, and errors must match the document.
 """
 
 import json
@@ -27,17 +27,17 @@ LONG = {"max_tokens": 400, "ignore_eos": True}
 RUNNING = [{"id": f"r{n}", "cmd": "generate", "prompt": "Once", "max_tokens": 1500, "ignore_eos": True} for n in "12"]
 
 DEPENDS = {"stop", "quantization", "language", "channel", "choice", "total", "decode_tps"}
-"""Members that a line has or lacks by what the model is, or says."""
+"""Members whose presence depends on the model or on its answer."""
 
 
 @dataclass
 class Setting:
-    """What a conversation needs around it.
+    """The preparation for a conversation, and the changes to its commands.
 
     Args:
-        model: what is loaded before it; nothing when None.
-        before: commands that are sent, and not waited for.
-        changes: other fields of the host's commands, by id.
+        model: the model to load first; None loads nothing.
+        before: commands to send first, which still run during the conversation.
+        changes: fields to replace in the host's commands, by id.
     """
 
     model: str | None = TINY
@@ -45,7 +45,7 @@ class Setting:
     changes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-# The built-in model would rather talk than call, and its answers are long.
+# The built-in model seldom calls a tool unless it must, and its answers are long.
 SETTINGS: dict[tuple[str, str], Setting] = {
     ("A conversation", "1"): Setting(None, changes={"2": {"path": TINY}}),
     ("hello", "1"): Setting(None, changes={"1": {"host_pid": os.getpid()}}),
@@ -84,7 +84,7 @@ def models(folder: Path) -> dict[str, Callable[[], str]]:
 
 @pytest.fixture
 def hub(folder: Path, tmp_path: Path) -> Iterator[Hub]:
-    """A hub whose model has whatever name a conversation loads, and stops halfway for one that is cancelled."""
+    """Yield a hub that serves its model under any name, and stalls the download for a conversation with a cancel."""
     with running(Hub(write_model(folder / "hub"))) as hub:
         yield hub
 
@@ -126,7 +126,7 @@ def _hub_for(hub: Hub, transcript: Transcript, home: Path) -> dict[str, str]:
 
 
 def _converse(worker: WorkerProcess, transcript: Transcript, setting: Setting, start: int) -> None:
-    """Writes the host's lines, each when what comes before it has come."""
+    """Write the host's lines, each once the worker has sent the events that the document shows before it."""
     awaited: list[Event] = []
     for arrow, line in transcript.lines:
         if arrow == "←":
@@ -169,7 +169,7 @@ def _compare(transcript: Transcript, events: list[Event], others: set[str]) -> N
 
 
 def _kinds(events: list[Event]) -> set[str]:
-    """What kinds of events there are; those of progress come as often as there is time for them."""
+    """Return the kinds of events, without progress, which depends on timing."""
     return {event["event"] for event in events} - {"progress"}
 
 
@@ -182,7 +182,7 @@ def _terminals(events: list[Event]) -> list[Any]:
 
 
 def _shape(value: Any) -> Any:
-    """An error as it is; of anything else which members it has, and of which types."""
+    """Return an error as it is, and any other value as the names and types of its members."""
     if isinstance(value, dict):
         if value.get("event") == "error":
             return value

@@ -1,4 +1,4 @@
-"""The tables of PROTOCOL.md and MODELS.md say what the Structs say."""
+"""The tables of PROTOCOL.md and MODELS.md agree with the Structs."""
 
 import json
 import re
@@ -17,11 +17,11 @@ TABLES = prose.tables()
 SHARED = {events.ModelDone: "The model", events.ResultDone: "The result"}
 GENERATION = "The generation fields"
 WITHIN = {"messages[].": "The messages", "tools[].": "The tools", "format.": "The formats"}
-"""What stands within these fields has a table of its own, for all commands."""
+"""Headings of the tables that describe the members of these fields, for all commands."""
 
 
 def field_table(heading: str, column: str) -> dict[str, dict[str, str]]:
-    """Return the rows of a heading's tables that have `column`, of both parts; no field has two."""
+    """Return the rows of a heading's tables that have `column`, by field. A field may have only one row."""
     tables = [table for table in TABLES.get(heading, []) if column in table.columns]
     rows = [row for table in tables for row in table.rows]
     found = prose.Table([], rows).by("field")
@@ -30,7 +30,7 @@ def field_table(heading: str, column: str) -> dict[str, dict[str, str]]:
 
 
 def parts(kind: Any) -> list[Any]:
-    """A type's alternatives, without None and without wrappers."""
+    """Return a type's alternatives, without None and without wrappers."""
     if isinstance(kind, inspect.Metadata):
         return parts(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -57,7 +57,7 @@ def type_words(kind: Any) -> set[str]:
 
 
 def bounds_words(kind: Any, byte_limit: int | None = None) -> str:
-    """A type's bounds as the tables write them."""
+    """Return a type's bounds as the tables write them."""
     if isinstance(kind, inspect.Metadata):
         return bounds_words(kind.type, (kind.extra_json_schema or {}).get("maxLength"))
     found = [_bounds(part, byte_limit) for part in parts(kind)]
@@ -89,7 +89,7 @@ class Place:
     """A field, or an item of a list or an object, as tables describe it."""
 
     kinds: tuple[Any, ...]
-    """The types that it has; several where it is in several Structs of a union."""
+    """Types of the field; several if several Structs of a union have it."""
     field: inspect.Field | None = None
 
     @property
@@ -122,7 +122,7 @@ class Place:
 
 
 def described(struct: type[msgspec.Struct]) -> dict[str, Place]:
-    """Every field by its path, with the items of lists and the members of objects."""
+    """Return every field of a Struct by its path, with the items of lists and the members of objects."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     found: dict[str, Place] = {}
@@ -133,7 +133,7 @@ def described(struct: type[msgspec.Struct]) -> dict[str, Place]:
 
 
 def flatten(struct: inspect.StructType, prefix: str = "") -> Iterator[tuple[str, Place]]:
-    """What is in a Struct; a path that several Structs of a union have comes several times."""
+    """Yield the fields in a Struct with their paths. A path repeats if several Structs of a union have it."""
     if struct.tag_field == "type":
         yield f"{prefix}type", Place((inspect.LiteralType(values=(str(struct.tag),)),))
     for field in struct.fields:

@@ -1,4 +1,4 @@
-"""The invalid events say what a host does with each, and the Python client does it."""
+"""The Python client treats each invalid event as the vectors require of a host."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ SHOWN_BY: Final[dict[str, Callable[[ClientSession, Sequence[RequestEvents]], boo
     "accept": lambda session, arrivals: not session.violation and bool(arrivals),
     "either": lambda session, arrivals: True,
 }
-"""What shows that a session does what an entry's `host` says."""
+"""Checks that a session does what an entry's `host` requires, by the value of `host`."""
 
 
 def waiting_for(command: str) -> ClientSession:

@@ -1,7 +1,7 @@
-"""Which test sees what each option of each command changes.
+"""The test that shows the effect of each option of each command.
 
-A new option gets a row here: the file and the test that fails when the option has no effect. That it can be typed, or
-is passed on, is not enough.
+A new option needs a row: the file and the test that fails if the option has no effect. A test that the option is
+accepted, or passed on, is not enough.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the tests of Anthropic's API share: clients that do not try again, and a tool."""
+"""Helpers for the tests of Anthropic's API: clients that do not retry, and a tool."""
 
 from typing import Any, Final
 
@@ -15,15 +15,15 @@ WEATHER: Final[Any] = {
 
 
 def client(server: Server, **options: Any) -> anthropic.Anthropic:
-    """A client of the server's."""
+    """Return a client of a server."""
     return anthropic.Anthropic(base_url=server.url, api_key="any", max_retries=0, **options)
 
 
 def async_client(server: Server) -> anthropic.AsyncAnthropic:
-    """The same for tasks."""
+    """Return an asynchronous client of a server."""
     return anthropic.AsyncAnthropic(base_url=server.url, api_key="any", max_retries=0)
 
 
 def user(content: Any) -> Any:
-    """A message."""
+    """Return a user's message."""
     return {"role": "user", "content": content}

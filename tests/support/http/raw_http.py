@@ -1,4 +1,4 @@
-"""HTTP by hand, over one socket: for what a client library would not do, and for what it hides."""
+"""HTTP over a plain socket, to send what a client library would not, and to see what it hides."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """Its body's value."""
+        """Value of the JSON body."""
         return json.loads(self.body)
 
 
@@ -28,7 +28,7 @@ class RawClient:
     """One connection to a server.
 
     Args:
-        url: As `http://127.0.0.1:8080`, or `unix:/path`.
+        url: The server's address, such as `http://127.0.0.1:8080` or `unix:/path`.
     """
 
     def __init__(self, url: str) -> None:
@@ -48,19 +48,19 @@ class RawClient:
         self.close()
 
     def send(self, data: bytes) -> None:
-        """Sends bytes as they are."""
+        """Send bytes as they are."""
         self.socket.sendall(data)
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> None:
-        """Sends a request; an underscore in a header's name is a hyphen."""
+        """Send a request. Underscores in a header's name become hyphens."""
         self.send(request(method, path, body, **headers))
 
     def chat(self, words: str, *, model: str = "mock", stream: bool = False, **fields: Any) -> None:
-        """Asks for an answer to these words."""
+        """Send a chat request with these words."""
         self.ask("POST", CHAT, chat_body(words, model=model, stream=stream, **fields))
 
     def read_until(self, marker: bytes) -> bytes:
-        """Reads up to these bytes, and returns what came, with them."""
+        """Read up to these bytes, and return everything read, including them."""
         while marker not in self._read:
             if not (more := self.socket.recv(65536)):
                 raise EOFError(f"the server closed the connection after {self._read!r}")
@@ -70,25 +70,25 @@ class RawClient:
         return found
 
     def answer(self, *, head: bool = False) -> Answer:
-        """Reads one whole response; to a HEAD request it has no body."""
+        """Read one whole response; `head` means that the request was HEAD, so the response has only headers."""
         lines = self.read_until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         body = b"" if head else self._body(headers)
         return Answer(int(lines[0].split()[1]), headers, body)
 
     def at_end(self) -> bool:
-        """Whether the server has closed the connection, with nothing more said; waits for either."""
+        """Return whether the server closes the connection before it sends more. Wait for either."""
         try:
             return not self._read and not self.socket.recv(1)
         except ConnectionResetError:
             return True
 
     def close(self) -> None:
-        """Leaves."""
+        """Close the connection."""
         self.socket.close()
 
     def reset(self) -> None:
-        """Leaves without a good-bye, as a program does that is killed with unread bytes."""
+        """Reset the connection, as happens when a program is killed with unread bytes."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -112,7 +112,7 @@ class RawClient:
 
 
 def request(method: str, path: str, body: Any = None, **headers: str) -> bytes:
-    """A whole request: `body` is bytes, or what becomes JSON."""
+    """Return a whole request. A `body` that is not bytes is encoded as JSON."""
     data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {"host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
     if data and "transfer-encoding" not in named:
@@ -122,12 +122,12 @@ def request(method: str, path: str, body: Any = None, **headers: str) -> bytes:
 
 
 def chat_body(words: str, *, model: str = "mock", **fields: Any) -> dict[str, Any]:
-    """What `chat` sends."""
+    """Return the body that `chat` sends."""
     return {"model": model, "messages": [{"role": "user", "content": words}], **fields}
 
 
 def asked(url: str, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    """What a server answers to one request."""
+    """Return a server's response to one request."""
     with RawClient(url) as client:
         client.ask(method, path, body, **headers)
         return client.answer(head=method == "HEAD")

@@ -1,20 +1,20 @@
-"""Damages files in ways that a seed repeats: flipped bits, cut ends, lying numbers, pieces twice or elsewhere."""
+"""Repeatable damage to files: flipped bits, cut ends, wrong numbers, and pieces removed, repeated or copied."""
 
 import random
 from collections.abc import Callable
 
 EDGES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
-"""Numbers with which sizes go wrong."""
+"""Numbers that often break the handling of sizes."""
 HEADER_BYTES = 128
-"""How much of a file is taken for its header, which most of the damage goes to."""
+"""Bytes at the start of a file that count as its header, which receives most of the damage."""
 
 
 def damage(content: bytes, draw: random.Random) -> bytes:
     """Return a damaged file.
 
     Args:
-        content: A whole one.
-        draw: Decides how it is damaged.
+        content: The whole file.
+        draw: Source of the random choices.
     """
     data = bytearray(content)
     for _ in range(draw.choice((1, 1, 1, 2, 4, 16))):

@@ -1,4 +1,4 @@
-"""A web server on this machine that has an image, and knows what goes wrong on the web."""
+"""A web server on this machine that serves an image, and imitates the failures of other servers."""
 
 import ssl
 import threading
@@ -10,22 +10,22 @@ from lmwire_worker.media.addresses import public_addresses
 from support.media.reading_media import encoded, picture
 
 NAME = "images.example"
-"""What `resolve` finds this machine by."""
+"""Host name that `resolve` maps to this machine."""
 IMAGE = encoded(picture())
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """As in life, but for one name."""
+    """Return this machine's address for `NAME`, and the public addresses of any other host."""
     return ["127.0.0.1"] if host == NAME else public_addresses(host, port)
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is what is tested."""
+        """Ignore a client that hangs up, which some tests do on purpose."""
 
 
 class ImageHost:
-    """The server, in threads of its own. Leaving ends it, and what hangs.
+    """The server, in threads of its own. Leaving the context stops it and every response that hangs.
 
     Args:
         certificate: A file with a key and its certificate, to serve https.

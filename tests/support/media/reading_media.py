@@ -1,4 +1,4 @@
-"""Reads media as a lane does, and makes the files for it."""
+"""Helpers that read media as a model runner does, and create the files to read."""
 
 import base64
 import io
@@ -21,11 +21,11 @@ from support.process.worker_process import SECONDS
 
 FIELD = "messages[1].content[0].media"
 TONES = Path(__file__).parents[2] / "media" / "sounds"
-"""Half a second of a tone of 440 Hz at 16 kHz, its loudest samples at 0.5."""
+"""Folder of files that each hold half a second of a 440 Hz tone at 16 kHz, with a peak of 0.5."""
 
 
 def read_all(media: list[tuple[MediaKind, Media]], policy: MediaPolicy | None = None) -> list[Medium]:
-    """Reads the media of one request."""
+    """Read the media of one request, and return them."""
     there = threading.Event()
     reader = MediaReader(policy or MediaPolicy())
     gathered = reader.read([MediaRef(FIELD, kind, medium) for kind, medium in media], there.set)
@@ -37,7 +37,7 @@ def read_all(media: list[tuple[MediaKind, Media]], policy: MediaPolicy | None = 
 
 
 def read_image(content: bytes, **limits: Any) -> PIL.Image.Image:
-    """What a lane is given for an image that comes as data."""
+    """Return the image that a model runner receives for image data."""
     (image,) = read_all([("image", Media(data=in_base64(content)))], MediaPolicy(**limits))
     assert isinstance(image, Image)
     assert image.pixels.mode == "RGB"
@@ -45,7 +45,7 @@ def read_image(content: bytes, **limits: Any) -> PIL.Image.Image:
 
 
 def read_sound(content: bytes, **limits: Any) -> Sound:
-    """What a lane is given for a sound that comes as data."""
+    """Return the sound that a model runner receives for sound data."""
     (sound,) = read_all([("sound", Media(data=in_base64(content)))], MediaPolicy(**limits))
     assert isinstance(sound, Sound)
     assert (sound.samples.ndim, sound.samples.dtype) == (1, np.float32)
@@ -53,7 +53,7 @@ def read_sound(content: bytes, **limits: Any) -> Sound:
 
 
 def refusal(kind: MediaKind, medium: Media, policy: MediaPolicy | None = None) -> RequestError:
-    """How a medium is refused; its field is named in any case."""
+    """Return the error that a medium causes, after checking that it names the medium's field."""
     with pytest.raises(RequestError) as refused:
         read_all([(kind, medium)], policy)
     member = next(name for name in ("data", "path", "url") if getattr(medium, name) is not None)
@@ -67,24 +67,24 @@ def in_base64(content: bytes) -> str:
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (8, 6), color: Any = None) -> PIL.Image.Image:
-    """A plain one; red unless told."""
+    """Return an image of one color; red by default."""
     return PIL.Image.new(mode, size, "red" if color is None else color)
 
 
 def encoded(image: PIL.Image.Image, format: str = "PNG", **options: Any) -> bytes:
-    """The image as a file."""
+    """Return an image as the bytes of a file."""
     file = io.BytesIO()
     image.save(file, format, **options)
     return file.getvalue()
 
 
 def animated(format: str) -> bytes:
-    """A file of two pictures."""
+    """Return a file with two frames."""
     return encoded(picture(), format, save_all=True, append_images=[picture(color="blue")], duration=100)
 
 
 def bomb(width: int, height: int) -> bytes:
-    """A PNG of a few bytes that says that it is so large."""
+    """Return a PNG of a few bytes whose header declares this size, in pixels."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"")
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")
@@ -95,7 +95,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def wav(samples: Any, rate: int = 16_000, channels: int = 1) -> bytes:
-    """A file of 16 bits; samples are -1 to 1, those of one time beside each other."""
+    """Return a WAV file of 16-bit samples. The given samples are -1 to 1, with interleaved channels."""
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
         writer.setnchannels(channels)

@@ -1,4 +1,4 @@
-"""Conversations with images and sounds for text lanes, and what mlx-vlm itself answers."""
+"""Conversations with images and sounds for text models, and the answers of mlx-vlm itself."""
 
 import base64
 import io
@@ -20,60 +20,60 @@ Part = str | ImagePart | AudioPart
 
 
 def pixels(seed: int, width: int = 96, height: int = 64) -> PIL.Image.Image:
-    """Noise."""
+    """Return an image of noise."""
     return PIL.Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8))
 
 
 def image(seed: int, width: int = 96, height: int = 64) -> ImagePart:
-    """Noise as a PNG."""
+    """Return an image of noise as a PNG."""
     file = io.BytesIO()
     pixels(seed, width, height).save(file, "PNG")
     return image_of(file.getvalue())
 
 
 def image_of(content: bytes) -> ImagePart:
-    """A file as data."""
+    """Return an image part with a file's content."""
     return ImagePart(media=Media(data=in_base64(content)))
 
 
 def sound(seed: int, seconds: float = 0.96, rate: int = 16_000) -> AudioPart:
-    """Noise as a WAV."""
+    """Return a sound of noise as a WAV."""
     return sound_of(wav(np.random.default_rng(seed).normal(0, 0.1, round(seconds * rate)).clip(-1, 1), rate))
 
 
 def sound_of(content: bytes) -> AudioPart:
-    """A file as data."""
+    """Return an audio part with a file's content."""
     return AudioPart(media=Media(data=in_base64(content)))
 
 
 def said(*parts: Part) -> Message:
-    """A user's message."""
+    """Return a user's message."""
     return Message(role="user", content=[TextPart(text=part) if isinstance(part, str) else part for part in parts])
 
 
 def shown(*parts: Part, **fields: Any) -> Chat:
-    """A conversation of one message."""
+    """Return a conversation of one message."""
     return Chat(messages=[said(*parts)], **{"max_tokens": 12, **fields})
 
 
 def answered(request: Chat, answer: Answer, *parts: Part) -> list[Message]:
-    """A conversation with its answer, and what is said next."""
+    """Return a conversation's messages with its answer and the user's next message."""
     return [*request.messages, Message(role="assistant", content=answer.text), said(*parts)]
 
 
 @cache
 def stock(folder: Path) -> tuple[Any, Any]:
-    """The same model as mlx-vlm itself loads it, with its processor."""
+    """Return the model and its processor as mlx-vlm itself loads them."""
     return load_model(folder), load_processor(folder, add_detokenizer=False)
 
 
 def expected(folder: Path, request: Chat) -> list[int]:
-    """The tokens that mlx-vlm's own generation gives for a request, greedy and whatever ends a turn among them."""
+    """Return the tokens that mlx-vlm generates by greedy decoding, including the token that ends the turn."""
     return [token for token, _ in expected_steps(folder, request)]
 
 
 def expected_steps(folder: Path, request: Chat) -> list[tuple[int, list[float]]]:
-    """The same tokens, and the log-probabilities of the whole vocabulary behind what came before each."""
+    """Return the tokens of `expected`, each with the log-probabilities of the whole vocabulary at its place."""
     model, processor = stock(folder)
     parts = [part for message in request.messages for part in _parts(message)]
     images = [PIL.Image.open(_file(part)) for part in parts if isinstance(part, ImagePart)]

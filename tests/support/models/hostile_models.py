@@ -35,11 +35,11 @@ GOT: Final = {
         "global_attn_indexes": [0], "window_size": 2,
     },
 }  # fmt: skip
-"""A type of mlx-vlm whose processor takes trust for granted."""
+"""Config of a model type whose processor in mlx-vlm always trusts the model's code."""
 
 
 class Trap:
-    """What a pickle of it does when it is read."""
+    """An object whose pickle creates a file when it is loaded."""
 
     def __init__(self, mark: Path) -> None:
         self._mark = mark
@@ -52,9 +52,9 @@ def bring_code(folder: Path, mark: Path, types: tuple[str, ...] = ()) -> None:
     """Put code into a model's folder under every name that a library could import, and name it in all settings.
 
     Args:
-        folder: A model's.
+        folder: The model's folder.
         mark: The file that the code creates.
-        types: Model types that modules are called after.
+        types: Model types that modules are named after.
     """
     classes = "".join(f"class {name}: pass\n" for name in ("Brought", "Model", "ModelArgs", "ModelConfig"))
     source = f"open({str(mark)!r}, 'w').close()\n{classes}"
@@ -91,8 +91,8 @@ def write_hostile_model(folder: Path, mark: Path, model_type: str, *, base_type:
     Args:
         folder: Where to write.
         mark: The file that the code in it creates.
-        model_type: What its config.json says.
-        base_type: The type that its modules are called after as well.
+        model_type: The type in its config.json.
+        base_type: Another type that its modules are named after.
     """
     folder.mkdir(parents=True)
     random_model.write_tokenizer(folder, 512)
@@ -115,7 +115,7 @@ def write_hostile_got(folder: Path, mark: Path) -> Path:
 
 
 def _pickled_array(mark: Path) -> bytes:
-    """An archive of numpy's with an array of objects, without numpy's own protection against writing one."""
+    """Return a numpy archive with an array of objects, whose pickle creates the file `mark`."""
     import numpy as np
 
     array, file = io.BytesIO(), io.BytesIO()

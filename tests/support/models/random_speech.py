@@ -1,4 +1,4 @@
-"""Writes tiny models with random weights that write down speech, and recordings for them to hear."""
+"""Tiny speech-to-text models with random weights, and recordings for them."""
 
 import io
 import itertools
@@ -16,7 +16,7 @@ import random_model
 
 LANGUAGES = 99
 TEXT_TOKENS = 50257
-"""As many as Whisper's models for many languages have; its library tells them by that."""
+"""Text tokens of multilingual Whisper models, which mlx-audio recognizes by the size of their vocabulary."""
 SHAPE = {
     "n_mels": 80,
     "n_audio_ctx": 1500,
@@ -30,13 +30,13 @@ SHAPE = {
 }
 SPOKEN = 2.0
 TIMES = 0.5
-"""How likely words with a space before them are, and times: so that both come, and segments with them."""
+"""Scales of the embeddings of words after a space, and of timestamps: large enough for windows with segments."""
 SURE = 3.0
-"""How much more likely the likeliest is than the next: so that a window needs one attempt."""
+"""Factor of the logits. It makes the likeliest token clearly the likeliest, so that a window needs one attempt."""
 
 
 def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) -> Path:
-    """Writes a Whisper whose windows have a few segments each, and returns the folder."""
+    """Write a Whisper model whose windows have a few segments each, and return the folder."""
     from mlx_audio.stt.models.whisper import Model, ModelConfig
 
     folder.mkdir(parents=True)
@@ -65,11 +65,11 @@ def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) ->
 
 
 def write_parakeet(folder: Path, *, expansion: int = 2) -> Path:
-    """Writes a Parakeet that says something in most of its windows, and returns the folder.
+    """Write a Parakeet model that finds words in most windows, and return the folder.
 
     Args:
         folder: Where to write.
-        expansion: How much wider than the encoder its inner layers are: most of the weights, where it is large.
+        expansion: Width of the encoder's inner layers as a multiple of its own. A large one makes a large model.
     """
     from mlx_audio.stt.models.parakeet import Model
 
@@ -126,7 +126,7 @@ def write_parakeet(folder: Path, *, expansion: int = 2) -> Path:
 
 
 def recording(seconds: float, *, rate: int = 16_000, pitch: float = 440.0) -> bytes:
-    """A WAV file of a tone that changes all the time."""
+    """Return a WAV file of a tone whose pitch changes all the time."""
     times = np.arange(int(seconds * rate)) / rate
     tone = 0.4 * np.sin(2 * np.pi * pitch * times * (1 + 0.2 * np.sin(times)))
     out = io.BytesIO()
@@ -139,7 +139,7 @@ def recording(seconds: float, *, rate: int = 16_000, pitch: float = 440.0) -> by
 
 
 def _write_tokenizer(folder: Path, text_tokens: int, *, multilingual: bool) -> int:
-    """Writes Whisper's tokenizer, and returns how many tokens it has."""
+    """Write Whisper's tokenizer, and return its number of tokens."""
     from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES as CODES
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())

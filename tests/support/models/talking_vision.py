@@ -1,4 +1,4 @@
-"""Tiny models that see, think and call tools, as far as marks and a chat template go: what they say means nothing."""
+"""Tiny vision models whose tokens and chat template support reasoning and tool calls; their text is random."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _MARKS: Final = {
     "<global-img>": CALL,
     "<end_of_utterance>": CALLED,
 }
-"""Marks of SmolVLM, which stand in other families' vocabularies too and are never said there."""
+"""New texts for tokens of SmolVLM, which are also in other families' vocabularies but are not used there."""
 _TEMPLATE: Final = """
 {%- macro said(content) %}
     {%- if content is string %}{{- content }}
@@ -53,7 +53,7 @@ TOOLS: Final = [WEATHER, TIME]
 
 
 def write_talking_vision_model(folder: Path, family: str) -> Path:
-    """As `write_vision_model`, for any family but SmolVLM. The folder must be a new one."""
+    """Write a model of any family but SmolVLM to a new folder, and return the folder."""
     write_vision_model(folder, family)
     rename_marks(folder, _MARKS)
     config = folder / "tokenizer_config.json"
@@ -63,7 +63,7 @@ def write_talking_vision_model(folder: Path, family: str) -> Path:
 
 
 def rename_marks(folder: Path, names: Mapping[str, str]) -> None:
-    """Gives tokens of a model's tokenizer other texts."""
+    """Change the texts of tokens in a model's tokenizer."""
     file = folder / "tokenizer.json"
     text = file.read_text()
     for old, new in names.items():

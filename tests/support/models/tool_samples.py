@@ -21,7 +21,7 @@ PROPERTIES = {
 
 
 def tool(name: str) -> Tool:
-    """A tool that takes any of the parameters."""
+    """Return a tool that takes any of the parameters."""
     return Tool(function=Function(name=name, parameters={"type": "object", "properties": PROPERTIES}))
 
 
@@ -30,7 +30,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """As between tags: strings bare, everything else JSON."""
+    """Return a value as it stands between tags: strings bare, everything else as JSON."""
     return value if isinstance(value, str) else _json(value)
 
 
@@ -102,7 +102,7 @@ WRITERS: dict[str, Callable[[Sequence[Call]], str]] = {
     "llama3_json": _joined(lambda name, arguments: _json({"name": name, "parameters": arguments}), "; "),
     "gemma3_code": lambda calls: f"\n{_joined(_python)(calls)}",
 }
-"""What writes a section of calls, by format."""
+"""Writers of a section of calls, by format."""
 
 ONE_CALL = frozenset({"glm47", "laguna", "longcat", "minicpm5", "harmony"})
 """Formats whose sections hold one call."""

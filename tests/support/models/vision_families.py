@@ -1,4 +1,4 @@
-"""Tiny models of further families that see, for what is special about their processors and encoders."""
+"""Tiny vision models of further families, to test what is special about their processors and encoders."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -68,7 +68,7 @@ def _family(
     settings: dict[str, Any] | None = None,
     **config: Any,
 ) -> dict[str, Any]:
-    """What `write_vision_model` wants to know of a family, whose images are each written as one mark."""
+    """Return the description of a family for `write_vision_model`. Each image is written as one mark."""
 
     def describe(ids: Any) -> dict[str, Any]:
         tokens = {"image_token_index": ids(mark), "image_token_id": ids(mark), "video_token_id": ids("<|video_pad|>")}
@@ -168,11 +168,11 @@ _OTHER_NAMES: Final = {
         "<image>": "<unused>",
     }
 }
-"""Of marks in families whose processors know them by none but these."""
+"""New texts of marks, for families whose processors require those texts."""
 
 
 def write_another_vision_model(folder: Path, family: str) -> Path:
-    """As `write_vision_model`, for a family of `MORE`. The folder must be a new one."""
+    """Write a model of a family in `MORE` to a new folder, and return the folder."""
     with patch.dict(FAMILIES, MORE):
         write_vision_model(folder, family)
     rename_marks(folder, _OTHER_NAMES.get(family, {}))
