@@ -1,4 +1,4 @@
-"""Workers that misbehave in one way each: `python fake_worker.py NAME [ARGUMENT]`, one class a way."""
+"""Workers that misbehave, each class in one way: `python fake_worker.py CLASS [ARGUMENT]`."""
 
 import json
 import os
@@ -14,7 +14,7 @@ Request = dict[str, Any]
 
 
 def fake(name: str, *arguments: str) -> list[str]:
-    """The command that runs the fake."""
+    """Return the command that runs a fake worker."""
     assert name in globals(), name
     return [sys.executable, __file__, name, *arguments]
 
@@ -49,9 +49,9 @@ def greeting(id: str, worker: str, features: Sequence[str] = ()) -> Request:
 
 
 class Good:
-    """Answers `generate` with the prompt's words; with the prompt "forever" it says one word and waits for a cancel.
+    """A worker that answers `generate` with the prompt's words. For "forever", it sends one word and awaits a cancel.
 
-    `ping` counts the requests that wait so.
+    `ping` reports the number of requests that await a cancel.
     """
 
     def __init__(self, *arguments: str) -> None:
@@ -97,7 +97,7 @@ class Good:
 
 
 class ServesAll(Good):
-    """Lists every feature. Answers with the request itself, as JSON; a prompt's tokens are its words."""
+    """A worker that lists every feature and answers with the request itself, as JSON. Words are its tokens."""
 
     def hello(self, request: Request) -> None:
         send(greeting(request["id"], "newest", FEATURES))
@@ -121,7 +121,7 @@ class ServesAll(Good):
 
 
 class RecitesTheLoad(ServesAll):
-    """Answers with the load that came before, as JSON."""
+    """A worker that answers with the last load request, as JSON."""
 
     def load(self, request: Request) -> None:
         self.loaded = request
@@ -132,21 +132,21 @@ class RecitesTheLoad(ServesAll):
 
 
 class ServesWhatItIsTold(ServesAll):
-    """Lists the features that are its arguments."""
+    """A worker whose features are its arguments."""
 
     def hello(self, request: Request) -> None:
         send(greeting(request["id"], "older", self.arguments))
 
 
 class PlaysItsPrompt(ServesAll):
-    """Sends the events that the prompt holds as JSON."""
+    """A worker that sends the events in the prompt, which is a JSON array."""
 
     def generate(self, request: Request) -> None:
         send(*({"event": event["event"], "id": request["id"], **event} for event in json.loads(request["prompt"])))
 
 
 class RecitesTheConversation(ServesAll):
-    """Answers `chat` with all that it was told; told "refuse", "think" or "call", it does that."""
+    """A worker that answers `chat` with all messages, or obeys the last one: "refuse", "think" or "call"."""
 
     def chat(self, request: Request) -> None:
         id, messages = request["id"], request["messages"]
@@ -176,7 +176,7 @@ class NeverAnswersHello(Good):
 
 
 class EchoesItsInput(Good):
-    """As `cat` does, or a terminal."""
+    """A program that writes back each line, as `cat` or a terminal does."""
 
     def run(self) -> None:
         for line in sys.stdin.buffer:
@@ -184,7 +184,7 @@ class EchoesItsInput(Good):
 
 
 class StartsSlowly(Good):
-    """Says welcome as a login shell does, and answers byte by byte."""
+    """A worker that first prints a welcome, as a login shell does, and writes `hello`'s answer byte by byte."""
 
     def hello(self, request: Request) -> None:
         for byte in b"Last login: Friday\n\n*** Welcome ***\n" + json.dumps(greeting(request["id"], "slow")).encode():
@@ -200,7 +200,7 @@ class RefusesTheProtocol(Good):
 
 
 class ExitsMidStream(Good):
-    """Leaves with half a line written."""
+    """A worker that exits after half a line."""
 
     def generate(self, request: Request) -> None:
         send(token(request["id"], "half"))
@@ -216,7 +216,7 @@ class KilledMidStream(Good):
 
 
 class FloodsStderr(Good):
-    """Writes far more than a pipe holds before each answer."""
+    """A worker that writes far more to stderr than a pipe holds, before each answer."""
 
     def generate(self, request: Request) -> None:
         for number in range(20_000):
@@ -233,7 +233,7 @@ class WritesGarbage(Good):
 
 
 class ClosesItsStdout(Good):
-    """Lives on without a voice."""
+    """A worker that closes its stdout but keeps running."""
 
     def generate(self, request: Request) -> None:
         os.close(1)
@@ -258,7 +258,7 @@ class IgnoresSigterm(IgnoresEndOfInput):
 
 
 class StopsReading(Good):
-    """Takes no input after hello, so that its stdin fills up."""
+    """A worker that reads nothing after `hello`, so that its stdin fills up."""
 
     def hello(self, request: Request) -> None:
         super().hello(request)
@@ -267,7 +267,7 @@ class StopsReading(Good):
 
 
 class LeavesAChild(Good):
-    """Leaves a process behind that holds its pipes, and the FIFO named in the argument, open."""
+    """A worker whose child process keeps its pipes, and the FIFO named in the argument, open."""
 
     new_session = False
 
@@ -279,7 +279,7 @@ class LeavesAChild(Good):
 
 
 class LeavesADaemon(LeavesAChild):
-    """The same, out of the group's reach."""
+    """A worker whose child is in a session of its own, so that a signal to the group does not reach it."""
 
     new_session = True
 

@@ -1,4 +1,4 @@
-"""Runs the `lmwire` command as people do: through pipes, or on a terminal."""
+"""The `lmwire` command as people run it: through pipes, or on a terminal."""
 
 import fcntl
 import os
@@ -17,14 +17,14 @@ from support.process.worker_process import SECONDS
 
 LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
 MOCK_WORKER = f"{LMWIRE} worker --mock"
-"""For `lmwire chat --worker`."""
+"""Value of `lmwire chat --worker` that starts a mock worker."""
 FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
-"""The same, with the name of a fake behind it."""
+"""Start of a value of `--worker`; the name of a fake worker follows."""
 REPOSITORY = Path(__file__).parents[3]
 
 _CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
-# A session's leader gets its terminal only by asking for it. Ctrl-C is heard as under a shell, even where the tests
-# were started in the background of one, which makes them and all that they start deaf to it.
+# A session leader gets its terminal only by asking for it. SIGINT gets its default action, so that Ctrl-C works: a
+# shell makes the programs that it runs in the background, and their children, ignore that signal.
 _ON_TERMINAL = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -34,7 +34,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command through pipes to its end."""
+    """Run the command through pipes to its end."""
     return subprocess.run(
         [LMWIRE, *arguments],
         input=stdin,
@@ -47,7 +47,7 @@ def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.C
 
 
 class Terminal:
-    """The command on a terminal of 100 by 30 characters. Leaving kills it if it still runs."""
+    """The command on a terminal of 100 by 30 characters. Leaving the context kills it if it still runs."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self._master, slave = os.openpty()
@@ -72,11 +72,11 @@ class Terminal:
         os.close(self._master)
 
     def type(self, keys: str) -> None:
-        r"""Types; `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
+        r"""Type keys. `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
         os.write(self._master, keys.encode())
 
     def interrupt(self, text: str) -> str:
-        """Presses Ctrl-C at the prompt and reads up to `text`."""
+        """Press Ctrl-C at the prompt, and read up to `text`."""
         self.type("\x03")
         try:
             return self.read_until(text, seconds=5)
@@ -86,7 +86,7 @@ class Terminal:
             return self.read_until(text)
 
     def read_until(self, text: str, seconds: float = SECONDS) -> str:
-        """What appears up to `text`, and with it, without control sequences. What follows is left for the next call."""
+        """Return the output up to and including `text`, without control sequences. Keep the rest for the next call."""
         deadline = time.monotonic() + seconds
         while text not in self._unread:
             ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
@@ -97,7 +97,7 @@ class Terminal:
         return shown + text
 
     def wait(self) -> int:
-        """The exit code, when the command has left."""
+        """Wait for the command to exit, and return its exit code."""
         deadline = time.monotonic() + SECONDS
         while select.select([self._master], [], [], max(0, deadline - time.monotonic()))[0] and self._read():
             pass
@@ -106,11 +106,11 @@ class Terminal:
     def _read(self) -> str:
         try:
             return os.read(self._master, 65536).decode(errors="replace")
-        except OSError:  # how Linux says that nobody has the terminal any more
+        except OSError:  # Linux raises it once no process has the terminal open
             return ""
 
 
 def _environment(changes: dict[str, str]) -> dict[str, str]:
-    """The environment of the tests, with nothing in it that changes what the command does or how it looks."""
+    """Return the tests' environment with changes, and without variables that affect the command or its looks."""
     own = ("LMWIRE_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
     return {name: value for name, value in os.environ.items() if name not in own} | {"HF_HUB_OFFLINE": "1"} | changes

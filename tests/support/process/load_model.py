@@ -1,7 +1,7 @@
-"""Loads models with the text engine in a process of its own, which costs more to start than most loads do.
+"""A process that loads models, many in a row, since its start costs more than most loads do.
 
-Each line that it reads is a job as JSON: `path`, and `cancel`, a stage and how far it comes before the load is
-cancelled, or null, and whether the model's code is trusted. It prints what happened as a line of JSON.
+Each input line is a job as JSON. `path` is the model's. `cancel` is the stage and the progress at which the load is
+cancelled, or null. `trusted` allows the model's own code. The outcome of each job is printed as a line of JSON.
 """
 
 import json
@@ -15,7 +15,7 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 
 
 def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:
-    """What an engine of its own makes of it."""
+    """Load a model with a new loader, and return the outcome."""
     progress: list[tuple[str, int, int | None, str]] = []
     told: dict[str, Any] = {"replaced": False, "progress": progress}
 
@@ -39,4 +39,4 @@ def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[st
 if __name__ == "__main__":
     for line in sys.stdin:
         print(json.dumps(load(**json.loads(line))), flush=True)
-    os._exit(0)  # as the worker does: a download that stands still has threads that end much later
+    os._exit(0)  # as the worker does: the threads of a stalled download would end much later

@@ -1,4 +1,4 @@
-"""Waits for what a worker does not tell: that it is gone, that it has paused."""
+"""Waits for states that a worker does not report: it has exited, or it is idle."""
 
 import os
 import select
@@ -11,11 +11,11 @@ from typing import Any
 from support.process.worker_process import SECONDS, WorkerProcess
 
 GONE_SECONDS = 2.0 + 8.0
-"""The 2 s in which a worker must be gone, and what a slow machine may add; what holds it up here lasts far longer."""
+"""Time for a worker to exit: 2 s, and 8 s for a slow machine. The delays that tests cause last far longer."""
 
 
 def watch(pid: int) -> Any:
-    """Something that `select` finds readable once the process, which need be no child, is gone."""
+    """Return an object that `select` finds readable once a process has exited; it need not be a child."""
     if sys.platform == "linux":
         return os.pidfd_open(pid)
     queue = select.kqueue()
@@ -24,32 +24,32 @@ def watch(pid: int) -> Any:
 
 
 def wait_gone(watched: Any) -> None:
-    """Waits for a watched process to end, for as long as the protocol allows."""
+    """Wait for a watched process to exit, as long as `GONE_SECONDS` allows."""
     gone, _, _ = select.select([watched], [], [], GONE_SECONDS)
     assert gone, "the worker is still there"
 
 
 def wait_for_pause(worker: WorkerProcess) -> None:
-    """Waits until the worker has nothing to do any more."""
+    """Wait until a worker has nothing left to do."""
     wait_until_still(worker.process.pid)
 
 
 def wait_until_still(pid: int) -> None:
-    """Waits until a process waits."""
+    """Wait until a process stands still."""
     deadline = time.monotonic() + SECONDS
     while not stands_still(pid):
         assert time.monotonic() < deadline, "the worker never paused"
 
 
 def stands_still(pid: int) -> bool:
-    """Whether a process waits: its processor time does not grow, and not because a busy machine gives it none."""
+    """Return whether a process waits: it uses no processor time, and would not if the machine were free."""
     before = _processor_time(pid)
     time.sleep(0.3)  # the span over which it is observed
     return _processor_time(pid) == before and not _runnable(pid)
 
 
 def _processor_time(pid: int) -> str:
-    """The processor time that a process has used, to a hundredth of a second."""
+    """Return the processor time that a process has used, to a hundredth of a second."""
     stat = Path(f"/proc/{pid}/stat")
     if stat.exists():
         return str(_fields(stat)[11:13])
@@ -57,7 +57,7 @@ def _processor_time(pid: int) -> str:
 
 
 def _runnable(pid: int) -> bool:
-    """Whether a thread would run if a busy machine let it, or waits for its disk."""
+    """Return whether any thread of a process is ready to run, or waits for the disk."""
     return any(_fields(task / "stat")[0] in (b"R", b"D") for task in Path(f"/proc/{pid}/task").glob("*"))
 
 

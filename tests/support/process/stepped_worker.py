@@ -1,7 +1,7 @@
-"""Workers in a row, for hosts that start several: `python gated_worker.py FOLDER PLAN...`.
+"""Workers in a row, for hosts that start several: `python stepped_worker.py FOLDER PLAN...`.
 
-The first one that is started plays the first plan, and so on; whatever comes after the last plays the last again. A
-plan is the mock worker's options in one argument. One that begins with `gate` comes up only when it is let through.
+The first worker that is started plays the first plan, the second the next, and so on; the last plan repeats. A plan is
+the mock worker's options in one argument. A worker whose plan begins with `gate` waits until `let_through` is called.
 """
 
 import os
@@ -14,7 +14,7 @@ GATE = "gate"
 
 
 def in_a_row(folder: Path, *plans: str) -> tuple[str, ...]:
-    """The command that runs the workers, which use the folder, for themselves, to know which is the next."""
+    """Return the command that runs the workers, which mark in the folder how many have been started."""
     folder.mkdir(exist_ok=True)
     for number, plan in enumerate(plans):
         if plan.startswith(GATE):
@@ -23,13 +23,13 @@ def in_a_row(folder: Path, *plans: str) -> tuple[str, ...]:
 
 
 def let_through(folder: Path, number: int) -> None:
-    """Lets a worker come up; waits until it has been started."""
+    """Let a worker begin its plan. Wait until its process has been started."""
     with open(folder / f"{GATE}-{number}", "w"):
         pass
 
 
 def started(folder: Path) -> int:
-    """How many have been started."""
+    """Return the number of workers that have been started."""
     return len(list(folder.glob("started-*")))
 
 

@@ -1,4 +1,4 @@
-"""Lines that a strange worker could write: right ones, right ones with something changed, and anything else."""
+"""Lines of a strange worker: valid events, changed events, and anything else."""
 
 import json
 import random
@@ -42,14 +42,14 @@ EVENTS: list[dict[str, Any]] = [
     {**CALL, "arguments": '{"a":' + "1" * 5000 + "}"},
     {**CALL, "arguments": '{"a":' * 400 + "1" + "}" * 400},
 ]
-"""What new events, and calls of a model that is out of its mind, could be."""
+"""Unknown events, and tool calls with extreme arguments."""
 
 
 class Stranger:
-    """Makes lines for a host that has sent some commands.
+    """A source of lines for a host that has sent some commands.
 
     Args:
-        seed: chooses among them; the same one makes the same lines.
+        seed: seed of the random choices; the same seed gives the same lines.
     """
 
     def __init__(self, seed: int) -> None:
@@ -58,11 +58,11 @@ class Stranger:
         self._sent: list[dict[str, Any]] = [{"id": "1", "cmd": "ping"}]
 
     def note(self, command: dict[str, Any]) -> None:
-        """Takes in what the host sent, to answer it."""
+        """Record a command of the host, to answer it later."""
         self._sent.append(command)
 
     def line(self) -> bytes:
-        """A line, without its newline."""
+        """Return a line, without its newline."""
         if self._chance.random() < 0.1:
             return self._chance.choice(RAW)
         command = self._chance.choice(self._sent[-4:])
@@ -75,7 +75,7 @@ class Stranger:
         return json.dumps(event, ensure_ascii=self._chance.random() < 0.5).encode("utf-8", "surrogatepass")
 
     def value(self, like: Any = None) -> Any:
-        """A value: one of the shape of a pattern, with something odd in it, or just an odd one."""
+        """Return a value: one shaped like a pattern, with odd parts, or any odd value."""
         if isinstance(like, dict) and self._chance.random() < 0.8:
             return {name: self.value(item) for name, item in like.items()}
         if isinstance(like, list) and self._chance.random() < 0.8:
@@ -83,7 +83,7 @@ class Stranger:
         return like if self._chance.random() < 0.4 else self._chance.choice(ODD)
 
     def _fitting(self, command: dict[str, Any]) -> list[dict[str, Any]]:
-        """Events that a command can have; now and then those that it cannot."""
+        """Return the events that a command can have, or now and then all events."""
         fitting = [event for cmd, event in self._events if cmd in (command.get("cmd"), None)]
         return fitting if fitting and self._chance.random() < 0.9 else [event for _, event in self._events]
 

@@ -12,19 +12,19 @@ from typing import Any
 Event = dict[str, Any]
 
 SECONDS = 120.0
-"""How long any wait of any test may take before it fails: a machine ten times slower needs a part of it."""
+"""Time limit of any wait of any test. A machine ten times slower needs only a part of it."""
 
 TERMINALS = ("done", "error")
 
 
 class WorkerProcess:
-    """One worker; a thread of its own reads every line that it writes.
+    """One worker. A thread reads every line that it writes.
 
     Args:
-        arguments: for `python -m lmwire_worker`.
-        command: another program instead.
-        read: False leaves its output unread until `start_reading`.
-        read_stderr: False leaves its stderr unread.
+        arguments: arguments of `python -m lmwire_worker`.
+        command: another command to run instead.
+        read: whether to read its output from the start; otherwise `start_reading` begins.
+        read_stderr: whether to read its stderr.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class WorkerProcess:
         self.stdin.close()
 
     def start_reading(self) -> None:
-        """Begins to read its output."""
+        """Begin to read its output."""
         self._reader.start()
 
     def send(self, *commands: Event) -> None:
-        """Writes commands in one write; `id` goes first."""
+        """Write commands, all in one write."""
         self.write(b"".join(json.dumps(command).encode() + b"\n" for command in commands))
 
     def write(self, data: bytes) -> None:
-        """Writes bytes as they are."""
+        """Write bytes as they are."""
         view = memoryview(data)
         while view:
             view = view[self.stdin.write(view) :]
 
     def close_stdin(self) -> None:
-        """Ends its input."""
+        """Close its input."""
         self.stdin.close()
 
     def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
-        """The first event, past or coming, that is wanted."""
+        """Return the first event, past or future, that is wanted."""
         seen = 0
         with self._news:
             while True:
@@ -96,39 +96,39 @@ class WorkerProcess:
                 assert self._news.wait(SECONDS), f"not seen; last events: {self.events[-3:]}"
 
     def terminal(self, id: str) -> Event:
-        """The terminal of a request."""
+        """Wait for the terminal of a request, and return it."""
         return self.wait_for(lambda event: event.get("id") == id and event["event"] in TERMINALS)
 
     def call(self, command: Event) -> Event:
-        """Sends a command and waits for its terminal."""
+        """Send a command, and return its terminal."""
         self.send(command)
         return self.terminal(command["id"])
 
     def load(self, path: object, id: str = "load", **fields: Any) -> Event:
-        """Loads a model, which must succeed."""
+        """Load a model, which must succeed, and return its `done`."""
         done = self.call({"id": id, "cmd": "load", "path": str(path), **fields})
         assert done["event"] == "done", done
         return done
 
     def first_token(self, id: str) -> Event:
-        """The first token event of a request."""
+        """Wait for the first token event of a request, and return it."""
         return self.wait_for(lambda event: event.get("id") == id and event["event"] == "token")
 
     def of(self, id: str) -> list[Event]:
-        """The events of a request so far."""
+        """Return the events of a request so far."""
         with self._news:
             return [event for event in self.events if event.get("id") == id]
 
     def text(self, id: str) -> str:
-        """The text of a request so far."""
+        """Return the text of a request so far."""
         return "".join(event["token"] for event in self.of(id) if event["event"] == "token")
 
     def token_ids(self, id: str) -> list[int]:
-        """The token ids of a request so far."""
+        """Return the token ids of a request so far."""
         return [token for event in self.of(id) if event["event"] == "token" for token in event["token_ids"]]
 
     def wait_end(self) -> int:
-        """Waits for the process to end and for all of its output; returns its exit code."""
+        """Wait for the process to exit and for all of its output, and return its exit code."""
         code = self.process.wait(SECONDS)
         self.wait_output_end()
         if self._stderr_reader.ident is not None:
@@ -136,27 +136,27 @@ class WorkerProcess:
         return code
 
     def wait_output_end(self) -> None:
-        """Waits for the end of its stdout alone."""
+        """Wait for the end of its stdout, but not for its exit."""
         self._reader.join(SECONDS)
         assert self._ended, "its stdout has not ended"
 
     def quit(self) -> int:
-        """Ends it in the proper way; returns its exit code."""
+        """Send `quit`, and return the exit code."""
         self.send({"id": "the-quit", "cmd": "quit"})
         return self.wait_end()
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Send the process a signal."""
         os.kill(self.process.pid, number)
 
     @property
     def resident_bytes(self) -> int:
-        """What it has of the machine's memory."""
+        """Memory that the process occupies, in bytes."""
         answer = subprocess.run(["ps", "-o", "rss=", "-p", str(self.process.pid)], capture_output=True, check=True)
         return int(answer.stdout) * 1024
 
     def check_terminals(self, ids: Iterable[str]) -> None:
-        """Every id has exactly one terminal, as its last event."""
+        """Check that every id has exactly one terminal, as its last event."""
         for id in ids:
             events = self.of(id)
             assert events, f"{id} was never answered"

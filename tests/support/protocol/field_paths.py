@@ -1,4 +1,4 @@
-"""Where the fields of commands are: every path below a Struct, and what a line holds at one."""
+"""Paths of the fields of commands, and the values of a line at a path."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ Path = tuple[str, ...]
 
 
 def paths(kind: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every path below a type, with the type found there; once for each type that it may have."""
+    """Yield every path below a type with the type found there, once for each type that it may have."""
     if isinstance(kind, inspect.UnionType):
         for part in kind.types:
             yield from paths(part, path)
@@ -31,7 +31,7 @@ def paths(kind: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def places(value: Any, path: Path) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Where a value has something at a path, as names and indices, and what."""
+    """Yield each place in a value that matches a path, as names and indices, with the value at that place."""
     if not path:
         yield (), value
         return
@@ -48,5 +48,5 @@ def places(value: Any, path: Path) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def written(place: tuple[Any, ...]) -> str:
-    """A place as errors write it."""
+    """Return a place as errors write it."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")

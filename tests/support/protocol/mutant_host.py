@@ -12,7 +12,7 @@ MUTANTS = mutants(worker_loss, events, answers, startup_and_commands, shutdown)
 
 
 def command(name: str) -> list[str]:
-    """What runs a mutant."""
+    """Return the command that runs a mutant."""
     return [sys.executable, __file__, name]
 
 

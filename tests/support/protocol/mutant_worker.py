@@ -10,13 +10,13 @@ from worker_mutants import calls, choices, ends, lines, memory, order, terminals
 MUTANTS = mutants(terminals, choices, calls, lines, order, memory, ends)
 
 CALLING = ("p-1-required", "p-2-no-calls")
-"""The transcripts in which it takes calls to catch a mutant."""
+"""Transcripts that catch their mutant only if the mock calls a tool."""
 CALLS = ("--scenario", str(Path(__file__).with_name("calling.json")))
-"""The options of a mock that calls a tool."""
+"""Options of a mock that calls a tool."""
 
 
 def command(name: str) -> list[str]:
-    """What runs a mutant."""
+    """Return the command that runs a mutant."""
     calls = CALLS if MUTANTS[name].caught_by in CALLING else ()
     return [sys.executable, __file__, name, "--mock", *calls]
 

@@ -1,4 +1,4 @@
-"""Lines as no careful host writes them: mutations of the vectors, and random bytes. The same seed gives the same."""
+"""Lines that no careful host writes: mutated vectors, and random bytes. The same seed gives the same lines."""
 
 import random
 import re
@@ -6,7 +6,7 @@ import re
 from support.protocol import vectors
 
 _LONGEST = 2000
-"""Of a vector that is mutated: speed matters more here than what only a long line can do."""
+"""Longest vector to mutate, in bytes. Speed matters more here than faults that only a long line could reveal."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[-+.\w]+|.', re.DOTALL)
 _SCALAR = re.compile(rb'["\w-]')
@@ -26,7 +26,7 @@ class Mutator:
     """An endless source of lines, none of which holds a newline.
 
     Args:
-        seed: of everything that is random.
+        seed: seed of the random choices.
     """
 
     def __init__(self, seed: int) -> None:
@@ -38,7 +38,7 @@ class Mutator:
         self._scalars = [*_SCALARS, *sorted(scalars)]
 
     def line(self) -> bytes:
-        """The next line."""
+        """Return the next line."""
         draw = self._random.random()
         if draw < 0.02:
             line = self._random.randbytes(int(draw * 3000))
@@ -52,7 +52,7 @@ class Mutator:
         return items[int(self._random.random() * len(items))]
 
     def _with_other_tokens(self) -> bytes:
-        """Mostly still JSON: scalars are exchanged, and at times a run of tokens comes twice or not at all."""
+        """Return a vector with other scalars, at times with a run of tokens repeated or removed; mostly still JSON."""
         tokens = list(self._tokens[int(self._random.random() * len(self._tokens))])
         for _ in range(1 + int(self._random.random() * 3)):
             at = int(self._random.random() * len(tokens))

@@ -1,4 +1,4 @@
-"""Programs that are broken on purpose, in one way each, and what must catch them."""
+"""Programs that are broken on purpose, each in one way, and the rule and the transcript or case that catch each."""
 
 import itertools
 from collections.abc import Callable
@@ -24,28 +24,28 @@ class Mutant:
 
 
 def mutant(breaks: str, caught_by: str) -> Callable[[Callable[[], None]], Mutant]:
-    """Makes a mutant of a mutation."""
+    """Return a decorator that makes a mutant of a mutation."""
     return partial(Mutant, breaks, caught_by)
 
 
 def mutants(*families: ModuleType) -> dict[str, Mutant]:
-    """The mutants of some modules, by name."""
+    """Return the mutants in some modules, by name."""
     return {name: found for family in families for name, found in vars(family).items() if isinstance(found, Mutant)}
 
 
 def replace(owner: Any, name: str, instead: object) -> None:
-    """Puts something in the place of what has another type."""
+    """Replace an attribute by an object of any type."""
     setattr(owner, name, instead)
 
 
 def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Puts a function around another, which it gets as its first argument."""
+    """Wrap a function in another, which receives it as its first argument."""
     original = getattr(owner, name)
     setattr(owner, name, lambda *arguments, **options: around(original, *arguments, **options))
 
 
 def every(count: int, owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Puts a function around another, but only for one call in so many."""
+    """Wrap a function as `wrap` does, but only every `count`-th call of it."""
     calls = itertools.count(1)
     original = getattr(owner, name)
 
