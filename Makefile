@@ -58,7 +58,7 @@ style: $(STAMP) ## check format, lint, schema, prose, layout and the directions 
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python -m lmwire_protocol.schema --check
-	$(BIN)/python tools/prose_habits.py $(SOURCE) $(PROSE)
+	$(BIN)/python tools/prose_habits.py $(SOURCE) tests $(PROSE)
 	$(BIN)/python tools/layout_limits.py $(SOURCE) tests
 	$(BIN)/lint-imports --no-cache
 

@@ -1,7 +1,7 @@
 """A fuzz of the reader, in one process and at full speed: `python reader_fuzz.py SEED LINES`.
 
-Every line that is not blank must be answered exactly once, under its own id where that can be read: by a reply, or by
-a request that is accepted and later ends. What a line's id is, Python's own JSON reader says.
+Every line that is not blank must be answered exactly once, under its own id if that can be read: by a reply, or by
+a request that is accepted and later ends. Python's own JSON reader determines a line's id.
 """
 
 import json
@@ -21,17 +21,17 @@ from support.protocol.mutated_lines import Mutator
 from support.runners.stepped_engine import Bystander, Silence
 
 LONGEST = 300
-"""Bytes of a line that is not over-long here, so that many are."""
+"""Length of the longest accepted line, in bytes; short, so that many lines are over-long."""
 
 LINES_AT_ONCE = 500
 IN_FLIGHT = 6
-"""Accepted requests that are left in flight, so that lines meet ids that are taken."""
+"""Number of accepted requests that may stay in flight, so that lines meet ids that are taken."""
 
 UNREADABLE = ("parse_error", "line_too_long")
 
 
 class Answer(msgspec.Struct):
-    """What counts of an event."""
+    """The members of an event that are checked."""
 
     event: str
     id: str | None = None
@@ -43,7 +43,7 @@ _read_answer = msgspec.json.Decoder(Answer).decode
 
 
 class Replies(OutputQueue):
-    """Keeps what is written."""
+    """An output queue that keeps the lines for the test."""
 
     def __init__(self) -> None:
         super().__init__(lambda data: None)
@@ -56,13 +56,13 @@ class Replies(OutputQueue):
         self.lines.append(line)
 
     def take(self) -> list[Answer]:
-        """What was written since the last call."""
+        """Return the answers written since the last call."""
         lines, self.lines = self.lines, []
         return [_read_answer(line) for line in lines]
 
 
 class Reader:
-    """What a worker's reader thread does, without the thread; and without an engine, so that requests stay queued."""
+    """The work of a worker's reader thread, without the thread. No engine runs, so requests stay queued."""
 
     def __init__(self) -> None:
         self._replies = Replies()
@@ -77,11 +77,11 @@ class Reader:
 
     @property
     def ending(self) -> bool:
-        """A quit, or a hello without a common version, was read."""
+        """Return whether a quit, or a hello without a common version, was read."""
         return self._registry.draining
 
     def answer(self, line: Line) -> None:
-        """Serves one line, and checks that it was answered."""
+        """Serve one line, and check that it was answered."""
         try:
             fields = decode_object(line)
         except RequestError as error:
@@ -93,14 +93,14 @@ class Reader:
             self.end_requests()
 
     def end_requests(self) -> None:
-        """Ends what is in flight, which must say so."""
+        """End the requests in flight, and check that each is answered."""
         for request in self._in_flight.values():
             self._registry.end(request, request.cancellation())
         assert [answer.id for answer in self._replies.take()] == list(self._in_flight)
         self._in_flight.clear()
 
     def end(self) -> None:
-        """Ends the session; what is left are the answers of quit."""
+        """End the session, and check that only the answers to quits remain."""
         self.end_requests()
         self._registry.close()
         assert [answer.id for answer in self._replies.take()] == self._quits
@@ -126,13 +126,13 @@ class Reader:
         self._forget(ended)
 
     def _forget(self, ended: list[Answer]) -> None:
-        """Takes note of requests that a cancel or a quit ended."""
+        """Remove the requests that a cancel or a quit ended."""
         for answer in ended:
             del self._in_flight[answer.id or ""]
 
 
 def id_of_object(line: Line) -> str | None:
-    """The id of a line that is a JSON object, if it can be used."""
+    """Return the id of a line that is a JSON object, or None if it is not usable."""
     return _usable(json.loads(line.data.decode()).get("id"))
 
 
@@ -141,7 +141,7 @@ _scan = json.JSONDecoder().raw_decode
 
 
 def id_at_the_start(line: Line) -> str | None:
-    """The id of a line that starts with one, whatever follows."""
+    """Return the id of a line that starts with one, whatever follows; None if it is not usable."""
     if (start := _START.match(line.data)) is None:
         return None
     try:
@@ -159,7 +159,7 @@ def _usable(id: object) -> str | None:
 
 
 def fuzz(seed: int, count: int) -> None:
-    """Serves `count` lines that come from `seed`, in chunks that end anywhere.
+    """Serve `count` lines generated from `seed`, in chunks that end anywhere.
 
     Raises:
         AssertionError: a line was not answered as it must be; the message has the seed and the line.

@@ -25,7 +25,7 @@ _SCHEMA = schema()
 
 
 def read_command(line: bytes) -> tuple[str | None, Command | RequestError]:
-    """A line as a worker reads it: the id to answer to, and the command or what is wrong."""
+    """Read a line as a worker does. Return the id to answer to, and the command or the error."""
     (read,) = LineSplitter(limits.LINE_IN_BYTES).feed(line + b"\n")
     try:
         fields = decode_object(read)
@@ -41,10 +41,10 @@ def read_command(line: bytes) -> tuple[str | None, Command | RequestError]:
 
 
 def read_event(line: bytes, command: str | None = None) -> events.Event | None:
-    """A line as a host reads it, that sent `command`; None for an event that it does not know.
+    """Read a line as a host does that sent `command`. Return None for an unknown event.
 
     Raises:
-        msgspec.DecodeError, UnicodeDecodeError: no worker may write it.
+        msgspec.DecodeError, UnicodeDecodeError: no worker may write the line.
     """
     value = without_nulls(msgspec.json.decode(line))
     if not isinstance(value, dict) or not isinstance(value.get("event"), str):
@@ -57,16 +57,16 @@ def read_event(line: bytes, command: str | None = None) -> events.Event | None:
 
 
 def schema_accepts(kind: str, value: Any) -> bool:
-    """Whether schema.json has `value` for a `kind`, a name in its `$defs`."""
+    """Return whether schema.json accepts `value` as a `kind`, a name in its `$defs`."""
     return _judge(kind).is_valid(value)
 
 
 def event_kind(event: str, command: str | None) -> str:
-    """The schema's name for a `done` of a command, or for any other event."""
+    """Return the schema's name for a `done` of a command, or for any other event."""
     return COMMANDS[command].done.__name__ if event == "done" and command else "Event"
 
 
 @cache
 def _judge(kind: str) -> jsonschema.Draft202012Validator:
-    """It goes through the whole schema where it is first asked."""
+    """Return the validator of a kind, kept since its first use takes the time to resolve the whole schema."""
     return jsonschema.Draft202012Validator({**_SCHEMA, "anyOf": [{"$ref": f"#/$defs/{kind}"}]})

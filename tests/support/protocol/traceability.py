@@ -1,7 +1,7 @@
-"""Which rule of the protocol's two parts is proved where: TRACEABILITY.md, beside the transcripts.
+"""The proofs of the rules in the protocol's two parts: TRACEABILITY.md, beside the transcripts.
 
-Run as a program it writes the file anew: transcripts, line checks and host cases say themselves what they prove, and
-the tests are kept as they stand in the file, where people enter them.
+Run as a program, it writes the file anew. Transcripts, line checks and host cases declare the rules that they prove.
+Tests are entered in the file by hand, and are kept.
 """
 
 import ast
@@ -45,7 +45,7 @@ _HEADING = re.compile(r"#+ (.*)")
 
 @dataclass(frozen=True)
 class Row:
-    """What proves one rule."""
+    """The transcripts, host cases and tests that prove one rule."""
 
     rule: str
     transcripts: tuple[str, ...]
@@ -59,7 +59,7 @@ class Row:
 
 @cache
 def statements() -> dict[str, str]:
-    """Return the protocol's text by the rule that it belongs to, or by the heading as `#anchor`; in single spaces."""
+    """Return the protocol's text by rule, or by heading (as `#anchor`) for text outside rules; in single spaces."""
     texts: dict[str, list[str]] = {}
     heading = name = "#"
     fenced = False
@@ -81,13 +81,13 @@ def statements() -> dict[str, str]:
 
 
 def must(rule: str) -> bool:
-    """Whether a rule says MUST or MUST NOT; the sentence that explains these words does not count."""
+    """Return whether a rule contains MUST or MUST NOT. The sentence that explains these words does not count."""
     text = statements()[rule]
     return "MUST" in text and "RFC 2119" not in text
 
 
 def rows() -> list[Row]:
-    """A row for every named rule, and for every heading that says MUST or that something proves."""
+    """Return a row for every named rule, and for every heading whose text contains MUST or is proved."""
     tests = entered()
     proving = [(item.name, item.rules) for item in transcript.read_all()]
     checked = {
@@ -115,19 +115,19 @@ def rows() -> list[Row]:
 
 
 def entered() -> dict[str, tuple[str, ...]]:
-    """The tests in the file, by rule."""
+    """Return the tests that are entered in the file, by rule."""
     found = re.findall(r"^\| (\S+) \|.*\|([^|]*)\|$", FILE.read_text(encoding="utf-8"), re.MULTILINE)
     return {rule: tuple(re.findall(r"`([^`]+)`", cell)) for rule, cell in found}
 
 
 def written() -> str:
-    """The file as it must be."""
+    """Return the text that the file must have."""
     return _HEAD + "".join(map(str, rows()))
 
 
 @cache
 def functions_in(path: str) -> set[str]:
-    """The names of the tests in a file, relative to the repository."""
+    """Return the names of the functions in a Python file, given by its path in the repository."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 

@@ -1,4 +1,4 @@
-"""What must be true of any session, whatever was asked in it and however the two sides were timed."""
+"""Rules that hold for any session, whatever its requests and its timing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ ALL = ""
 
 
 def check_session(sent: Sequence[Event], events: Sequence[Event], ending: int | None = None) -> None:
-    """Checks a session that is over.
+    """Check a session that is over.
 
     Args:
         sent: the commands, each with a usable id, in their order.
         events: all that the worker wrote.
-        ending: from which command on the worker, told to end, may have been gone; None when it served them all.
+        ending: number of commands that the worker served before it ended; None means that it served all.
     """
     check_answers(sent, events, len(sent) if ending is None else ending)
     check_nothing_comes_after_the_end(events)
@@ -25,7 +25,7 @@ def check_session(sent: Sequence[Event], events: Sequence[Event], ending: int | 
 
 
 def check_answers(sent: Sequence[Event], events: Sequence[Event], ending: int) -> None:
-    """[T-1], [I-3], [I-5]: each line is answered once: by a terminal, or by an error that names its id as taken."""
+    """Check [T-1], [I-3], [I-5]: one answer to each line, a terminal or an error that names its id as taken."""
     answers = Counter(event.get("id", event.get("bad_id")) for event in events if event["event"] in TERMINALS)
     least, most = Counter(command["id"] for command in sent[:ending]), Counter(command["id"] for command in sent)
     assert answers.keys() <= most.keys()
@@ -34,13 +34,13 @@ def check_answers(sent: Sequence[Event], events: Sequence[Event], ending: int) -
 
 
 def check_nothing_comes_after_the_end(events: Sequence[Event]) -> None:
-    """[T-1]: an id's last event is a terminal."""
+    """Check [T-1]: an id's last event is a terminal."""
     last = {event["id"]: event["event"] for event in events if "id" in event}
     assert set(last.values()) <= set(TERMINALS), last
 
 
 def check_cancels_come_first(sent: Sequence[Event], events: Sequence[Event]) -> None:
-    """[C-3], [O-2]: a request is cancelled only after the `done` of a cancel that meant it."""
+    """Check [C-3], [O-2]: a request is cancelled only after the `done` of a cancel that targets it."""
     targets: dict[str, set[str]] = defaultdict(set)
     for command in sent:
         if command["cmd"] == "cancel":
@@ -54,7 +54,7 @@ def check_cancels_come_first(sent: Sequence[Event], events: Sequence[Event]) -> 
 
 
 def check_quits_come_last(sent: Sequence[Event], events: Sequence[Event]) -> None:
-    """[O-2]: the `done`s of quits are the last lines."""
+    """Check [O-2]: the `done`s of quits are the last lines."""
     quits = {command["id"] for command in sent if command["cmd"] == "quit"}
     done = [event["event"] == "done" and event.get("id") in quits for event in events]
     assert done == sorted(done), events[-5:]

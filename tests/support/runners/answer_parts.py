@@ -1,4 +1,4 @@
-"""Answers told apart, for tests: tokenizers that have nothing but markers, a reader of calls, and joined parts."""
+"""Helpers for tests of parsed answers: tokenizers that have only markers, a parser of calls, and joined parts."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -19,21 +19,21 @@ HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|
 
 
 def tokenizer_with(*markers: str, **options: Any) -> TokenizerWrapper:
-    """A tokenizer whose vocabulary is these markers; options are the wrapper's."""
+    """Return a tokenizer whose vocabulary is these markers. The options are passed to the wrapper."""
     words = {word: index for index, word in enumerate(("?", *markers))}
     fast = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel(words, "?")), unk_token="?")
     return TokenizerWrapper(fast, **options)
 
 
 def syntax_of(*markers: str, model_type: str = "llama", tools: ToolFormat | None = None, **options: Any) -> Syntax:
-    """The syntax of a model with these markers."""
+    """Return the syntax of a model with these markers."""
     return Syntax.of(tokenizer_with(*markers, **options), model_type, tools)
 
 
 class LetterCalls:
-    """Reads calls as `a(12)b()`: a name of letters, then arguments that are digits. Gives each as soon as it can.
+    """A parser of calls such as `a(12)b()`: a name of letters, then arguments in digits. It returns pieces at once.
 
-    In a bare section it is lost at the first character that can be no part of it.
+    In a bare section, it gives up at the first character that cannot be part of a call.
     """
 
     def __init__(self, tools: Sequence[Any] = (), *, bare: bool = False) -> None:
@@ -78,7 +78,7 @@ BARE = ToolFormat("letters", "<|call|>", "", lambda tools: LetterCalls(tools, ba
 
 
 def cut(text: str, places: Iterable[int]) -> list[str]:
-    """The text in pieces, cut at these places modulo its length."""
+    """Return the text in pieces, cut at these places modulo its length plus one."""
     borders = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
     return [text[start:end] for start, end in pairwise(borders)]
 
@@ -86,9 +86,9 @@ def cut(text: str, places: Iterable[int]) -> list[str]:
 def parts_of(
     pieces: Iterable[str], syntax: Syntax, state: str | None = None, *, finished: bool = True, reads_calls: bool = True
 ) -> list[tuple[str, ...]]:
-    """What an answer that comes in these pieces is told apart into, neighbours joined.
+    """Return the parts into which an answer in these pieces is parsed, with neighbours joined.
 
-    Text is `(channel, text)`, a call `("call", number, name, arguments, "whole" | "taken back")`.
+    A text is `(channel, text)`, and a call is `("call", number, name, arguments, "whole" | "taken back")`.
     """
     answer = OutputParser(syntax, syntax.initial if state is None else state, (), reads_calls)
     parts = [part for piece in pieces for part in answer.push(piece)]
@@ -96,7 +96,7 @@ def parts_of(
 
 
 def joined(parts: Iterable[TextFragment | ToolCallFragment]) -> list[tuple[str, ...]]:
-    """Neighbouring texts of one channel, and the pieces of a call, put together."""
+    """Join neighbouring texts of one channel, and the pieces of each call."""
     whole: list[list[str]] = []
     for part in parts:
         if isinstance(part, TextFragment):

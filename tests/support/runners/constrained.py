@@ -1,4 +1,4 @@
-"""Follows constraints as a model would that knows nothing: by any of the tokens that they allow."""
+"""Random answers that follow constraints: each token is any that the constraint allows."""
 
 import random
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from lmwire_worker.tool_parsers import ToolFormat
 from random_model import write_model
 
 CLOSING = tuple('"}])<\n{`')
-"""What ends something, or begins a call."""
+"""Characters that close a value, or begin a call."""
 LIMIT = 2000
-"""Tokens of an answer, at most."""
+"""Maximum number of tokens in an answer."""
 
 
 def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] = ()) -> TokenizerWrapper:
-    """A tiny model's tokenizer with more tokens: special ones, and ones that stand for their text."""
+    """Write a tiny model, and return its tokenizer with these special and plain tokens added."""
     write_model(folder, "llama", vocab_size=512)
     file = folder / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(file))
@@ -36,12 +36,12 @@ def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] =
 
 
 class Speaker:
-    """Says what constraints allow, at random.
+    """A writer of random answers that constraints allow.
 
     Args:
-        tokenizer: The model's.
-        form: Its way to call tools.
-        model_type: Its family.
+        tokenizer: The model's tokenizer.
+        form: The model's format of tool calls.
+        model_type: The model's family.
     """
 
     def __init__(self, tokenizer: TokenizerWrapper, form: ToolFormat | None = None, model_type: str = "llama") -> None:
@@ -65,11 +65,11 @@ class Speaker:
         return constraint
 
     def say(self, request: Generate | Chat, seed: int = 0, *, thinking: bool = False) -> str:
-        """A whole answer."""
+        """Return a whole answer."""
         return self.follow([self.constraint(request, thinking)], [seed])[0]
 
     def follow(self, constraints: Sequence[Constraint | None], seeds: Sequence[int]) -> list[str]:
-        """Whole answers, given together. A free row says nothing."""
+        """Return whole answers, generated together. A row without a constraint has an empty answer."""
         choices = [random.Random(seed) for seed in seeds]
         answers: list[list[int]] = [[] for _ in constraints]
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
@@ -91,7 +91,7 @@ class Speaker:
         raise AssertionError(f"no end after {LIMIT} tokens: {self.tokenizer.decode(answers[rows[0]])[:500]!r}")
 
     def _choose(self, choice: random.Random, allowed: np.ndarray) -> int:
-        """Mostly what ends something, so that answers come to an end."""
+        """Choose a token, mostly one that ends or closes something, so that answers end."""
         ending = allowed & self._ending
         if ending.any() and (not (allowed & ~ending).any() or choice.random() < 0.5):
             return int(choice.choice(np.flatnonzero(ending)))
@@ -103,12 +103,12 @@ class Speaker:
 
 
 def allowed_tokens(masks: TokenMasks, newest: Sequence[int], size: int) -> np.ndarray:
-    """[B, V], bool: what each row may say next."""
+    """Return the tokens that each row may have next: bool, [B, V]."""
     logits: Any = masks(mx.zeros((len(newest), size)), newest)
     return np.isfinite(np.asarray(logits))
 
 
 def tool(name: str = "get_weather", *, strict: bool = False, **properties: dict[str, Any]) -> Tool:
-    """A function all of whose parameters are required."""
+    """Return a tool whose parameters are all required."""
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return Tool(function=Function(name=name, parameters=schema, strict=strict))

@@ -1,4 +1,4 @@
-"""Drives text lanes as the scheduler does, and asks mlx-lm for what they should give."""
+"""Helpers that drive text runners as the scheduler does, and return the answers of mlx-lm to compare with."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from support.process.worker_process import SECONDS
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 FolderOf = Callable[[str], Path]
-"""A tiny model of a family."""
+"""Function that returns the folder of a tiny model of a family."""
 LaneOf = Callable[[str], GenerationRunner]
-"""A lane of a family, opened once; tests leave it empty."""
+"""Function that returns a family's runner, opened once. Tests must not leave requests in it."""
 SliceShape = tuple[int, int]
-"""Prompts, and tokens of each, that the model computes at once."""
+"""Number of prompts that the model computes at once, and of tokens of each."""
 
 
 @dataclass
 class Call:
-    """A tool call, put together."""
+    """A tool call, joined from its pieces."""
 
     call_id: str | None = None
     name: str | None = None
@@ -39,14 +39,14 @@ class Call:
 
 @dataclass
 class Answer:
-    """What a choice gave, all in all."""
+    """All output of one choice."""
 
     text: str = ""
-    """The content."""
+    """Text of the content channel."""
     reasoning: str = ""
     thought: int = 0
     parts: list[str] = field(default_factory=list)
-    """All text of both channels, in the order of its coming."""
+    """Texts of both channels, in the order of their arrival."""
     calls: list[Call] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
@@ -55,11 +55,11 @@ class Answer:
     stop: str | None = None
     error: RequestError | None = None
     prefilled: list[tuple[int, int]] = field(default_factory=list, compare=False)
-    """How far its prompt had come, slice by slice: how many there are depends on how busy the machine is."""
+    """Progress of the prompt as (done, total) after each slice. A busy machine affects the number of slices."""
 
 
 class Driver:
-    """A lane with requests in it."""
+    """A runner, and the output of the requests in it."""
 
     def __init__(self, lane: GenerationRunner) -> None:
         self.lane = lane
@@ -68,7 +68,7 @@ class Driver:
 
     @property
     def answers(self) -> dict[int, Answer]:
-        """Each request's first choice."""
+        """First choice of each request."""
         return {key: choices[0] for key, choices in self.choices.items()}
 
     @property
@@ -139,7 +139,7 @@ class Driver:
 
 
 def gather(lane: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
-    """A request, prepared."""
+    """Prepare a request, and return the preparation once it is ready."""
     there = threading.Event()
     gathering = lane.prepare(request, there.set)
     assert there.wait(SECONDS)
@@ -147,7 +147,7 @@ def gather(lane: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
 
 
 def ask(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
-    """The requests' answers, given together."""
+    """Return the answers to requests that run together."""
     driver = Driver(lane)
     for key, request in enumerate(requests):
         driver.add(key, request, seeds[key] if seeds else 0)
@@ -155,12 +155,12 @@ def ask(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int]
 
 
 def ask_alone(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
-    """The requests' answers, given one after another."""
+    """Return the answers to requests that run one after another."""
     return [ask(lane, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
 
 
 def choices(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> list[Answer]:
-    """One request's answers."""
+    """Return all choices of one request."""
     driver = Driver(lane)
     driver.add(0, request, seed)
     driver.finish()
@@ -168,17 +168,17 @@ def choices(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> 
 
 
 def lanes(folder_of: FolderOf) -> LaneOf:
-    """Opens lanes where they are first asked for."""
+    """Return a function that opens each family's runner when it is first needed."""
     return cache(lambda family: open_lane(folder_of(family)))
 
 
 def open_lane(folder: Path, **fields: Any) -> GenerationRunner:
-    """The lane of a load, by an engine of its own."""
+    """Load a model with a new loader, and return its runner."""
     return _open(folder, fields, replace=lambda: None)
 
 
 def refusal(folder: Path, **fields: Any) -> RequestError:
-    """Why a load is refused, before it takes the place of anything."""
+    """Return the error of a load that is refused before the current model is released."""
     replaced: list[bool] = []
     with pytest.raises(RequestError) as refused:
         _open(folder, fields, lambda: replaced.append(True))
@@ -196,13 +196,13 @@ def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> 
 
 @cache
 def stock(folder: Path, trust_remote_code: bool = False) -> tuple[Any, Any]:
-    """The same model as mlx-lm itself loads it, with its tokenizer."""
+    """Return the model and its tokenizer as mlx-lm itself loads them."""
     model, tokenizer, *_ = mlx_lm.load(str(folder), trust_remote_code=trust_remote_code)
     return model, tokenizer
 
 
 def expected(folder: Path, request: Generate | Chat, trust_remote_code: bool = False) -> Answer:
-    """What mlx-lm's single-stream generation gives, greedy."""
+    """Return the answer of mlx-lm's single-stream generation, by greedy decoding."""
     model, tokenizer = stock(folder, trust_remote_code)
     if isinstance(request, Chat):
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
@@ -224,7 +224,7 @@ def chat(text: str, **fields: Any) -> Chat:
 
 
 def watch_slices(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
-    """The shapes of all slices that the lane's model processes from now on, as they come."""
+    """Return a list that receives the shape of every slice that the runner's model processes from now on."""
     shapes: list[SliceShape] = []
     kind = type(lane._network)
     plain = kind.__call__

@@ -1,4 +1,4 @@
-"""What a model took of a worker's memory is there again when it is unloaded."""
+"""A check that a worker frees a model's memory when the model is unloaded."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,15 +7,15 @@ from support.process.worker_process import Event, WorkerProcess
 
 CYCLES = 5
 SETTLED = 2
-"""Cycles after which everything that is needed once is there."""
+"""Number of cycles after which everything that is allocated once is in memory."""
 
 
 def check_memory_comes_back(folder: Path, request: Callable[[str], Event]) -> None:
-    """Loads and unloads a model again and again.
+    """Check that repeated loads and unloads of a model free its memory.
 
     Args:
-        folder: Of a model that takes 20 MiB at least.
-        request: Something that it can answer, under an id.
+        folder: Folder of a model with weights of more than 20 MiB.
+        request: Function that returns a request with the given id, which the model can answer.
     """
     with WorkerProcess() as worker:
         loaded, unloaded, weights = [], [], 0

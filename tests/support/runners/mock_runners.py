@@ -1,4 +1,4 @@
-"""The mock's lane by itself, and what a request gives in it."""
+"""The mock's runner by itself, and the output of a request in it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ KEY = 7
 
 @dataclass
 class Told:
-    """What a choice has told."""
+    """Output of one choice."""
 
     content: str = ""
     reasoning: str = ""
@@ -36,7 +36,7 @@ class Told:
 
 
 def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Told:
-    """What a choice has told in these outcomes."""
+    """Return the output of one choice in these events."""
     told = Told()
     for outcome in outcomes:
         if isinstance(outcome, ToolCallDelta) and outcome.choice == choice:
@@ -51,12 +51,12 @@ def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Told:
 
 
 def lane(*rules: Rule) -> MockRunner:
-    """A lane that answers by these rules."""
+    """Return a runner that answers by these rules."""
     return MockRunner(Load(path="mock"), 0, Script(rules))
 
 
 def play(mock: MockRunner, request: Generate | Chat, *, raw: bool = False, steps: int = 100) -> list[RunnerEvent]:
-    """What a request gives in so many steps, or up to its end."""
+    """Return the events of a request up to its end, but of at most `steps` steps."""
     mock.add(KEY, request, 1, plain_text=raw)
     outcomes: list[RunnerEvent] = []
     ended = 0
@@ -70,19 +70,19 @@ def play(mock: MockRunner, request: Generate | Chat, *, raw: bool = False, steps
 
 
 def chat(text: str = "a b", **fields: Any) -> Chat:
-    """A question of one message."""
+    """Return a conversation of one message."""
     command = decode_command({"cmd": "chat", "messages": [{"role": "user", "content": text}], **fields})
     assert isinstance(command, Chat)
     return command
 
 
 def answer(reply: Reply, request: Generate | Chat | None = None, match: Match | None = None) -> Told:
-    """What the first choice is told when the mock has this reply."""
+    """Return the output of the first choice if the mock has this reply."""
     return gather(play(lane(Rule(reply, match or Match())), request or chat()))
 
 
 def refused(request: Generate | Chat, *rules: Rule) -> RequestError:
-    """Why a lane with these rules refuses a request."""
+    """Return the error with which a runner with these rules refuses a request."""
     with pytest.raises(RequestError) as error:
         lane(*rules).add(KEY, request, 1)
     return error.value

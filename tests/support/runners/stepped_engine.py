@@ -1,7 +1,7 @@
-"""A worker's registry, session and scheduler in one process, with an engine that moves only when it is told to.
+"""A worker's registry, session and scheduler in one process, with an engine that a test moves step by step.
 
-The scheduler runs on a thread of its own, as it does in a worker, and stops wherever it would wait or compute. So every
-order of events can be had, and had again.
+The scheduler runs on a thread of its own, as in a worker, and stops wherever it would wait or compute. So a test can
+produce any order of events, and repeat it.
 """
 
 import threading
@@ -35,40 +35,40 @@ from lmwire_worker.session.v1 import Session
 from support.process.worker_process import SECONDS, Event
 
 ROWS = 2
-"""Few, so that requests wait for one."""
+"""Maximum number of rows in a batch; small, so that requests wait for a row."""
 
 LARGE = "7"
-"""A generation whose prompt ends so has memory only when the lane is empty."""
+"""End of a prompt for which there is enough memory only while no other request runs."""
 
 
 class Gate:
-    """Lets the engine's thread and the test's take turns."""
+    """A gate at which the engine's thread and the test's thread take turns."""
 
     def __init__(self) -> None:
         self._orders: SimpleQueue[str] = SimpleQueue()
         self._stops: SimpleQueue[str] = SimpleQueue()
 
     def stop(self, where: str) -> str:
-        """The engine's side: says where it stands, and waits for an order."""
+        """Report where the engine stops, and wait for an order (engine's thread)."""
         self._stops.put(where)
         return self._orders.get()
 
     def leave(self, how: str) -> None:
-        """The engine's side: says that it will not come again."""
+        """Report that the engine has ended (engine's thread)."""
         self._stops.put(how)
 
     def wait(self) -> str:
-        """The test's side: where the engine stops next."""
+        """Return where the engine stops next (test's thread)."""
         return self._stops.get(timeout=SECONDS)
 
     def order(self, order: str) -> str:
-        """The test's side: lets the engine go on, and says where it stops next."""
+        """Let the engine continue, and return where it stops next (test's thread)."""
         self._orders.put(order)
         return self.wait()
 
 
 class SteppedRegistry(RequestRegistry):
-    """Stops where the engine would wait."""
+    """A registry that stops where the engine would wait."""
 
     def __init__(self, outbox: OutputQueue, gate: Gate) -> None:
         super().__init__(outbox)
@@ -90,7 +90,7 @@ class SteppedRegistry(RequestRegistry):
 
 
 class Events(OutputQueue):
-    """Keeps what would be written."""
+    """An output queue that keeps the events for the test."""
 
     def __init__(self) -> None:
         super().__init__(lambda data: None)
@@ -114,13 +114,13 @@ class Events(OutputQueue):
         self._events.append(msgspec.json.decode(line))
 
     def take(self) -> list[Event]:
-        """What was put since the last call."""
+        """Return the events put since the last call."""
         events, self._events = self._events, []
         return events
 
 
 class SteppedPrefetch:
-    """Is done when it is told to be."""
+    """A preparation of a request that is done once `finish` is called."""
 
     def __init__(self, ready: Callable[[], None]) -> None:
         self._ready = ready
@@ -132,7 +132,7 @@ class SteppedPrefetch:
 
 
 class SteppedRunner:
-    """Gives each row a token in a step; the order says which row ends with it: none, first, last, all, or fail."""
+    """A runner that gives each row a token per step. Orders end rows: none, first, last, all, or fail (all fail)."""
 
     max_batch_size = ROWS
     batch_wait_s = 0.0
@@ -142,9 +142,9 @@ class SteppedRunner:
         self._gate = gate
         self._started = started
         self._held: dict[int, int] = {}
-        """The choices of each key."""
+        """Number of choices, by the request's key."""
         self.gatherings: dict[str, SteppedPrefetch] = {}
-        """By the first image's data."""
+        """Preparations, by the first image's data."""
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -209,7 +209,7 @@ class SteppedRunner:
 
 
 class SteppedModelLoader:
-    """Loads as ordered: report, replace, fail; whatever else ends the load well."""
+    """A loader that obeys orders: report, replace, or fail. Any other order completes the load."""
 
     names = ["gated"]
     features: list[str] = []
@@ -240,7 +240,7 @@ class SteppedModelLoader:
 
 
 class Bystander(LifecycleMonitor):
-    """Watches nobody."""
+    """A lifecycle monitor that does nothing."""
 
     def __init__(self) -> None:
         pass
@@ -256,7 +256,7 @@ class Bystander(LifecycleMonitor):
 
 
 class Silence(Log):
-    """Drops everything."""
+    """A log that drops everything."""
 
     def __init__(self) -> None:
         pass
@@ -266,10 +266,10 @@ class Silence(Log):
 
 
 class SteppedWorker:
-    """The parts put together.
+    """The parts of a worker, put together.
 
     Args:
-        started: told the prompt of each generation and the path of each load that the engine takes up.
+        started: receives the prompt or the first image of each request, and the path of each load, when it starts.
     """
 
     def __init__(self, started: Callable[[str], None]) -> None:
@@ -283,21 +283,21 @@ class SteppedWorker:
         )
         threading.Thread(target=self._run, daemon=True).start()
         self.engine = self._gate.wait()
-        """Where the engine stands: idle, step, load, paused, waiting for others; over when it has left."""
+        """Place where the engine has stopped: idle, step, load, paused, waiting for others; over once it has ended."""
 
     def order(self, order: str) -> None:
-        """Lets the engine go on to where it stops next."""
+        """Let the engine continue until it stops again."""
         self.engine = self._gate.order(order)
 
     @property
     def lane(self) -> SteppedRunner:
-        """The one that was opened last."""
+        """Runner that was opened last."""
         assert self._engine.lane
         return self._engine.lane
 
     @property
     def gatherings(self) -> dict[str, SteppedPrefetch]:
-        """Of that lane."""
+        """Preparations in that runner, by the first image's data."""
         return self.lane.gatherings
 
     def _run(self) -> None:

@@ -1,11 +1,11 @@
-"""A gated worker with a model, for tests of which request is begun when."""
+"""A stepped worker with a model, for tests of the order in which requests start."""
 
 from support.process.worker_process import Event
 from support.runners.stepped_engine import SteppedWorker
 
 
 class Turns:
-    """The worker, and what it starts."""
+    """The worker, and the requests that it has started."""
 
     def __init__(self) -> None:
         self.started: list[str] = []
@@ -17,7 +17,7 @@ class Turns:
         self.started.clear()
 
     def send(self, command: Event) -> list[Event]:
-        """What comes of a command at once."""
+        """Send a command, and return its immediate events."""
         self.worker.events.take()
         self.worker.session.serve(command, 10)
         return self.worker.events.take()
@@ -32,12 +32,12 @@ class Turns:
             self.send({"id": image, "cmd": "chat", "messages": [{"role": "user", "content": content}]})
 
     def finish(self, *images: str) -> None:
-        """Says that these are read."""
+        """Complete the reading of these images."""
         for image in images:
             self.worker.gatherings[image].finish()
 
     def step(self, order: str = "none") -> list[Event]:
-        """What comes until the engine stops again."""
+        """Let the engine run until it stops again, and return its events."""
         self.worker.order(order)
         return self.worker.events.take()
 
@@ -46,6 +46,6 @@ class Turns:
         return [name for name, gathering in self.worker.gatherings.items() if not gathering.done]
 
     def counts(self) -> tuple[int, int]:
-        """Requests that are active, and queued."""
+        """Return the numbers of active and of queued requests."""
         (pong,) = self.send({"id": "ping", "cmd": "ping"})
         return pong["active"], pong["queued"]
