@@ -1,4 +1,4 @@
-"""Every rule and every MUST of the protocol is proved somewhere, and TRACEABILITY.md says where."""
+"""Every rule and every MUST of the protocol is proved somewhere, and TRACEABILITY.md names the proof."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The transcripts: each proves what PROTOCOL.md really says, in the format that README.md describes."""
+"""The transcripts: each proves rules of PROTOCOL.md, in the format that README.md describes."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Random schemas, expressions, grammars and templates: each request ends once, and the worker and its streams go on.
 
-LMWIRE_FUZZ_SECONDS says for how long; LMWIRE_FUZZ_SEED gives the same ones again.
+LMWIRE_FUZZ_SECONDS sets the duration, and LMWIRE_FUZZ_SEED repeats the requests of that seed.
 """
 
 import os

@@ -184,7 +184,7 @@ def test_both_pipes_full_at_once_lose_nothing(model: Path) -> None:
 
 @pytest.mark.parametrize("limit", [10, 32])
 def test_with_hardly_any_descriptors_every_request_is_answered(limit: int, model: Path) -> None:
-    """With too few of them the model library cannot be imported, and the error says so."""
+    """With too few of them the model library cannot be imported, and the error reports it."""
     command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", sys.executable, "-P", "-m", "lmwire_worker"]
     commands: list[Event] = [{"id": "l", "cmd": "load", "path": str(model)}, {"id": "g", **ANSWER}]
     with WorkerProcess(command=command) as worker:

@@ -1,4 +1,4 @@
-"""A lane keeps to its memory: what does not fit waits, what outgrows it ends, and what cannot be had fails alone."""
+"""A runner keeps to its memory: rows wait if they do not fit, end if they outgrow it, and fail alone."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Requests that a lane refuses or fails, each without harm to the others."""
+"""Requests that a runner refuses or fails, each without harm to the others."""
 
 import json
 from pathlib import Path

@@ -10,14 +10,14 @@ from support.http.http_server import MOCK, Server, served
 
 @pytest.fixture(scope="session")
 def mock_server() -> Iterator[Server]:
-    """Serves the mock worker, which tells what it was asked, under any model's name."""
+    """Serve the mock worker, which describes each request in its answer, under any model's name."""
     with served("--worker", MOCK) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def tiny_server() -> Iterator[Server]:
-    """Serves the built-in model as `builtin:tiny`, with a real worker."""
+    """Serve the built-in model as `builtin:tiny`, with a real worker."""
     with served("builtin:tiny", "--request-templates") as server:
         yield server
 
@@ -32,7 +32,7 @@ def scripted_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def gated_server() -> Iterator[Server]:
-    """Serves a mock worker that can be held at every point of a request: held_answers.json says how."""
+    """Serve a mock worker that can be held at every point of a request, as held_answers.json defines."""
     script = Path(__file__).with_name("held_answers.json")
     with served("--worker", f"{MOCK} --scenario {script}") as server:
         yield server

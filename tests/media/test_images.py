@@ -1,4 +1,4 @@
-"""Images: what comes of those that can be read, and what is said of those that cannot."""
+"""Images: the results for readable ones, and the errors for all others."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The reader: what it tells, when, and what it leaves undone."""
+"""The media reader: its results and errors, their timing, and the work that it avoids."""
 
 import gc
 import hashlib

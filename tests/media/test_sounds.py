@@ -1,4 +1,4 @@
-"""Sounds: what comes of those that can be read, and what is said of those that cannot."""
+"""Sounds: the results for readable ones, and the errors for all others."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The mock's lane by itself: choices, channels, log-probabilities, and how an answer ends."""
+"""The mock's runner by itself: choices, channels, log-probabilities, and how an answer ends."""
 
 from typing import Any
 

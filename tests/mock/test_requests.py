@@ -1,4 +1,4 @@
-"""The mock's lane by itself: what it makes of prompts, and what it refuses."""
+"""The mock's runner by itself: its use of prompts, and the requests that it refuses."""
 
 from typing import Any
 

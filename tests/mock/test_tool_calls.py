@@ -1,4 +1,4 @@
-"""The mock's lane by itself: the tools that it calls."""
+"""The mock's runner by itself: the tools that it calls."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ def lane_of(folder_of: FolderOf) -> LaneOf:
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
 def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
-    """A lane of a model that sees, thinks and calls tools; tests leave it empty."""
+    """Return the runner of a model that sees, thinks and calls tools. Tests must not leave requests in it."""
     return open_lane(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
 
 
@@ -40,7 +40,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lane(family: str, lane_of: LaneOf) -> GenerationRunner:
-    """With nothing cached, and no check due within a test."""
+    """Return a family's runner with nothing cached, and with no check due within a test."""
     lane = lane_of(family)
     lane.clear_cache()
     assert lane._cache_manager is not None

@@ -78,7 +78,7 @@ def test_a_picture_takes_what_it_will_take_before_it_is_encoded() -> None:
         assert one.nbytes == features.nbytes == 1600
 
 
-# A lane that has little memory.
+# A runner with little memory.
 
 
 @pytest.fixture(scope="module")

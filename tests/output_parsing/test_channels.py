@@ -1,4 +1,4 @@
-"""Thoughts and content in a stream of text, against the plainest way to tell them apart: in the whole text."""
+"""Thoughts and content in a stream of text, compared with the plainest way to separate them: in the whole text."""
 
 import re
 

@@ -41,7 +41,7 @@ def test_one_endless_word_is_cut_as_text() -> None:
 
 
 class SaysSeconds:
-    """A network that says a word for each second of what it hears, and ends a sentence every seven."""
+    """A network that returns a word for each second of sound, and ends a sentence every seven."""
 
     preprocessor_config = SimpleNamespace(sample_rate=RATE)
 

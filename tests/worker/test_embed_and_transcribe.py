@@ -32,7 +32,7 @@ def worker(folders: dict[str, Path]) -> Iterator[WorkerProcess]:
 
 @pytest.fixture(scope="module")
 def load(worker: WorkerProcess, folders: dict[str, Path]) -> Callable[[str], Event]:
-    """Has a kind of model loaded, unless it is the one that was loaded last; returns what the worker says of it."""
+    """Return a function that loads a kind of model, unless it is loaded already, and returns the load's `done`."""
     loads: list[tuple[str, Event]] = []
 
     def load(kind: str) -> Event:

@@ -15,7 +15,7 @@ from support.process.worker_process import SECONDS
 
 
 class Written:
-    """An outbox on a pipe; its writer starts when told to, and what it wrote is read back."""
+    """An output queue on a pipe. Its writer starts with `start`, and `lines` reads its output back."""
 
     def __init__(self) -> None:
         self.read_end, write_end = os.pipe()

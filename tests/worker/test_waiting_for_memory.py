@@ -1,4 +1,4 @@
-"""A request that the lane has no memory for waits, in its turn, until others have ended."""
+"""A request that does not fit into memory waits, in its turn, until others have ended."""
 
 from typing import Any
 

@@ -135,7 +135,7 @@ def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(lane_of: L
 
 
 def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(lane_of: LaneOf) -> None:
-    """It leaves its own batch empty, with its first token told: what that knew of the row must not last."""
+    """The row leaves an empty batch after its first token. That batch must forget the row."""
     lane = lane_of("qwen3")
     driver = Driver(lane)
     driver.add(0, long(max_tokens=60))

@@ -1,6 +1,6 @@
 """On a device that prepares its kernels for each shape, prompts are processed in few shapes, and nothing else changes.
 
-CUDA is one. These tests say so of the processor that they run on.
+CUDA is such a device. These tests treat the processor that they run on as one.
 """
 
 import itertools

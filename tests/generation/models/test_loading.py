@@ -25,7 +25,7 @@ from support.runners.generation_runners import ask, chat, open_lane
 
 
 class Loading:
-    """One load and what it told."""
+    """One load, its progress, and its outcome."""
 
     def __init__(self, path: str | Path, *, cancel: str | None = None, trust_remote_code: bool = False) -> None:
         self.replaced = False

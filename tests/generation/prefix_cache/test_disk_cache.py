@@ -28,7 +28,7 @@ OTHER = [(11 * index + 5) % 200 for index in range(150)]
 
 @dataclass
 class Workers:
-    """Opens lanes one after another, as restarted workers do, on one directory."""
+    """Workers that start one after another, and share one directory."""
 
     directory: Path
     folder_of: Callable[[str], Path]

@@ -1,4 +1,4 @@
-"""Answers that must be of a format: whatever the model would say, what it says is of that format."""
+"""Answers in a required format: whatever text the model prefers, its answer has that format."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Keywords of JSON Schema: each holds for what is said, or is refused. None is ignored."""
+"""Keywords of JSON Schema: the answer obeys each of them, or the request is refused. No keyword is ignored."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Calls that must be made: whatever the model would say, its format's own reader finds the calls in what it says."""
+"""Required tool calls: whatever text the model prefers, the parser of its format finds the calls in the answer."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def chat(**fields: Any) -> Chat:
 
 @dataclass
 class Read:
-    """An answer, told apart."""
+    """A parsed answer."""
 
     reasoning: str = ""
     content: str = ""

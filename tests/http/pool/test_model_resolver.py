@@ -103,7 +103,7 @@ async def test_a_short_name_of_two_models_that_cannot_run_is_unknown_too() -> No
 
 @awaited
 async def test_a_folder_is_unknown_whatever_is_at_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither its sentence nor a look at the disk tells a client of a model, a directory, a file, or nothing."""
+    """The error reveals nothing about the path: the sentence is the same, and the disk is not read."""
     model = random_model.write_model(tmp_path / "model")
     (tmp_path / "file").touch()
     listing = Listing(TINY, local_model("owner/Cached", path=str(tmp_path / "cached")))

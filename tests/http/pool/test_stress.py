@@ -25,7 +25,7 @@ ANY_MODEL = {"rules": [{"match": {"cmd": "load"}, "reply": {"delay_ms": 20}}]}
 
 @pytest.fixture
 def sized_mocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers without a model that are taken to have as much in memory as the listing says."""
+    """Make the pool start mock workers that count as using the memory in the listing."""
     (scenario := tmp_path / "any.json").write_text(json.dumps(ANY_MODEL))
 
     async def memory_bytes(model: ManagedModel, within_s: float | None = None) -> int:

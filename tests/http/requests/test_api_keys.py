@@ -99,7 +99,7 @@ def test_anthropics_client_has_it_as_its_api_key(server: Server) -> None:
 
 
 def test_every_key_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time tells which one came close if the first that fits, or does not, ends the search."""
+    """If the search ended at the first match, its time would reveal the position of a key."""
     compared: list[bytes] = []
 
     def compare(given: bytes, key: bytes) -> bool:

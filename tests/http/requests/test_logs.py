@@ -1,4 +1,4 @@
-"""The log: a line a request with what an operator needs, for people or for programs, and no word of what was said."""
+"""The log: one line for each request, for people or for programs, without the text of prompts and answers."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""/metrics: what the server counted, and what its workers say of themselves when they are asked."""
+"""/metrics: the server's own counts, and the figures that its workers report on request."""
 
 import re
 from collections.abc import Iterator

@@ -194,7 +194,7 @@ def test_a_page_of_another_origin_is_refused(mock_server: Server, method: str, o
     [("no-cors", "image"), ("no-cors", "script"), ("navigate", "document"), ("navigate", "iframe")],
 )
 def test_so_is_what_a_page_of_another_site_embeds_or_links(mock_server: Server, mode: str, destination: str) -> None:
-    """Its requests carry no origin, but say what they are for."""
+    """Such requests carry no origin, but they name their mode and destination."""
     headers = {"sec_fetch_site": "cross-site", "sec_fetch_mode": mode, "sec_fetch_dest": destination}
     assert "--cors ORIGIN" in refused(get(mock_server, **headers), "origin_not_allowed")
 

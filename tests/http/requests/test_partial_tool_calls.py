@@ -126,7 +126,7 @@ def part(block: Any) -> Any:
 
 
 def test_such_a_turn_can_be_sent_back(client: openai.OpenAI, lengths: range) -> None:
-    """A client that keeps it and says what was wrong goes on."""
+    """A client can continue if it sends the turn back with a result that explains the fault."""
     turn = client.chat.completions.create(**chat_options(lengths[-1])).choices[0].message
     [call] = turn.tool_calls or []
     result = {"role": "tool", "tool_call_id": call.id, "content": "the arguments were cut off"}

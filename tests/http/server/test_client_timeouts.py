@@ -1,4 +1,4 @@
-"""Clients that say nothing, or read nothing: a stream shows that it lives, and nobody is waited for without an end."""
+"""Clients that send nothing, or read nothing: streams are kept alive by comments, and every wait has a limit."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -123,7 +123,7 @@ def test_a_second_head_that_stops_coming_is_given_up(server: Server) -> None:
 
 def test_a_client_that_reads_nothing_of_its_stream_loses_it(server: Server) -> None:
     with RawClient(server.url) as client:
-        client.chat("Hello")  # so that the worker is there, and tells
+        client.chat("Hello")  # so that the worker runs, and reports its metrics
         assert client.answer().status == 200
         before = server.figure("lmwire_worker_requests_total", outcome="cancelled")
         client.ask("POST", CHAT, stream_of(POURED), x_request_id="unread")

@@ -26,8 +26,8 @@ def client(gated_server: Server) -> Iterator[RawClient]:
 
 @pytest.fixture
 def cancelled(gated_server: Server) -> Iterator[None]:
-    """Exactly one request of the worker is cancelled in the test, and none is left."""
-    with RawClient(gated_server.url) as warm:  # so that the worker is there, and tells
+    """Check that exactly one of the worker's requests is cancelled in the test, and that none remains."""
+    with RawClient(gated_server.url) as warm:  # so that the worker runs, and reports its metrics
         warm.chat("Hello")
         assert warm.answer().status == 200
     before = gated_server.figure(ENDED, outcome="cancelled")

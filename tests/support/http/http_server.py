@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.process.worker_process import SECONDS
 
 MOCK = f"{sys.executable} -P -m lmwire_worker --mock"
-"""A worker without a model: it answers as its README, worker/MOCK.md, says."""
+"""Command of a mock worker, which answers as worker/MOCK.md describes."""
 
 
 class Server:

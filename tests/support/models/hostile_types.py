@@ -52,7 +52,7 @@ def open_vision(model_type: str, folder: Path, *, trust: bool) -> None:
 
 
 def open_speech(model_type: str, folder: Path, *, trust: bool) -> None:
-    """Open a speech model of a type. mlx-audio is not told about trust."""
+    """Open a speech model of a type. mlx-audio has no setting for trust."""
     from mlx_audio.stt.utils import load_model
 
     attempt(load_model, folder, {"lazy": True, "model_type": model_type, "model_name_parts": []})

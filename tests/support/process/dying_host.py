@@ -1,4 +1,4 @@
-"""Hosts that go in one way each, while their worker is in one state each."""
+"""Hosts that go away in different ways, in whatever state their worker is."""
 
 import json
 import os
@@ -12,18 +12,18 @@ from support.process.worker_process import SECONDS, TERMINALS, Event
 
 RELAY = [sys.executable, str(Path(__file__).with_name("relay_host.py"))]
 LAUNCHER = [sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"]
-"""Starts a worker on its own pipes."""
+"""Command that starts a worker on its own pipes."""
 
 WAYS = ("is killed", "is killed but for its pipes", "closes stdout", "closes stdin", "closes both")
 HOST_GONE = 74
 
 
 class Host:
-    """A host with a worker, which reads only when told to.
+    """A host with a worker. It reads output only when a method asks for it.
 
     Args:
-        way: one of `WAYS`, in which it will go.
-        arguments: for the worker.
+        way: one of `WAYS` to go away.
+        arguments: the worker's arguments.
     """
 
     def __init__(self, way: str, *arguments: str) -> None:
@@ -56,21 +56,21 @@ class Host:
             os.close(self._watched)
 
     def send(self, *commands: Event) -> None:
-        """Writes commands in one write."""
+        """Write commands, all in one write."""
         self._sent += [command["id"] for command in commands]
         self._stdin.write(b"".join(json.dumps(command).encode() + b"\n" for command in commands))
 
     def read_until(self, mark: bytes) -> None:
-        """Reads until `mark` has come."""
+        """Read until `mark` has arrived."""
         while mark not in self._output:
             assert self._read(), f"the output ended without {mark!r}: {self._output[-300:]!r}"
 
     def wait_for_pause(self) -> None:
-        """Waits until the worker stands still, as nobody reads."""
+        """Wait until the worker stands still, since nobody reads its output."""
         wait_until_still(self._worker)
 
     def go(self) -> None:
-        """Goes, and checks what becomes of the worker."""
+        """Go away, and check that the worker ends as it must."""
         if self._way in WAYS[:2]:
             self.process.kill()
         if self._way in ("closes stdout", "closes both"):

@@ -1,4 +1,4 @@
-"""The mock worker, which says on stderr what it is asked to load, and whether an API key is in its environment."""
+"""The mock worker, which also prints the models to load to stderr, and whether its environment has an API key."""
 
 import os
 import sys

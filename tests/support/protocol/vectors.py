@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[3] / "protocol" / "vectors"
 
 @dataclass(frozen=True)
 class Vector:
-    """One message: `line` without its newline, and what its entry says about it."""
+    """One message: `line`, without its newline, and the `entry` that describes it."""
 
     name: str
     line: bytes
@@ -24,7 +24,7 @@ class Vector:
 
 
 def read(name: str) -> list[Vector]:
-    """The vectors of one file, as `commands.valid`."""
+    """Return the vectors in one file, such as `commands.valid`."""
     entries = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
     return [Vector(entry["name"], _expand(entry["line"]), entry) for entry in entries]
 

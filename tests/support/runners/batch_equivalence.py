@@ -1,4 +1,4 @@
-"""Asks a lane many different things together, and each of them alone."""
+"""A check that requests have the same answers together as alone."""
 
 import random
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from support.runners.generation_runners import Answer, Driver, choices
 
 
 def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
-    """Every choice of the requests, which come in at odd times."""
+    """Return all choices of requests that arrive at random times."""
     driver = Driver(lane)
     chance = random.Random(seed)
     for key, request in enumerate(requests):
@@ -22,7 +22,7 @@ def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int
 
 
 def check(lane: GenerationRunner, requests: Sequence[Generate | Chat]) -> list[Answer]:
-    """Holds the requests' answers against those that they get alone, and returns the first choice of each."""
+    """Check that requests have the same answers together as alone, and return the first choice of each."""
     answers = asked(lane, requests)
     for key, (request, together) in enumerate(zip(requests, answers, strict=True)):
         for one, other in zip(together, choices(lane, request, seed=key), strict=True):

@@ -1,4 +1,4 @@
-"""Drives embedding lanes as the scheduler does."""
+"""Helpers that drive embedding runners as the scheduler does."""
 
 import threading
 from pathlib import Path
@@ -12,7 +12,7 @@ from support.process.worker_process import SECONDS
 
 
 def open_lane(folder: Path, engine: MlxModelLoader | None = None, /, **fields: Any) -> EmbeddingRunner:
-    """The lane of a load, by an engine of its own unless there is one."""
+    """Load a model with the given loader or a new one, and return its runner."""
     engine = engine or MlxModelLoader()
     engine.prepare()
     lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
@@ -21,7 +21,7 @@ def open_lane(folder: Path, engine: MlxModelLoader | None = None, /, **fields: A
 
 
 def gather(lane: EmbeddingRunner, request: Embed) -> Preparation | None:
-    """A request's images, read."""
+    """Read a request's images, and return the preparation; None if it has no images."""
     there = threading.Event()
     gathering = lane.prepare(request, there.set)
     assert gathering is None or there.wait(SECONDS)
@@ -29,7 +29,7 @@ def gather(lane: EmbeddingRunner, request: Embed) -> Preparation | None:
 
 
 def embed(lane: EmbeddingRunner, *requests: Embed) -> list[list[list[float]]]:
-    """The vectors of each request, of all in the lane at once."""
+    """Return the vectors of each request. All requests run together."""
     for key, request in enumerate(requests):
         lane.add(key, request, 0, prepared=gather(lane, request))
     found: list[dict[int, list[float]]] = [{} for _ in requests]
