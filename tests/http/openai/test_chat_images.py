@@ -59,7 +59,7 @@ def test_images_are_seen(server: Server, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("data:image/png;base64,iVBORw0KGgo=", "no image"),
+        ("data:image/png;base64,iVBORw0KGgo=", "not a supported image"),
         ("https://example.com/cat.png", "--media-urls"),
         ("file:///etc/passwd", "--media-dir"),
         ("cat.png", "data URI"),
