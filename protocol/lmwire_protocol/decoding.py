@@ -1,7 +1,7 @@
 """Decoding of lines to commands. An error names the field at fault."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,6 +10,9 @@ from .errors import RequestError
 from .framing import Line
 from .limits import ID_BYTES, LINE_IN_BYTES
 from .messages import FREE_FORM
+
+if TYPE_CHECKING:
+    from .json_value import JsonValue
 
 _LEADING_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){1,800}")')
 
@@ -84,7 +87,7 @@ def decode_command(fields: dict[str, Any]) -> Command:
         raise validation_error(error, command, fields) from None
 
 
-def without_nulls(value: Any) -> Any:
+def without_nulls(value: "JsonValue") -> "JsonValue":
     """Return a line's value without the members that are null, which count as absent."""
     if isinstance(value, dict):
         return {

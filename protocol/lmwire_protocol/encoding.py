@@ -5,7 +5,7 @@ import math
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +14,9 @@ from .errors import RequestError
 from .events import Embedding, Error, Event, Logprob, Token, ToolCall
 from .framing import escape_separators
 from .limits import EMBEDDING_VALUES, ERROR_BYTES, TOKEN_IDS
+
+if TYPE_CHECKING:
+    from .json_value import JsonValue
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,12 +45,12 @@ def encode_command(id: str, command: Command) -> bytes:
     return head + (b"}\n" if fields == b"{}" else b"," + fields[1:] + b"\n")
 
 
-def _check_finite(value: Any, path: str) -> None:
+def _check_finite(value: "JsonValue", path: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{path}: {value} is not a finite number")
     if isinstance(value, dict):
         for name, member in value.items():
-            _check_finite(member, f"{path}.{name}" if path else str(name))
+            _check_finite(member, f"{path}.{name}" if path else name)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check_finite(item, f"{path}[{index}]")

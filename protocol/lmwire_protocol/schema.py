@@ -23,6 +23,7 @@ import msgspec
 from . import commands, events, formats, limits, messages, since
 from .commands import COMMANDS, Command
 from .errors import CLIENT_CODES, CODES, EXIT_CODES
+from .json_value import JsonValue
 from .schema_conditions import CONDITIONS, Json
 
 _DIRECTORY = Path("protocol/schema/v1")
@@ -131,7 +132,7 @@ def _without_null(field: Json) -> Json:
     return field
 
 
-def _without_discriminator(value: Any) -> Any:
+def _without_discriminator(value: JsonValue) -> Any:
     """Return a schema without `discriminator`, which OpenAPI has and JSON Schema lacks."""
     if isinstance(value, dict):
         return {key: _without_discriminator(item) for key, item in value.items() if key != "discriminator"}

@@ -167,3 +167,5 @@ class _Parts:
                 yield from self._inside(kind.item_types[0], f"{path}[]", name, newer)
             case DictType() if not isinstance(kind.value_type, AnyType):
                 yield _Part(f"{path}.*", None, newer)
+            case _:
+                pass

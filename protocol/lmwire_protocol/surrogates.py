@@ -5,9 +5,10 @@ This module is imported only to report an error.
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from .errors import RequestError
+from .json_value import JsonValue
 
 _POSSIBLE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 """The start of a surrogate, escaped or encoded: a lone one, or one of a valid pair."""
@@ -32,7 +33,7 @@ def surrogate_error(line: bytes) -> RequestError | None:
     return RequestError("parse_error", f"{problem}; {remedy}", field=path or None)
 
 
-def _find_surrogate(value: Any, path: str) -> tuple[str, str] | None:
+def _find_surrogate(value: JsonValue, path: str) -> tuple[str, str] | None:
     """Return where the first lone surrogate within a value is, and which it is."""
     if isinstance(value, str):
         return (path, lone[0]) if (lone := _LONE.search(value)) else None

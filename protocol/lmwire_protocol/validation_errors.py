@@ -15,6 +15,7 @@ from msgspec import inspect
 
 from .commands import Command
 from .errors import RequestError
+from .json_value import JsonValue
 from .limits import MAX_INT
 
 _WHERE = re.compile(r"(.*) - at `(?P<key>key` in `)?\$\.?(?P<path>.*?)(?P<entry>\[\.\.\.\])?`$", re.DOTALL)
@@ -143,13 +144,12 @@ def _words(kinds: list[Any]) -> str:
     return _either([*literals, *dict.fromkeys(others)])
 
 
-def _phrase(kind: Any) -> str:
-    if isinstance(kind, inspect.Metadata):
-        limit, inner = (kind.extra_json_schema or {}).get("maxLength"), kind.type
-        if isinstance(inner, inspect.StrType) and limit:
-            return f"a string of {_range(inner.min_length or 0, limit)} bytes"
-        return _phrase(inner)
+def _phrase(kind: inspect.Type) -> str:
     match kind:
+        case inspect.Metadata(inspect.StrType() as inner, extra_json_schema={"maxLength": int(limit)}):
+            return f"a string of {_range(inner.min_length or 0, limit)} bytes"
+        case inspect.Metadata():
+            return _phrase(kind.type)
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():
@@ -166,7 +166,8 @@ def _phrase(kind: Any) -> str:
             return f"a list of {len(kind.item_types)} items"
         case inspect.DictType():
             return f"an object{_sized(kind.min_length, kind.max_length, 'members')}"
-    return "an object"
+        case _:
+            return "an object"
 
 
 def _sized(low: int | None, high: int | None, unit: str) -> str:
@@ -187,7 +188,7 @@ def _either(words: list[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else "absent"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: JsonValue) -> str:
     """Return a value for a sentence: the value itself if it is short, else its type and size."""
     if isinstance(value, dict):
         return f"an object of {len(value)}"
@@ -197,5 +198,5 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS or not isinstance(value, str) else f"{len(value.encode())} bytes"
 
 
-def _json(value: Any) -> str:
+def _json(value: JsonValue) -> str:
     return msgspec.json.encode(value).decode()

@@ -1,7 +1,7 @@
 """The context in which a case is played: the driver on one side, the workers that it starts on the other."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from types import TracebackType
@@ -60,7 +60,7 @@ class CaseContext:
         return worker
 
     @contextmanager
-    def before_the_host_gives_up(self) -> Iterator[None]:
+    def before_the_host_gives_up(self) -> Generator[None]:
         """Run a block that must end before the host gives up waiting for `hello`.
 
         Raises:

@@ -20,11 +20,11 @@ CONTENT: Final[TextKey] = (0, "content")
 class ReportedRequest:
     """The reports on one request so far."""
 
-    texts: dict[TextKey, str] = field(default_factory=dict)
+    texts: dict[TextKey, str] = field(default_factory=dict[TextKey, str])
     """Texts that are not empty, by choice and channel."""
-    calls: dict[int, list[Report]] = field(default_factory=dict)
+    calls: dict[int, list[Report]] = field(default_factory=dict[int, list[Report]])
     """Tool calls by choice: each call's `id`, `name` and `arguments`, an object."""
-    logprobs: dict[int, list[Report]] = field(default_factory=dict)
+    logprobs: dict[int, list[Report]] = field(default_factory=dict[int, list[Report]])
     """Log-probabilities by choice."""
     end: Report | None = None
 

@@ -40,11 +40,11 @@ class ReceivedCall:
 class ReceivedAnswer:
     """One of a request's answers, as far as its events have come."""
 
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict[str, str])
     """The texts by channel."""
-    token_ids: list[int] = field(default_factory=list)
-    calls: list[ReceivedCall] = field(default_factory=list)
-    logprobs: list[Logprob] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list[int])
+    calls: list[ReceivedCall] = field(default_factory=list[ReceivedCall])
+    logprobs: list[Logprob] = field(default_factory=list[Logprob])
     call_text: str = ""
     """The text that is marked with `call`."""
 

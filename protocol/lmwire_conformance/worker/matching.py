@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lmwire_protocol.json_value import JsonValue
+
 TYPES: Final[dict[str, Any]] = {
     "string": str,
     "integer": int,
@@ -15,7 +17,7 @@ TYPES: Final[dict[str, Any]] = {
 MATCHERS: Final = ("$type", "$range", "$regex", "$same", "$not", "$or", "$each", "$has")
 
 
-def matches(pattern: Any, value: Any, said: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> bool:
+def matches(pattern: JsonValue, value: JsonValue, said: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> bool:
     """Return whether a value matches a pattern. README.md beside the transcripts explains patterns.
 
     Args:
@@ -48,21 +50,29 @@ def is_matcher(pattern: Mapping[str, Any]) -> bool:
     return len(pattern) == 1 and next(iter(pattern)) in MATCHERS
 
 
-def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], path: tuple[str | int, ...]) -> bool:
+def as_list(value: JsonValue) -> list[Any]:
+    """Return a list as it is, and another value as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def _matches_kind(
+    kind: str, wanted: Any, value: JsonValue, said: Mapping[str, Any], path: tuple[str | int, ...]
+) -> bool:
     match kind:
         case "$type":
             return isinstance(value, TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
         case "$range":
             low, high = wanted
             return (
-                matches({"$type": "number"}, value, said)
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
                 and (low is None or value >= low)
                 and (high is None or value <= high)
             )
         case "$regex":
             return isinstance(value, str) and re.search(wanted, value) is not None
         case "$same":
-            id, *elsewhere = wanted if isinstance(wanted, list) else [wanted]
+            id, *elsewhere = as_list(wanted)
             return value == _at(said[id], tuple(elsewhere) or path)
         case "$not":
             return not matches(wanted, value, said, path)
@@ -74,10 +84,10 @@ def _matches_kind(kind: str, wanted: Any, value: Any, said: Mapping[str, Any], p
             return isinstance(value, list) and any(matches(wanted, item, said, path) for item in value)
 
 
-def _at(answer: Any, path: tuple[str | int, ...]) -> Any:
+def _at(answer: JsonValue, path: tuple[str | int, ...]) -> JsonValue:
     """Return the value at a place of an answer, or None if the place does not exist."""
     for step in path:
-        if isinstance(answer, dict):
+        if isinstance(answer, dict) and isinstance(step, str):
             answer = answer.get(step)
         elif isinstance(answer, list) and isinstance(step, int) and step < len(answer):
             answer = answer[step]

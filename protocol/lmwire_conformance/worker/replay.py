@@ -9,7 +9,7 @@ from typing import Any
 
 from ..report import CaseResult
 from ..violation import Violation, kit_defect, printable
-from .matching import matches
+from .matching import as_list, matches
 from .process import WorkerProcess
 from .transcript import Step, Transcript, substitute_n, to_bytes
 
@@ -103,7 +103,7 @@ class _Replay:
     # Actions of the host.
 
     def _step_send(self, step: Step) -> None:
-        commands = step.what if isinstance(step.what, list) else [step.what]
+        commands = as_list(step.what)
         lines = [self._encoded(substitute_n(command, n)) for n in step.times for command in commands]
         self._process.write(b"".join(lines))
 

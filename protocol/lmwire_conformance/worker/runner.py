@@ -37,7 +37,7 @@ def check_worker(
     """
     transcripts = read_all()
     chosen = _chosen(transcripts, only)
-    served = listed_features(command, seconds) if any(transcript.needs for transcript in chosen) else frozenset()
+    served = listed_features(command, seconds) if any(transcript.needs for transcript in chosen) else frozenset[str]()
     cases: list[CaseResult] = []
     for transcript in chosen:
         cases.append(skipped_result(transcript, served) or replay(transcript, command, model, seconds))

@@ -227,6 +227,8 @@ class CheckedSession:
                 ping_checks.check(value, entry.in_flight, line, ending=self._ending)
             case Quit():
                 self._quitting = True
+            case _:
+                pass
 
     def _close(self, pending: list[PendingLine], entry: PendingLine) -> None:
         pending.remove(entry)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from lmwire_protocol.json_value import JsonValue
+
 from .matching import MATCHERS, is_matcher
 
 STEPS: Final[dict[str, tuple[str, ...]]] = {
@@ -114,7 +116,7 @@ def read(path: Path) -> Transcript:
     return Transcript(path.stem, head["transcript"], head["says"], frozenset(head.get("needs", ())), steps)
 
 
-def substitute_n(value: Any, n: int) -> Any:
+def substitute_n(value: JsonValue, n: int) -> Any:
     """Return a value with `{n}` in its strings replaced by a number."""
     if isinstance(value, str):
         return value.replace("{n}", str(n))
@@ -136,7 +138,7 @@ def _part_bytes(part: Any) -> bytes:
 
 def _object(text: str, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value: JsonValue = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{where}: {error}") from None
     if not isinstance(value, dict):
@@ -158,7 +160,7 @@ def _step(entry: dict[str, Any], number: int, file: str) -> Step:
     return Step(kind, entry[kind], options, rule, number)
 
 
-def _invalid_matchers(pattern: Any) -> Iterator[str]:
+def _invalid_matchers(pattern: JsonValue) -> Iterator[str]:
     """Yield names that look like matchers and are not valid as such."""
     if isinstance(pattern, list):
         for item in pattern:

@@ -6,12 +6,13 @@ its docstring says the same as an instruction to the host.
 
 from typing import Final
 
-from . import cancellation, choices, commands, events, shutdown, startup, tool_calls, worker_loss  # noqa: F401 (they register their cases)
-from .registry import CASES, HostCase
+from . import cancellation, choices, commands, events, shutdown, startup, tool_calls, worker_loss
+from .registry import CASES, HostCase, group_name
 
 __all__ = ["CASES", "HostCase"]
 
-_ORDER: Final = ("startup", "commands", "events", "choices", "tool-calls", "cancellation", "worker-loss", "shutdown")
-"""The basic groups first."""
+_GROUPS: Final = (startup, commands, events, choices, tool_calls, cancellation, worker_loss, shutdown)
+"""The modules that register cases, the basic groups first."""
+_ORDER: Final = [group_name(module.__name__) for module in _GROUPS]
 
 CASES.sort(key=lambda case: _ORDER.index(case.group))

@@ -136,7 +136,7 @@ def accepts_nulls_and_unknown_fields_in_newer_members(context: CaseContext) -> N
     """Read members that are newer than 1.0 like all others."""
     worker = context.start()
     id = context.request("a", logprobs=True, n=2).id
-    nulls = {"choice": None, "channel": None, "new": {"deep": 1}}
+    nulls: dict[str, Any] = {"choice": None, "channel": None, "new": {"deep": 1}}
     logprob = wire.logprob(1, "a", -1.0)
     odd = {**logprob, "bytes": None, "top": None, "new": [1]}
     done = wire.result_done(id, "stop", "stop")

@@ -68,5 +68,9 @@ def _call(function: Callable[..., None], value: Any, context: CaseContext) -> No
 
 
 def _name(function: Callable[..., None]) -> str:
-    group = function.__module__.rpartition(".")[2]
-    return f"{group}.{function.__name__}".replace("_", "-")
+    return f"{group_name(function.__module__)}.{function.__name__.replace('_', '-')}"
+
+
+def group_name(module: str) -> str:
+    """Return the name of the group of cases that a module holds."""
+    return module.rpartition(".")[2].replace("_", "-")

@@ -8,7 +8,9 @@ from ..context import CaseContext
 from ..played_worker import PlayedWorker
 from .registry import case, variants
 
-_TOOLS = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("weather", "news")]
+_TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": name, "parameters": {}}} for name in ("weather", "news")
+]
 
 
 def _call(id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
