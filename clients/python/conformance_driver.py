@@ -31,7 +31,7 @@ from lmwire import (
     Worker,
 )
 from lmwire_protocol import decode_command
-from lmwire_protocol.events import ResultDone
+from lmwire_protocol.events import Done, ResultDone
 
 SHUTDOWN_TIMEOUTS = ShutdownTimeouts(quit=1.0, eof=1.0, term=1.0)
 
@@ -51,6 +51,11 @@ def report_delta(name: str, delta: TokenDelta | ToolCallDelta) -> None:
         channel = {"channel": "reasoning"} if delta.reasoning else {}
         logprobs = {"logprobs": msgspec.to_builtins(delta.logprobs)} if delta.logprobs else {}
         report("text", name=name, choice=delta.choice, text=delta.text or delta.reasoning, **channel, **logprobs)
+
+
+def has_answers(done: Done) -> bool:
+    """Return whether a `done` ends a `generate` or `chat`."""
+    return isinstance(done, ResultDone)
 
 
 def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
@@ -122,7 +127,7 @@ class ThreadsDriver:
             for delta in stream:
                 report_delta(name, delta)
             result = stream.result
-            report_done(name, result, stream.answers() if isinstance(result, ResultDone) else [])
+            report_done(name, result, stream.answers() if has_answers(result) else [])
         except LmwireError as error:
             report_failed(name, error)
 
@@ -187,7 +192,7 @@ class TasksDriver:
             async for delta in stream:
                 report_delta(name, delta)
             result = stream.result
-            report_done(name, result, await stream.answers() if isinstance(result, ResultDone) else [])
+            report_done(name, result, await stream.answers() if has_answers(result) else [])
         except LmwireError as error:
             report_failed(name, error)
 

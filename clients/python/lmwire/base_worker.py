@@ -1,7 +1,7 @@
 """The base of both worker classes: how a worker is started, and its state. Nothing here waits."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -113,7 +113,7 @@ class BaseWorker:
         return Hello(client=f"lmwire-python/{__version__}", host_pid=os.getpid() if self._watch_host else None)
 
     @contextmanager
-    def _handshake(self) -> Iterator[None]:
+    def _handshake(self) -> Generator[None]:
         """Kill the worker if it does not reply to `hello`."""
         try:
             yield

@@ -42,7 +42,7 @@ def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_
         options: Options that affect the prompt of a conversation.
         count_only: Whether the worker returns only the number of tokens.
     """
-    fields = {**_plain(options), "count_only": count_only}
+    fields: dict[str, Any] = {**_plain(options), "count_only": count_only}
     if isinstance(prompt, str):
         return Tokenize(prompt=prompt, **fields)
     return Tokenize(messages=_plain([*prompt]), **fields)

@@ -1,10 +1,13 @@
 """Features that a command needs: a host sends it only to a worker whose `features` list them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lmwire_protocol import FEATURES, Command
+
+if TYPE_CHECKING:
+    from lmwire_protocol.json_value import JsonValue
 
 
 def features_used(command: Command) -> set[str]:
@@ -18,5 +21,5 @@ def features_used(command: Command) -> set[str]:
     return used.intersection(FEATURES)
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def _objects(value: "JsonValue") -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []

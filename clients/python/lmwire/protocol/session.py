@@ -5,7 +5,7 @@ Its owner makes one call at a time.
 """
 
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,9 @@ from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VER
 from ..errors import ProtocolViolation
 from .deltas import TokenDelta, ToolCallDelta
 from .results import decode_done
+
+if TYPE_CHECKING:
+    from lmwire_protocol.json_value import JsonValue
 
 Event: TypeAlias = (
     TokenDelta | ToolCallDelta | events.Embedding | events.Segment | events.Progress | events.Error | events.Done
@@ -155,7 +158,7 @@ class ClientSession:
                 self._violate(f"more than {BANNER_BYTES} bytes before the reply to hello", line)
             return
         try:
-            value = _decode_any(line)
+            value: JsonValue = _decode_any(line)
         except _UNREADABLE:
             value = None
         if not isinstance(value, dict):

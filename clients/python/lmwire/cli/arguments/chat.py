@@ -2,11 +2,10 @@
 
 import os
 import shlex
-from argparse import _ArgumentGroup as ArgumentGroup
 from textwrap import dedent
 from typing import Final
 
-from .parser import Subcommands, image_file, json_file, run_later
+from .parser import ArgumentGroup, Subcommands, image_file, json_file, run_later
 
 BUILT_IN: Final = "builtin:tiny"
 """Default model: it needs no network."""

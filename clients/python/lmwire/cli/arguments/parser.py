@@ -9,7 +9,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..errors import USAGE
 
-Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"
+# argparse has no public names for these types.
+ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
+Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage]
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from ..errors import OK, USAGE, CliError
-from .results import as_json, format_line, format_table, machine_facts
+from .results import Result, as_json, format_line, format_table, machine_facts
 
 
 def run(arguments: Namespace) -> int:
@@ -18,7 +18,7 @@ def run(arguments: Namespace) -> int:
     benchmark = _load(arguments.benchmark)
     # This process and the programs that it starts load what MLX has compiled for them.
     import_module("lmwire_worker.process.private_directory").use_private_directory(atexit.register)
-    results = []
+    results: list[Result] = []
     for result in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
         results.append(result)
         print(f"measured: {format_line(result)}", file=sys.stderr)

@@ -44,7 +44,7 @@ class ChatSession:
         self._worker = lmwire.AsyncWorker(command)
         self._fields = fields
         self._system: list[lmwire.MessageDict] = [{"role": "system", "content": system}] if system else []
-        self._messages = [*self._system]
+        self._messages: list[lmwire.MessageDict] = [*self._system]
         self._attachments: list[MediaPartDict] = []
 
     def __enter__(self) -> Self:

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,7 @@ class Conversation:
     def run(self) -> None:
         """Read and answer until the person quits."""
         with suppress(ImportError):
-            import readline  # noqa: F401 (gives `input` line editing and a history; may write to stdout at once)
+            import_module("readline")  # gives `input` line editing and a history; may write to stdout at once
         print_note(f"{self._model} is ready. /help lists the commands, Ctrl-D quits.")
         while (line := _read(_PROMPT)) is not None:
             match line.strip():

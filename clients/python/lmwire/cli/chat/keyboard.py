@@ -2,12 +2,12 @@
 
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def echo_off() -> Iterator[None]:
+def echo_off() -> Generator[None]:
     """Hide typed keys while the context is entered; the next read of stdin gets them.
 
     An answer is drawn repeatedly in one place, and echoed keys would shift it.

@@ -81,5 +81,5 @@ def _write(folder: Path, copy: Path, weights: dict[str, mx.array], layers: int) 
             (copy / file.name).symlink_to(file.resolve())
     config = json.loads((folder / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": layers}))
-    mx.save_safetensors(str(copy / "model.safetensors"), weights, {"format": "mlx"})
+    mx.save_safetensors(str(copy / "model.safetensors"), weights, {"format": "mlx"})  # pyright: ignore[reportUnknownMemberType]
     return copy

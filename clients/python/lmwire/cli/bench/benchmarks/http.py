@@ -95,7 +95,7 @@ def _measure_turns(
 
     All prompts are new, so that none is cached. A first turn runs as a warm-up.
     """
-    turns = []
+    turns: list[tuple[Base, StreamTimings]] = []
     for turn in range(1 + rounds):
         prompts = [workload.text_prompt(f"{turn}/{streams}/{stream}") for stream in range(streams)]
         turns.append((base(prompts), measured(prompts)))

@@ -39,10 +39,12 @@ def cancel_ms(worker: WorkerProcess, count: int, tokens: int) -> Cancels:
         count: Number of streams.
         tokens: Length of each stream, in tokens.
     """
-    waits, gaps = [], []
+    waits: list[float] = []
+    gaps: list[float] = []
     for index in range(count):
         worker.send({"stream": greedy(1, _TOKENS_BEFORE_CANCEL + tokens)[0]})
-        events, seen, generated = worker.events(2), [], 0
+        events, generated = worker.events(2), 0
+        seen: list[float] = []
         while generated < _TOKENS_BEFORE_CANCEL + index % max(1, tokens // 4):
             if (event := next(events))["event"] == "token":
                 seen.append(perf_counter())

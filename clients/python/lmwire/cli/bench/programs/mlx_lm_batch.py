@@ -3,6 +3,9 @@
 Each line on stdin, `STREAMS TOKENS`, starts a run. Its reply on stdout is the tokens a second.
 """
 
+# pyright: standard
+# mlx_lm has few types.
+
 import sys
 import time
 from typing import Any

@@ -3,6 +3,9 @@
 Each line on stdin, `STREAMS TOKENS`, starts a run about new images. Its reply on stdout is the tokens a second.
 """
 
+# pyright: standard
+# mlx_vlm has few types.
+
 import io
 import sys
 import time
