@@ -1,6 +1,6 @@
 """The ASGI application: every endpoint at its path, and the start and end of the workers."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ def make_app_with_state(state: AppState) -> ASGIApp:
     """Return the application for a state that the caller keeps."""
 
     @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
         state.startup.begin(state.pool.start())
         try:
             yield

@@ -1,6 +1,6 @@
 """HTTP errors, and the mapping from worker errors to them. The format on the wire is in `http.error_formats`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -79,7 +79,7 @@ def invalid_field(message: str, param: str | None) -> ApiError:
 
 
 @contextmanager
-def translate_worker_errors(rename: RenameField) -> Iterator[None]:
+def translate_worker_errors(rename: RenameField) -> Generator[None]:
     """Raise the client library's errors as ApiError.
 
     Args:
@@ -92,7 +92,7 @@ def translate_worker_errors(rename: RenameField) -> Iterator[None]:
 
 
 @contextmanager
-def translate_value_errors(rename: RenameField) -> Iterator[None]:
+def translate_value_errors(rename: RenameField) -> Generator[None]:
     """Raise ValueErrors of the form `field: problem` as ApiError. The wire's Structs raise them for invalid commands.
 
     Args:

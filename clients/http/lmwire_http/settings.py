@@ -28,7 +28,7 @@ class Settings:
     """Longest wait of a model for memory that models in use hold, in seconds."""
     idle_s: float | None = None
     """Unload a model after this time without a request, in seconds; never if None."""
-    load_options: dict[str, Any] = field(default_factory=dict)
+    load_options: dict[str, Any] = field(default_factory=dict[str, Any])
     """`lmwire.LoadOptions` for every model."""
     worker_command: tuple[str, ...] | None = None
     """Command that starts a worker, here or on another machine; this installation's own worker if None."""

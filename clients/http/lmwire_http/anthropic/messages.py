@@ -12,7 +12,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
-from ..inference.generation import Generation, run_generation
+from ..inference.generation import Batch, Generation, run_generation
 from .conversation import Conversation
 from .request_options import chat_options, shows_thinking
 from .request_schema import MessagesRequest
@@ -50,7 +50,7 @@ class MessageGeneration:
 
     async def whole(self) -> Json:
         """Return the whole message."""
-        deltas = []
+        deltas: Batch = []
         async with self._generation() as generation:
             async for batch in generation:
                 deltas += batch

@@ -3,12 +3,16 @@
 Each function returns the value of a text, and raises the error that argparse shows.
 """
 
+import argparse
 import re
 import shlex
 from argparse import ArgumentTypeError
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..settings import ANY_ORIGIN
+
+# argparse has no public name for this type.
+ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
 
 _BYTES: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>s|m|h|)", re.IGNORECASE)

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..http.api_keys import ENVIRONMENT_VARIABLE, InvalidApiKeys, exposure_warning, read_api_keys
 from ..server.server import serve
@@ -52,8 +52,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return Settings(**{name: _frozen(value) for name, value in given.items() if value is not None})
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _frozen(value: object) -> Any:
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def _find_contradiction(given: Mapping[str, Any]) -> str | None:

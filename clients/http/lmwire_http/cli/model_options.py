@@ -3,7 +3,7 @@
 import argparse
 
 from ..settings import Settings
-from .arg_types import command, count, duration, model, positive_duration, size
+from .arg_types import ArgumentGroup, command, count, duration, model, positive_duration, size
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
 
 
-def add_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+def add_limits(group: ArgumentGroup, defaults: Settings) -> None:
     """Add the limits on models in memory."""
     group.add_argument(
         "--memory",
@@ -73,7 +73,7 @@ def add_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
     )
 
 
-def add_workers(group: argparse._ArgumentGroup) -> None:
+def add_workers(group: ArgumentGroup) -> None:
     """Add the options that are passed to the workers."""
     group.add_argument("--replicas", type=count, metavar="N", help="workers for each model (default: 1)")
     group.add_argument(

@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from ..settings import MIB, Settings
-from .arg_types import count, duration, host_name, origin, port, positive_duration, size
+from .arg_types import ArgumentGroup, count, duration, host_name, origin, port, positive_duration, size
 
 
-def add_access(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+def add_access(group: ArgumentGroup, defaults: Settings) -> None:
     """Add the options that choose the address and who may send requests."""
     group.add_argument("--host", help=f"the address to listen on (default: {defaults.host}, only this machine)")
     group.add_argument("--port", type=port, help=f"the port; 0 takes a free one (default: {defaults.port})")
@@ -45,13 +45,13 @@ def add_access(group: argparse._ArgumentGroup, defaults: Settings) -> None:
     )
 
 
-def add_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+def add_limits(group: ArgumentGroup, defaults: Settings) -> None:
     """Add the limits on requests and connections."""
     _add_request_limits(group, defaults)
     _add_timeouts(group, defaults)
 
 
-def _add_request_limits(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--max-body",
         dest="max_body_bytes",
@@ -75,7 +75,7 @@ def _add_request_limits(group: argparse._ArgumentGroup, defaults: Settings) -> N
     )
 
 
-def _add_timeouts(group: argparse._ArgumentGroup, defaults: Settings) -> None:
+def _add_timeouts(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--keep-alive",
         dest="keep_alive_s",

@@ -42,6 +42,6 @@ class Endpoint:
     response_type: Any = None
     text_media_types: Sequence[str] = ()
     event_type: Any = None
-    status_types: Mapping[int, Any] = field(default_factory=dict)
+    status_types: Mapping[int, Any] = field(default_factory=dict[int, Any])
     is_public: bool = False
     always_fails_with: "Callable[[], ApiError] | None" = None

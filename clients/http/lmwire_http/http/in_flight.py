@@ -1,6 +1,6 @@
 """The requests in flight, which the server interrupts together when it stops."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -22,7 +22,7 @@ class InFlightRequests:
         self._requests: set[Interruptible] = set()
 
     @contextmanager
-    def track(self, request: Interruptible) -> Iterator[None]:
+    def track(self, request: Interruptible) -> Generator[None]:
         """Count a request as in flight while the block runs."""
         self._requests.add(request)
         try:

@@ -9,6 +9,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import msgspec
 
 from lmwire_protocol import __version__
+from lmwire_protocol.json_value import JsonValue
 
 from .context import RequestContext
 from .endpoint import Endpoint
@@ -225,7 +226,7 @@ def _is_list(field: Mapping[str, Any]) -> bool:
     return any(each.get("type") == "array" for each in field.get("anyOf", [field]))
 
 
-def _without_base64(schema: Any) -> Any:
+def _without_base64(schema: JsonValue) -> Any:
     if isinstance(schema, list):
         return [_without_base64(each) for each in schema]
     if not isinstance(schema, dict):

@@ -20,7 +20,7 @@ class Plain:
     content: bytes
     media_type: str = "text/plain; charset=utf-8"
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final, TypeAlias
@@ -116,7 +116,7 @@ class RequestHandler:
                     await self._response.write_error(self._interruption or _internal_error())
 
     @contextmanager
-    def _cancelled_on_disconnect(self) -> Iterator[None]:
+    def _cancelled_on_disconnect(self) -> Generator[None]:
         """Cancel the block when the client disconnects."""
         watch_task = asyncio.create_task(self._watch_for_disconnect())
         try:

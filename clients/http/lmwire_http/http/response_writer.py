@@ -116,4 +116,6 @@ def _error_headers(error: ApiError) -> dict[str, str]:
             headers["www-authenticate"] = "Bearer"
         case 408:
             headers["connection"] = "close"  # the rest of the body must not be read as the next request
+        case _:
+            pass
     return headers

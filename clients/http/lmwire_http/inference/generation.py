@@ -1,6 +1,6 @@
 """A generation for an HTTP request: started, measured, counted, and cancelled if the request ends early."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TypeAlias
@@ -71,7 +71,7 @@ async def run_generation(
     prompt: Sequence[object],
     rename: RenameField,
     n: int = 1,
-) -> AsyncIterator[Generation]:
+) -> AsyncGenerator[Generation]:
     """Start a generation, and cancel it if the block ends early.
 
     Args:

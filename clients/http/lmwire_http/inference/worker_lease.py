@@ -1,6 +1,6 @@
 """Leases of workers for requests that generate no text."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
@@ -9,7 +9,7 @@ from ..pool import Lease
 
 
 @asynccontextmanager
-async def lease_worker(context: RequestContext, model: str, *, rename: RenameField) -> AsyncIterator[Lease]:
+async def lease_worker(context: RequestContext, model: str, *, rename: RenameField) -> AsyncGenerator[Lease]:
     """Lease a worker with the model while the block runs.
 
     Args:

@@ -7,7 +7,7 @@ many rows as it asks for answers. https://en.wikipedia.org/wiki/Weighted_fair_qu
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -52,7 +52,7 @@ class FairQueue:
         self._sequences = count()
 
     @asynccontextmanager
-    async def enter(self, client: Hashable, rows: int) -> AsyncIterator[QueuedRequest]:
+    async def enter(self, client: Hashable, rows: int) -> AsyncGenerator[QueuedRequest]:
         """Wait for a request's turn, and hold its rows until the block ends or `finish` is called.
 
         Args:

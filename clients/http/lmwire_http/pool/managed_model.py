@@ -1,7 +1,7 @@
 """A served model: its replicas, its request queue and its state in memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
@@ -84,7 +84,7 @@ class ManagedModel:
         return next((replica.loaded for replica in self.replicas if replica.worker), None)
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> Generator[None]:
         """Count a request as a user of the model while the block runs.
 
         Raises:

@@ -1,7 +1,7 @@
 """The pool: every served model with its workers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from time import monotonic
@@ -71,7 +71,7 @@ class Pool:
     @asynccontextmanager
     async def lease(
         self, name: str, *, prompt: Sequence[object] = (), client: Hashable = None, rows: int = 0
-    ) -> AsyncIterator[Lease]:
+    ) -> AsyncGenerator[Lease]:
         """Lease a worker with the model, which stays in memory while the block runs.
 
         Args:
@@ -180,7 +180,7 @@ class Pool:
         return load_error
 
     @contextmanager
-    def _in_use(self, model: ManagedModel) -> Iterator[None]:
+    def _in_use(self, model: ManagedModel) -> Generator[None]:
         try:
             with model.in_use():
                 yield

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Final
@@ -92,7 +92,7 @@ class Replica:
             self.start()
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> Generator[None]:
         """Count a request on the worker while the block runs."""
         self.in_flight += 1
         try:

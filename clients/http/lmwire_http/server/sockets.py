@@ -5,7 +5,7 @@ import ipaddress
 import os
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
@@ -37,7 +37,7 @@ class ListeningSockets(NamedTuple):
 
 
 @contextmanager
-def listen(settings: Settings) -> Iterator[ListeningSockets]:
+def listen(settings: Settings) -> Generator[ListeningSockets]:
     """Listen until the block ends.
 
     Raises:

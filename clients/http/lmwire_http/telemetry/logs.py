@@ -5,7 +5,7 @@ import logging
 import os
 import select
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -44,7 +44,7 @@ def redact(text: str, keys: Sequence[str]) -> str:
 
 
 @contextmanager
-def log_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Iterator[None]:
+def log_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Generator[None]:
     """Write all log records, also those of libraries, to stderr while the block runs.
 
     Args:

@@ -83,7 +83,7 @@ def collect_choices(
         answers: The client library's answers.
         logprobs: Whether the request asks for log-probabilities.
     """
-    choices = []
+    choices: list[ChoiceParts] = []
     for index, answer in enumerate(answers):
         own = [delta for delta in deltas if delta.choice == index]
         tokens = [token for delta in own for token in content_logprobs(delta)]

@@ -155,7 +155,7 @@ class ResponseGeneration:
         self._context.state.response_store.put(response.id, StoredResponse(response, items, size), size)
 
     def _frames(self, events: Iterable[Event]) -> bytes:
-        frames = []
+        frames: list[bytes] = []
         for event in events:
             event.sequence_number = self._sequence
             self._sequence += 1

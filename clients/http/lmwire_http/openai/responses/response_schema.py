@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from lmwire_protocol import events
+from lmwire_protocol.json_value import JsonValue
 
 from ...errors import ApiError
 from ..finish_reason import finish_reason
@@ -167,10 +168,11 @@ def _usage(used: events.Usage) -> Usage:
 
 def _without_nulls(value: Any) -> Any:
     """Return the value without its null fields."""
-    match msgspec.to_builtins(value):
+    plain: JsonValue = msgspec.to_builtins(value)
+    match plain:
         case dict() as fields:
             return {name: field for name, field in fields.items() if field is not None}
         case list() as items:
-            return [{name: field for name, field in item.items() if field is not None} for item in items]
-        case plain:
+            return [_without_nulls(item) for item in items]
+        case _:
             return plain

@@ -1,6 +1,6 @@
 """POST /v1/audio/transcriptions."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -71,7 +71,7 @@ class TranscriptGeneration:
             yield data_event(TextDone(text=join_text(segments)))
 
     @asynccontextmanager
-    async def _transcript(self) -> AsyncIterator[AsyncTranscript]:
+    async def _transcript(self) -> AsyncGenerator[AsyncTranscript]:
         async with (
             lease_worker(self._context, self._body.model, rename=client_field) as lease,
             lease.worker.transcribe(self._body.file, **self._options) as transcript,
