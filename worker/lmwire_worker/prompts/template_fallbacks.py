@@ -46,11 +46,14 @@ def adapt_roles(turns: Sequence[Turn], traits: TemplateTraits) -> list[Turn]:
     """Return the turns with roles that the template accepts.
 
     System messages become one at the front, or part of the user's text. Neighbours of one role are joined if needed.
+    If the template demands a user's turn before the assistant's first, an empty one opens the conversation.
     """
     front = _leading_system_turns(turns)
     rest = list(turns[len(front) :])
     if not traits.late_system:
         rest = [replace(turn, role="user") if turn.role == "system" else turn for turn in rest]
+    if rest and rest[0].role == "assistant" and not traits.assistant_first:
+        rest = [Turn("user", ""), *rest]
     if front:
         system = Turn("system", _BREAK.join(turn.text for turn in front if turn.text))
         rest = [system, *rest] if traits.system else _prepend_to_user(system.text, rest)
@@ -66,7 +69,7 @@ def _prepend_to_user(text: str, turns: list[Turn]) -> list[Turn]:
     if not text:
         return turns or [Turn("user", "")]
     if turns and turns[0].role == "user":
-        return [replace(turns[0], text=f"{text}{_BREAK}{turns[0].text}"), *turns[1:]]
+        return [replace(turns[0], text=_BREAK.join(filter(None, (text, turns[0].text)))), *turns[1:]]
     return [Turn("user", text), *turns]
 
 

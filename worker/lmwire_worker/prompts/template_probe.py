@@ -94,6 +94,8 @@ class TemplateTraits:
     """Writes a system message after other messages."""
     same_role_neighbours: bool
     """Writes two messages of one role in a row."""
+    assistant_first: bool
+    """Writes a conversation that begins with the assistant's turn."""
     tools: bool
     """Writes tools, calls and results."""
     tools_need_system: bool
@@ -132,6 +134,7 @@ def _probe(template: ChatTemplate) -> TemplateTraits:
         system=_writes(template, form, [system, _ASKED], SYSTEM, USER),
         late_system=_writes(template, form, late, SYSTEM, USER, ANSWER, REASONING, LATER),
         same_role_neighbours=_writes(template, form, [_ASKED, Turn("user", LATER)], USER, LATER),
+        assistant_first=_writes(template, form, [Turn("assistant", ANSWER), _ASKED], ANSWER, USER),
         tools=with_calls is not None,
         tools_need_system=tools_need_system,
     )

@@ -1,0 +1,41 @@
+"""Chat templates over HTTP, with OpenAI's own client and a real worker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from support.http.http_server import Server, served
+from support.models.chat_templates import GEMMA3
+from support.models.templated_model import write_templated_model
+
+
+def client_of(server: Server) -> OpenAI:
+    return OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+
+
+def say(client: OpenAI, model: str, *messages: Any, **fields: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=list(messages), temperature=0, max_tokens=3, **fields)
+
+
+def message(role: str, content: str) -> Any:
+    return {"role": role, "content": content}
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[OpenAI, str]]:
+    folder = str(write_templated_model(tmp_path_factory.mktemp("gemma") / "model", GEMMA3))
+    with served(folder) as server:
+        yield client_of(server), Path(folder).name
+
+
+def test_a_conversation_that_begins_with_the_assistant_is_answered(gemma: tuple[OpenAI, str]) -> None:
+    client, model = gemma
+    answer = say(client, model, message("assistant", "Welcome!"), message("user", "Hi"))
+    # An explicit empty turn gives the same prompt.
+    same = say(client, model, message("user", ""), message("assistant", "Welcome!"), message("user", "Hi"))
+    assert answer.usage.completion_tokens > 0
+    assert answer.usage.prompt_tokens == same.usage.prompt_tokens
+    assert answer.choices[0].message.content == same.choices[0].message.content
