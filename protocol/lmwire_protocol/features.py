@@ -27,6 +27,7 @@ _CHAT: Final = (
     "chat_template",
     "template_args",
     "add_generation_prompt",
+    "continue_final_message",
     "prefix",
     "tool_choice",
     "parallel_tool_calls",
@@ -54,6 +55,7 @@ FEATURES: Final = (
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
     *(f"chat.{field}" for field in _CHAT),
     "tokenize.reasoning",
+    "tokenize.continue_final_message",
 )
 """Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a
 listed command has had from its start are not listed."""

@@ -19,6 +19,10 @@ def _one_of(*fields: str) -> Json:
     return {"oneOf": [{"required": [field]} for field in fields]}
 
 
+_CLOSED_IF_CONTINUED: Final = _when(
+    {"continue_final_message": {"const": True}},
+    {"required": ["add_generation_prompt"], "properties": {"add_generation_prompt": {"const": False}}},
+)
 _SOME_TOOLS: Final = {"required": ["tools"], "properties": {"tools": {"minItems": 1}}}
 CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
     commands.Generation: [
@@ -28,11 +32,13 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
         ),
     ],
     commands.Chat: [
+        _CLOSED_IF_CONTINUED,
         _when({"tool_choice": {"const": "required"}}, _SOME_TOOLS),
         _when({"tool_choice": {"type": "object"}}, _SOME_TOOLS),
     ],
     commands.Tokenize: [
         _one_of("prompt", "messages"),
+        _CLOSED_IF_CONTINUED,
         _when(
             {"prompt": True},
             {
@@ -41,6 +47,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
                     "chat_template": False,
                     "template_args": {"maxProperties": 0},
                     "add_generation_prompt": {"const": True},
+                    "continue_final_message": {"const": False},
                     "prefix": {"maxLength": 0},
                     "reasoning": {"const": "auto"},
                 }

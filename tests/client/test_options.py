@@ -97,6 +97,7 @@ TEMPLATE: TemplateOptions = {
     "chat_template": "{{ messages }}",
     "template_args": {"today": None},
     "add_generation_prompt": False,
+    "continue_final_message": True,
     "prefix": "Well,",
     "reasoning": "on",
 }

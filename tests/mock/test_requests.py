@@ -34,7 +34,9 @@ def test_an_image_is_told_as_a_note_or_refused() -> None:
 def test_a_message_that_calls_cannot_be_gone_on_with() -> None:
     call = {"id": "1", "name": "weather", "arguments": {}}
     messages = [{"role": "assistant", "tool_calls": [call]}]
-    assert refused(chat(messages=messages, add_generation_prompt=False)).field == "add_generation_prompt"
+    continued = chat(messages=messages, add_generation_prompt=False, continue_final_message=True)
+    assert refused(continued).field == "continue_final_message"
+    assert answer(Reply(text="So."), chat(messages=messages, add_generation_prompt=False)).content == "So."
     assert answer(Reply(text="So."), chat(messages=messages)).content == "So."
 
 

@@ -220,21 +220,44 @@ def test_a_prompt_is_one_question_to_the_templates_process(monkeypatch: pytest.M
     assert questions == ["opened"]
 
 
-def test_without_generation_prompt_the_last_message_is_continued_as_it_stands() -> None:
-    found = prompt(LLAMA31, user("Hi"), assistant("Hello, I "), add_generation_prompt=False, prefix="am", syntax=PLAIN)
+CONTINUED = {"add_generation_prompt": False, "continue_final_message": True}
+
+
+def test_the_final_message_is_continued_as_it_stands() -> None:
+    found = prompt(LLAMA31, user("Hi"), assistant("Hello, I "), **CONTINUED, prefix="am", syntax=PLAIN)
     assert found.text.endswith("assistant<|end_header_id|>\n\nHello, I am")
     assert found.opening == "<|start_header_id|>assistant<|end_header_id|>\n\nHello, I am"
 
 
 def test_a_users_message_can_be_continued_too() -> None:
-    found = prompt(QWEN3, user("The sky is"), add_generation_prompt=False)
+    found = prompt(QWEN3, user("The sky is"), **CONTINUED)
     assert found.text == "<|im_start|>user\nThe sky is"
     assert found.opening == ""
 
 
+def test_without_generation_prompt_the_last_turn_keeps_its_end() -> None:
+    found = prompt(QWEN3, user("Hi"), assistant("Hello"), add_generation_prompt=False)
+    assert found.text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n"
+    assert found.opening == ""
+    with_prefix = prompt(QWEN3, user("Hi"), add_generation_prompt=False, prefix="<|im_start|>critic\n")
+    assert with_prefix.text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>critic\n"
+
+
+def test_without_generation_prompt_the_prompt_is_transformers_own() -> None:
+    messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    expected = tokenizer(None).apply_chat_template(messages, add_generation_prompt=False)
+    assert prompt(None, user("Hello"), assistant("Hi"), add_generation_prompt=False).tokens == list(expected)
+
+
+def test_a_last_message_with_calls_can_be_closed_but_not_continued() -> None:
+    called = [user("Paris?"), Message(role="assistant", tool_calls=[call()])]
+    assert prompt(QWEN3, *called, add_generation_prompt=False).text.endswith("</tool_call><|im_end|>\n")
+    assert refusal(*called, **CONTINUED).field == "continue_final_message"
+
+
 def test_a_last_message_that_the_template_leaves_out_cannot_be_continued() -> None:
-    error = refusal(user("Hi"), assistant("x"), add_generation_prompt=False, chat_template="{{ messages[0].content }}")
-    assert (error.code, error.field) == ("invalid_request", "add_generation_prompt")
+    error = refusal(user("Hi"), assistant("x"), **CONTINUED, chat_template="{{ messages[0].content }}")
+    assert (error.code, error.field) == ("invalid_request", "continue_final_message")
 
 
 # Templates

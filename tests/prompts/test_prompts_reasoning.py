@@ -135,7 +135,10 @@ def test_tokenize_refuses_the_reasoning_that_chat_refuses(template: str, argumen
 
 def test_what_an_assistant_thought_goes_to_templates_that_write_it() -> None:
     turns = [user("Hi"), assistant("Hello", reasoning="A greeting.")]
-    assert "<think>\nA greeting.\n</think>\n\nHello" in prompt(QWEN3, *turns, add_generation_prompt=False).text
-    harmony = prompt(GPT_OSS, *turns, add_generation_prompt=False, syntax=HARMONY)
+    assert (
+        "<think>\nA greeting.\n</think>\n\nHello"
+        in prompt(QWEN3, *turns, add_generation_prompt=False, continue_final_message=True).text
+    )
+    harmony = prompt(GPT_OSS, *turns, add_generation_prompt=False, continue_final_message=True, syntax=HARMONY)
     assert "<|channel|>analysis<|message|>A greeting.<|end|>" in harmony.text
     assert "A greeting." not in prompt(LLAMA31, *turns, syntax=PLAIN).text

@@ -57,6 +57,7 @@ TEMPLATE = {
     "chat_template": "",
     "template_args": {},
     "add_generation_prompt": True,
+    "continue_final_message": False,
     "prefix": "",
     "reasoning": "auto",
 }

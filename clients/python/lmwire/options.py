@@ -167,6 +167,7 @@ class TemplateOptions(TypedDict, total=False):
     chat_template: str
     template_args: dict[str, Any]
     add_generation_prompt: bool
+    continue_final_message: bool
     prefix: str
     reasoning: Literal["auto", "on", "off"]
 

@@ -1,6 +1,6 @@
 """The commands `generate` and `chat`, and `tokenize`, which shares their prompts."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
@@ -11,6 +11,16 @@ from ..limits import LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TO
 from ..messages import Message, NamedTool, Tool
 from .base import Command, NonNegative, Positive
 
+_TEMPLATE_FIELDS: Final = (
+    "tools",
+    "chat_template",
+    "template_args",
+    "add_generation_prompt",
+    "continue_final_message",
+    "prefix",
+    "reasoning",
+)
+"""Fields of `tokenize` that apply to messages only."""
 Messages = Annotated[list[Message], Meta(min_length=1)]
 Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
 
@@ -119,7 +129,10 @@ class Chat(Generation, frozen=True):
     template_args: dict[str, Any] = {}
     """Further variables for the template."""
     add_generation_prompt: bool = True
-    """Open the assistant's turn. If false, the model continues the last message."""
+    """Open the assistant's turn. If false, the prompt ends where the last message's turn ends."""
+    continue_final_message: bool = False
+    """Leave out the end of the last message's turn, so that the model continues its text. Needs `add_generation_prompt`
+    false."""
     prefix: str = ""
     """Start of the reply. It is appended to the prompt, and the answer's events do not repeat it."""
     tool_choice: Literal["auto", "none", "required"] | NamedTool = "auto"
@@ -135,6 +148,7 @@ class Chat(Generation, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_continued(self)
         if isinstance(self.tool_choice, NamedTool):
             if self.tool_choice.name not in (tool.function.name for tool in self.tools):
                 raise ValueError(f"tool_choice.name: {self.tool_choice.name!r} is not among `tools`")
@@ -161,6 +175,8 @@ class Tokenize(Command, frozen=True):
     """The same as in `chat`."""
     add_generation_prompt: bool = True
     """The same as in `chat`."""
+    continue_final_message: bool = False
+    """The same as in `chat`."""
     prefix: str = ""
     """The same as in `chat`."""
     reasoning: Literal["auto", "on", "off"] = "auto"
@@ -173,6 +189,12 @@ class Tokenize(Command, frozen=True):
             raise ValueError("prompt: give exactly one of `prompt` and `messages`")
         if self.prompt is not None:
             plain = Tokenize(messages=[])
-            for field in ("tools", "chat_template", "template_args", "add_generation_prompt", "prefix", "reasoning"):
+            for field in _TEMPLATE_FIELDS:
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
+        _check_continued(self)
+
+
+def _check_continued(command: Chat | Tokenize) -> None:
+    if command.continue_final_message and command.add_generation_prompt:
+        raise ValueError("continue_final_message: needs `add_generation_prompt`: false")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 
 from support.http.http_server import Server, served
 from support.models.chat_templates import GEMMA3
@@ -39,3 +39,19 @@ def test_a_conversation_that_begins_with_the_assistant_is_answered(gemma: tuple[
     assert answer.usage.completion_tokens > 0
     assert answer.usage.prompt_tokens == same.usage.prompt_tokens
     assert answer.choices[0].message.content == same.choices[0].message.content
+
+
+def test_the_final_message_is_continued_or_closed_as_in_vllm(gemma: tuple[OpenAI, str]) -> None:
+    client, model = gemma
+    turns = message("user", "Hi"), message("assistant", "Well")
+
+    def count(**fields: Any) -> int:
+        return say(client, model, *turns, extra_body=fields).usage.prompt_tokens
+
+    opened, closed = count(), count(add_generation_prompt=False)
+    continued = count(add_generation_prompt=False, continue_final_message=True)
+    assert opened > closed > continued
+    assert count(continue_final_message=True) == continued
+    with pytest.raises(BadRequestError) as caught:
+        count(add_generation_prompt=True, continue_final_message=True)
+    assert caught.value.param == "continue_final_message"

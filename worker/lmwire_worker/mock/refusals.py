@@ -75,13 +75,13 @@ def check_fields(request: Load | Generate | Chat | Tokenize, vouched: Collection
         if getattr(request, field, None) and field not in vouched:
             problem = f"the mock cannot serve `{field}` by itself; a rule of its scenario that matches on it can"
             raise RequestError("unsupported", f"{field}: {problem}", field=field)
-    if isinstance(request, Chat | Tokenize) and request.messages and not request.add_generation_prompt:
+    if isinstance(request, Chat | Tokenize) and request.messages and request.continue_final_message:
         _check_continued(request.messages[-1])
 
 
 def _check_continued(message: Message) -> None:
     if message.tool_calls:
-        field = "add_generation_prompt"
+        field = "continue_final_message"
         problem = "the last message calls tools, so there is no text to continue"
         raise RequestError("invalid_request", f"{field}: {problem}", field=field)
 

@@ -18,6 +18,7 @@ from .template_fallbacks import adapt_roles, can_put_calls_into_text, put_tools_
 from .template_probe import ANSWER, USER, probe_template, writes_placeholder
 from .turns import Turn, read_turns
 
+_CONTINUE: Final = "continue_final_message"
 _END_MARKER: Final = "qvEndOfWhatIsContinued"
 """Follows the last message's text, to find where that ends in the rendered conversation."""
 
@@ -56,9 +57,12 @@ class ConversationRenderer:
         prefix = self._request.prefix
         variables = self._template_variables()
         turns, tools = self._read_turns()
-        if not self._request.add_generation_prompt:
+        if self._request.continue_final_message:
             text, opening = self._render_continued(turns, tools, variables)
             return text + prefix, opening + prefix
+        if not self._request.add_generation_prompt:
+            messages = self._traits.message_format.messages(turns)
+            return self._template.render(messages, tools, add_generation_prompt=False, **variables) + prefix, prefix
         text, opening = self._render_opened(turns, tools, variables)
         start = self._reasoning.opening_text(opening, prefix=prefix, may_call=bool(self._tools))
         if prefix and self._starts_in_header(opening + start + prefix):
@@ -141,14 +145,14 @@ class ConversationRenderer:
         """
         *before, last = turns
         if last.calls:
-            problem = "add_generation_prompt: the last message calls tools, so there is no text to continue; send true"
-            raise RequestError("invalid_request", problem, field="add_generation_prompt")
+            problem = f"{_CONTINUE}: the last message calls tools, so there is no text to continue; leave it out"
+            raise RequestError("invalid_request", problem, field=_CONTINUE)
         form = self._traits.message_format
         marked = self._template.render(form.messages(_mark_end(turns)), tools, add_generation_prompt=False, **variables)
         text, mark, _ = marked.rpartition(_END_MARKER)
         if not mark:
-            problem = "add_generation_prompt: the chat template leaves out the last message, which was to be continued"
-            raise RequestError("invalid_request", problem, field="add_generation_prompt")
+            problem = f"{_CONTINUE}: the chat template leaves out the last message; leave this field out"
+            raise RequestError("invalid_request", problem, field=_CONTINUE)
         if last.role != "assistant":
             return text, ""
         closed = self._template.try_render(form.messages(before), tools, add_generation_prompt=False, **variables)

@@ -108,6 +108,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "chat_template": "{{ messages }}",
         "template_args": {"enable_thinking": False, "none": None},
         "add_generation_prompt": False,
+        "continue_final_message": True,
         "prefix": "Sure, ",
         "strict_media": True,
         "format": {"type": "json_schema", "schema": _SCHEMA},

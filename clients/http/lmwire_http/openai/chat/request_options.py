@@ -40,6 +40,8 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     options["strict_media"] = body.strict_media is not False
     if body.max_completion_tokens is not None:
         options["max_tokens"] = body.max_completion_tokens
+    if body.continue_final_message and body.add_generation_prompt is None:
+        options["add_generation_prompt"] = False
     if body.tools:
         options["tools"] = wire_tools(body.tools)
     if body.tool_choice is not None:

@@ -55,6 +55,8 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     chat_template_kwargs: dict[str, Any] | None = None
     """vLLM's name of `template_args`."""
     add_generation_prompt: bool | None = None
+    """True if absent, or false with `continue_final_message`."""
+    continue_final_message: bool | None = None
     prefix: str | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
