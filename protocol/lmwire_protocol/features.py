@@ -44,7 +44,7 @@ _CHAT: Final = (
     "messages.name",
 )
 
-_LOAD: Final = ("adapter_path", "draft_path", "context_len", "kv_bits", "force")
+_LOAD: Final = ("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force")
 
 FEATURES: Final = (
     "tokenize",

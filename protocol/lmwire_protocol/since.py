@@ -46,6 +46,7 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "TranscribeDone",
         "CacheDone",
         "ModelDone.adapter_path",
+        "ModelDone.chat_template_name",
         "ModelDone.batch_size",
         "ResultDone.finish_reason.tool_calls",
         "ResultDone.finish_reason.timeout",

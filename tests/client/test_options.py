@@ -61,6 +61,7 @@ MESSAGES: list[options.MessageDict] = [
 LOAD: LoadOptions = {
     "trust_remote_code": True,
     "adapter_path": "/adapters/poet",
+    "chat_template_name": "chatml",
     "draft_path": "/models/small",
     "context_len": 4096,
     "kv_bits": 8,

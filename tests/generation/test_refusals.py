@@ -75,19 +75,6 @@ def test_a_refused_request_leaves_nothing_behind(lane_of: LaneOf) -> None:
     assert ask(lane, chat("hello", max_tokens=1))[0].generated == 1
 
 
-def test_a_model_without_a_chat_template_says_to_use_generate(tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "model")
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    del settings["chat_template"]
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    lane = open_lane(folder)
-    assert lane.model.capabilities == ["generate", "tokenize"]
-    with pytest.raises(RequestError) as refusal:
-        lane.add(1, chat("hello"), 0)
-    assert refusal.value.code == "unsupported" and "generate" in refusal.value.message
-    assert lane.add(2, chat("hello", chat_template="{{ messages[0].content }}"), 0).prompt_tokens > 0
-
-
 def test_what_a_chat_template_refuses_is_the_requests_fault(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model")
     settings = json.loads((folder / "tokenizer_config.json").read_text())

@@ -115,13 +115,17 @@ def test_a_longer_context_than_the_models_is_refused() -> None:
     assert (caught.value.code, caught.value.field) == ("invalid_request", "context_len")
 
 
-@pytest.mark.parametrize(("field", "value"), [("adapter_path", "/adapters/poet"), ("draft_path", "/m"), ("kv_bits", 8)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("adapter_path", "/adapters/poet"), ("draft_path", "/m"), ("kv_bits", 8), ("chat_template_name", "chatml")],
+)
 def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(field: str, value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         opened(**{field: value})
     assert (caught.value.code, caught.value.field) == ("unsupported", field)
     lane = opened(Rule(Reply(), Match(cmd="load", has=[field])), path="m", **{field: value})
-    assert lane.model.adapter_path == (value if field == "adapter_path" else None)
+    for reported in ("adapter_path", "chat_template_name"):
+        assert getattr(lane.model, reported) == (value if field == reported else None)
 
 
 def test_a_process_tells_of_its_cache() -> None:

@@ -88,13 +88,22 @@ def test_no_beginning_of_text_is_doubled() -> None:
     assert build_prompt(chat, Encoder(found), VOCABULARY, QWEN).tokens.count(begin) == 1
 
 
-def test_a_model_without_a_template_says_to_use_generate_or_to_give_one() -> None:
+def test_a_model_without_a_template_reads_a_line_for_each_message() -> None:
+    from tokenizers.processors import TemplateProcessing
+
     bare = tokenizer.__wrapped__(None)
     bare._tokenizer.chat_template = None
     bare.has_chat_template = False
-    with pytest.raises(RequestError) as caught:
-        build_prompt(Chat(messages=[user("Hi")]), Encoder(bare), VOCABULARY, PLAIN)
-    assert caught.value.code == "unsupported" and "generate" in caught.value.message
+    messages = [system("Be brief."), user("Hi"), assistant("Hello"), user("Who?")]
+    lines = "system: Be brief.\nuser: Hi\nassistant: Hello\nuser: Who?"
+    found = build_prompt(Chat(messages=messages), Encoder(bare), VOCABULARY, PLAIN)
+    assert (found.text, found.opening) == (f"{lines}\nassistant:", "\nassistant:")
+    closed = Chat(messages=messages, add_generation_prompt=False)
+    assert build_prompt(closed, Encoder(bare), VOCABULARY, PLAIN).text == lines
+    bare.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", begin := bare.encode("<|endoftext|>")[0])]
+    )
+    assert build_prompt(closed, Encoder(bare), VOCABULARY, PLAIN).tokens[0] == begin
     given = Chat(messages=[user("Hi")], chat_template="{{ messages[0].content }}")
     assert build_prompt(given, Encoder(bare), VOCABULARY, PLAIN).text == "Hi"
 
@@ -220,7 +229,7 @@ def test_a_prompt_is_one_question_to_the_templates_process(monkeypatch: pytest.M
     assert questions == ["opened"]
 
 
-CONTINUED = {"add_generation_prompt": False, "continue_final_message": True}
+CONTINUED: dict[str, Any] = {"add_generation_prompt": False, "continue_final_message": True}
 
 
 def test_the_final_message_is_continued_as_it_stands() -> None:

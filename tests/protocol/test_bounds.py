@@ -81,6 +81,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "trust_remote_code": False,
             "adapter_path": "a",
             "draft_path": "a",
+            "chat_template_name": "a",
             "context_len": 1,
             "kv_bits": 4,
             "force": False,

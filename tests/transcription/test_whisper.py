@@ -223,7 +223,7 @@ def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
 # Loading.
 
 
-@pytest.mark.parametrize("field", ["adapter_path", "draft_path", "context_len", "kv_bits"])
+@pytest.mark.parametrize("field", ["adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits"])
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
     value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
     with pytest.raises(RequestError, match="does not use it") as refused:

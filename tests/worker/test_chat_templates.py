@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.models.chat_templates import GEMMA3
 from support.models.templated_model import write_templated_model
 from support.process.worker_process import WorkerProcess
@@ -50,3 +52,75 @@ def test_a_prompt_without_generation_prompt_keeps_the_end_of_the_turn_unless_it_
         assert worker.token_ids("c") == worker.token_ids("d")
         error = worker.call({"id": "e", **chat, "continue_final_message": True})
         assert (error["code"], error["field"]) == ("invalid_request", "continue_final_message")
+
+
+def test_a_model_without_a_template_reads_a_line_for_each_message(tmp_path: Path) -> None:
+    turns = (message("system", "Be brief."), message("user", "Hi"))
+    with WorkerProcess() as worker:
+        loaded = worker.load(str(write_templated_model(tmp_path / "model")))
+        assert (loaded["chat_template_name"], "chat" in loaded["capabilities"]) == ("role_content", True)
+        assert worker.call({"id": "i", "cmd": "info"})["chat_template_name"] == "role_content"
+        assert read_prompt(worker, "t", *turns) == "system: Be brief.\nuser: Hi\nassistant:"
+        worker.call({"id": "c", "cmd": "chat", "messages": turns, "max_tokens": 4})
+        prompt = "system: Be brief.\nuser: Hi\nassistant:"
+        worker.call({"id": "g", "cmd": "generate", "prompt": prompt, "max_tokens": 4})
+        assert worker.token_ids("c") == worker.token_ids("g")
+
+
+NAMED = {"default": "own {{ messages[0].content }}", "shout": "loud {{ messages[0].content }}"}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_load_chooses_one_of_a_models_templates(tmp_path: Path, listed: bool) -> None:
+    model = str(write_templated_model(tmp_path / "model", named=NAMED, listed=listed))
+    with WorkerProcess() as worker:
+        assert "chat_template_name" not in worker.load(model)
+        assert read_prompt(worker, "own", message("user", "Hi")) == "own Hi"
+        assert worker.load(model, "named", chat_template_name="shout")["chat_template_name"] == "shout"
+        assert read_prompt(worker, "shout", message("user", "Hi")) == "loud Hi"
+        error = worker.call({"id": "l", "cmd": "load", "path": model, "chat_template_name": "whisper"})
+        assert (error["code"], error["field"], error["loaded"]) == ("invalid_request", "chat_template_name", True)
+        assert "there are: default, shout" in error["error"]
+
+
+def test_a_load_chooses_a_template_of_the_operators_folder(tmp_path: Path) -> None:
+    model = str(write_templated_model(tmp_path / "model", named=NAMED))
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    (folder / "plain.jinja").write_text("plain {{ messages[0].content }}")
+    (folder / "shout.jinja").write_text("the operator's {{ messages[0].content }}")
+    with WorkerProcess("--template-dir", str(folder)) as worker:
+        assert worker.load(model, "plain", chat_template_name="plain")["chat_template_name"] == "plain"
+        assert read_prompt(worker, "t", message("user", "Hi")) == "plain Hi"
+        worker.load(model, "file", chat_template_name="plain.jinja")
+        worker.load(model, "operator", chat_template_name="shout")
+        assert read_prompt(worker, "u", message("user", "Hi")) == "the operator's Hi"
+
+
+def test_a_templates_name_cannot_reach_out_of_the_folder(tmp_path: Path) -> None:
+    model = str(write_templated_model(tmp_path / "model", CHATML))
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    secret = tmp_path / "secret.jinja"
+    secret.write_text("secret")
+    (folder / "link.jinja").symlink_to(secret)
+    (folder / "broken.jinja").write_text("{% if %}")
+    (folder / "bytes.jinja").write_bytes(b"\xff")
+    (folder / "folder.jinja").mkdir()
+    with WorkerProcess("--template-dir", str(folder)) as worker:
+        worker.load(model)
+        for name in ("../secret", "..", ".", "/etc/passwd", str(secret), "a/b", "link", "broken", "bytes", "folder"):
+            error = worker.call({"id": "l", "cmd": "load", "path": model, "chat_template_name": name})
+            assert (error["code"], error["field"], error["loaded"]) == ("invalid_request", "chat_template_name", True)
+            assert "secret" not in error["error"].replace(repr(name), "").replace(str(tmp_path), "")
+
+
+def test_a_template_of_the_folder_runs_in_the_sandbox(tmp_path: Path) -> None:
+    model = str(write_templated_model(tmp_path / "model", CHATML))
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    (tmp_path / "endless.jinja").write_text(endless)
+    with WorkerProcess("--template-dir", str(tmp_path)) as worker:
+        worker.load(model, chat_template_name="endless")
+        error = worker.call({"id": "c", "cmd": "chat", "messages": [message("user", "Hi")], "max_tokens": 1})
+        assert (error["code"], "takes longer than" in error["error"]) == ("invalid_request", True)
+        assert worker.call({"id": "g", "cmd": "generate", "prompt": "Hi", "max_tokens": 1})["event"] == "done"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .process.stderr_log import Log
 
 _USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
-                                  [--media-dir DIR]... [--media-urls] [--process-group]
+                                  [--media-dir DIR]... [--media-urls] [--template-dir DIR] [--process-group]
        python -P -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
@@ -31,6 +31,7 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
   --media-dir DIR       allow requests to name image and sound files in this directory; repeatable.
                         Without it, requests must contain their media
   --media-urls          allow requests to name http and https URLs of images and sounds on public hosts
+  --template-dir DIR    a directory of chat templates, NAME.jinja, that a load may name (chat_template_name)
   --process-group       lead a process group of its own, for hosts that cannot start one; also with --mock
   --mock                run a worker without a model, to test hosts; see --mock --help
   --help                print this help and exit
@@ -38,7 +39,8 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
 """
 
 _NUMBERS = ("--memory-limit", "--cache-disk-bytes")
-_DIRECTORIES = ("--cache-dir", "--media-dir")
+_DIRECTORIES = ("--cache-dir", "--media-dir", "--template-dir")
+_EXISTING_DIRECTORIES = ("--media-dir", "--template-dir")
 _FLAGS = ("--media-urls",)
 _PROCESS_GROUP = "--process-group"
 
@@ -98,7 +100,7 @@ def _value(name: str, value: str) -> str:
         _refuse(f"{name} needs a directory")
     if name in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
         _refuse(f"{name} needs a number of bytes, above 0")
-    if name == "--media-dir" and not os.path.isdir(os.path.expanduser(value)):
+    if name in _EXISTING_DIRECTORIES and not os.path.isdir(os.path.expanduser(value)):
         _refuse(f"{name} {value} is not a directory")
     return value
 
@@ -125,15 +127,18 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     WorkerProcess(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
 
 
-def _settings(options: dict[str, list[str]], log: "Log") -> "tuple[int | None, DiskCacheOptions | None, MediaPolicy]":
+def _settings(
+    options: dict[str, list[str]], log: "Log"
+) -> "tuple[int | None, DiskCacheOptions | None, MediaPolicy, Path | None]":
     from .generation.disk_cache_options import DEFAULT_DISK_BYTES, DiskCacheOptions
     from .media import MediaPolicy
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
     media = MediaPolicy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
-    if "--cache-dir" not in options:
-        return limit, None, media
-    return limit, DiskCacheOptions(_folder(options["--cache-dir"][0]), disk or DEFAULT_DISK_BYTES, log), media
+    templates, cache = (
+        _folder(options[name][0]) if name in options else None for name in ("--template-dir", "--cache-dir")
+    )
+    return limit, cache and DiskCacheOptions(cache, disk or DEFAULT_DISK_BYTES, log), media, templates
 
 
 def _folder(name: str) -> "Path":

@@ -126,6 +126,7 @@ class LoadOptions(TypedDict, total=False):
     trust_remote_code: bool
     adapter_path: str
     draft_path: str
+    chat_template_name: str
     context_len: int
     kv_bits: Literal[4, 8]
     force: bool

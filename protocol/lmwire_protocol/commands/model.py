@@ -25,6 +25,9 @@ class Load(Command, frozen=True):
     draft_path: Annotated[str, Meta(min_length=1)] | None = None
     """A smaller model with the same tokens, named like `path`. It proposes tokens that the model accepts or rejects. It
     does not change the answers, and the worker computes one answer at a time."""
+    chat_template_name: Annotated[str, Meta(min_length=1)] | None = None
+    """The chat template to use: one of the model's, or of the folder that the worker was started with. Absent: the
+    model's default."""
     context_len: Positive | None = None
     """Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the
     highest value."""

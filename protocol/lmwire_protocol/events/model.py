@@ -46,6 +46,9 @@ class ModelDone(Done, tag="done"):
     """Absent if the model is not quantized."""
     adapter_path: str | None = None
     """Path of the adapter that was loaded with the model."""
+    chat_template_name: str | None = None
+    """The chat template in use: the name that the load gave, or `role_content` for a model without one. Absent for the
+    model's default."""
     batch_size: Count | None = None
     """Maximum number of answers that are computed together. Absent if the worker does not report it."""
 

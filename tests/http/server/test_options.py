@@ -64,6 +64,16 @@ def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:
         assert logprob(server) != logprob(plain)
 
 
+def test_a_chat_template_is_chosen_by_name(tmp_path: Path) -> None:
+    (tmp_path / "long.jinja").write_text("{{ 'a ' * 500 }}{{ messages[0].content }}")
+    with served(TINY, "--template-dir", str(tmp_path), "--chat-template", "long") as server:
+        assert ask(server, max_tokens=1).json["usage"]["prompt_tokens"] > 500
+    with served(TINY, "--chat-template", "nowhere") as server:
+        refused = ask(server, max_tokens=1)
+    assert refused.status == 400
+    assert "there are: default" in refused.json["error"]["message"]
+
+
 def test_a_model_that_is_larger_than_the_memory_is_refused() -> None:
     with served(TINY, "--memory", "1M") as server:
         refused = ask(server)

@@ -46,6 +46,7 @@ class ModelInfo:
     capabilities: list[str]
     quantization: Quantization | None = None
     adapter_path: str | None = None
+    chat_template_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,3 +29,5 @@ class LoadContext:
     """Maximum memory of a model, its caches and its requests, in bytes; None for the device's default."""
     media_policy: MediaPolicy
     """The images and sounds that requests may refer to."""
+    template_dir: Path | None = None
+    """The operator's folder of chat templates; None without one."""

@@ -18,6 +18,7 @@ from ..models.model_info import describe_model, limit_context
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
+from ..prompts.model_templates import choose_template
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
@@ -64,6 +65,9 @@ class TextModelLoader:
         model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
+        model = replace(
+            model, chat_template_name=choose_template(tokenizer, request.chat_template_name, context.template_dir)
+        )
         limit = context.memory_limit or memory_budget.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:

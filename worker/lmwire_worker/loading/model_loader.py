@@ -32,6 +32,7 @@ class MlxModelLoader:
         memory_limit: Memory budget of a model, its caches and its requests, in bytes; None for the device's memory.
         disk: The prefix cache on disk; None without one.
         media: The media that requests may name; None for media inside requests alone.
+        template_dir: A folder of chat templates that loads may name; None for the model's own alone.
         owns_process: The process serves nothing else, so a model's code stays refused after a load as well.
     """
 
@@ -40,6 +41,7 @@ class MlxModelLoader:
         memory_limit: int | None = None,
         disk: DiskCacheOptions | None = None,
         media: MediaPolicy | None = None,
+        template_dir: Path | None = None,
         *,
         owns_process: bool = False,
     ) -> None:
@@ -47,6 +49,7 @@ class MlxModelLoader:
         self._memory_limit = memory_limit
         self._media = media or MediaPolicy()
         self._disk = disk
+        self._template_dir = template_dir
         self._text: TextModelLoader | None = None
         """Made by the first load of a model that generates text."""
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
@@ -103,7 +106,10 @@ class MlxModelLoader:
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, _config_of, trust_remote_code=request.trust_remote_code)
         kind, config = detect_kind(folder, trust_remote_code=request.trust_remote_code)
-        context = LoadContext(request, folder, config, report, release_current_model, self._memory_limit, self._media)
+        context = LoadContext(
+            *(request, folder, config, report, release_current_model),
+            *(self._memory_limit, self._media, self._template_dir),
+        )
         trusted = request.trust_remote_code
         with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
             return self._open_kind(kind, context)

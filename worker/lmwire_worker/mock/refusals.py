@@ -13,7 +13,15 @@ from lmwire_protocol import FEATURES, Chat, Generate, Load, Message, NamedTool, 
 from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
-NEEDS_A_RULE: Final = ("format", "chat_template", "template_args", "adapter_path", "draft_path", "kv_bits")
+NEEDS_A_RULE: Final = (
+    "format",
+    "chat_template",
+    "template_args",
+    "adapter_path",
+    "draft_path",
+    "kv_bits",
+    "chat_template_name",
+)
 """Fields that need a rule that matches on them."""
 
 

@@ -130,6 +130,7 @@ class MockRunner:
             weights_bytes=0,
             capabilities=["generate", "chat", "tokenize", "embed", "transcribe"],
             adapter_path=load.adapter_path,
+            chat_template_name=load.chat_template_name,
         )
         self._step_seconds = step_seconds
         self._script = script

@@ -48,7 +48,7 @@ def describe_model(
         hidden_size=_first(configs, HIDDEN_FIELDS) or 0,
         context_len=context,
         weights_bytes=weights_bytes(network),
-        capabilities=["generate", *(["chat"] if tokenizer.has_chat_template else []), "tokenize"],
+        capabilities=["generate", "chat", "tokenize"],
         quantization=quantization(config),
         adapter_path=str(adapter) if adapter else None,
     )

@@ -52,13 +52,14 @@ def build_prompt(
     if isinstance(request, Generate) and not isinstance(request.prompt, str):
         return Prompt(_check_token_ids(list(request.prompt), vocab_size), "")
     field, opening = "messages", ""
-    adds_special_tokens = False  # templates write the beginning-of-text token themselves
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
         field, text = "prompt", request.prompt
         adds_special_tokens = not _has_bos_token(text, encoder.tokenizer)
     else:
         assert isinstance(request, Chat | Tokenize)
-        text, opening = ConversationRenderer(request, encoder.tokenizer, syntax, media).render()
+        renderer = ConversationRenderer(request, encoder.tokenizer, syntax, media)
+        text, opening = renderer.render()
+        adds_special_tokens = renderer.adds_special_tokens
         if media and media_inputs:
             text = media.expand_placeholders(text, media_inputs)
     tokens = _tokenize(request, text, encoder, adds_special_tokens=adds_special_tokens, cuts=not media_inputs)

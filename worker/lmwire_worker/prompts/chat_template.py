@@ -15,6 +15,11 @@ from ..sandbox.jinja import find_opening
 
 RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Template variables that `template_args` cannot set: the request's own fields set them."""
+ROLE_CONTENT_LINES: Final = (
+    "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ '\\n' if not loop.last }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '\\n' if messages }}assistant:{% endif %}"
+)
+"""The template of models without one: a line for each message."""
 SANDBOXES: Final = {given: Sandbox() for given in (False, True)}
 """A sandbox for templates from requests (True) and one for models' templates (False), so that a slow template from a
 request delays only requests of that kind."""
@@ -52,6 +57,11 @@ class ChatTemplate:
     """True if the template came with the request."""
     opened_renderer: Callable[..., tuple[str, str]] | None = None
     """Renders for `open_turn` in one call; None to call `renderer` twice."""
+
+    @property
+    def writes_special_tokens(self) -> bool:
+        """Return whether the template writes the tokens around a text, so that the tokenizer must not add them."""
+        return self.source != ROLE_CONTENT_LINES
 
     def render(
         self, messages: Messages, tools: Tools = None, *, add_generation_prompt: bool = True, **variables: Any
@@ -151,15 +161,16 @@ def select_template(tokenizer: TokenizerWrapper, request_template: str | None, *
         request_template: The request's own template, in Jinja; None to use the model's.
         tools: The request has tools. Some models have a separate template for these.
 
+    A model without a template gets `ROLE_CONTENT_LINES`.
+
     Raises:
-        RequestError: invalid_request: the request's template is not Jinja; unsupported: the model has no valid one.
+        RequestError: invalid_request: the request's template is not Jinja; unsupported: the model's is not.
     """
     tokens = tuple((name, text) for name, text in tokenizer.special_tokens_map.items() if isinstance(text, str))
     if request_template is not None:
         return _load_jinja(request_template, tokens, True)
     if not tokenizer.has_chat_template:
-        problem = "this model has no chat template, so it cannot chat; use `generate` with a prompt of your own, or"
-        raise RequestError("unsupported", f"{problem} give a chat_template")
+        return _load_jinja(ROLE_CONTENT_LINES, tokens, False)
     renderer = _find_renderer(tokenizer)
     if renderer is not None:
         return _wrap_renderer(renderer, is_tokenizer_method=tokenizer._chat_template is None)

@@ -48,6 +48,11 @@ class ConversationRenderer:
         self._traits = probe_template(self._template)
         self._reasoning = ReasoningSwitch(request.reasoning, self._template, self._traits.message_format, syntax)
 
+    @property
+    def adds_special_tokens(self) -> bool:
+        """Return whether the tokenizer must add the tokens around a text, because the template does not."""
+        return not self._template.writes_special_tokens
+
     def render(self) -> tuple[str, str]:
         """Return the prompt's text, and the end of it that belongs to the assistant's turn.
 

@@ -317,8 +317,7 @@ class Scheduler:
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()
-        brings_template = isinstance(command, Chat) and command.chat_template is not None
-        if command.name not in runner.model.capabilities and not brings_template:
+        if command.name not in runner.model.capabilities:
             able = ", ".join(runner.model.capabilities)
             raise RequestError("unsupported", f"{runner.model.path} cannot serve {command.name}; it can serve {able}")
         return runner

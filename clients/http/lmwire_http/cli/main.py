@@ -14,7 +14,7 @@ from .parser import make_parser
 
 _INTERRUPTED: Final = 130
 """Exit code of a program that SIGINT has ended, as shells report it."""
-_LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits")
+_LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits", "chat_template_name")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,9 +59,15 @@ def _frozen(value: object) -> Any:
 def _find_contradiction(given: Mapping[str, Any]) -> str | None:
     if given["preload"] and not given["models"]:
         return "--preload: name the models to load, as in lmwire serve MODEL --preload"
-    for option, name in (("--adapter", "adapter_path"), ("--draft", "draft_path")):
+    for option, name in (
+        ("--adapter", "adapter_path"),
+        ("--draft", "draft_path"),
+        ("--chat-template", "chat_template_name"),
+    ):
         if given[name] and len(given["models"]) != 1:
             return f"{option}: it belongs to one model: name that one, and no other"
+    if given["template_dir"] and not given["chat_template_name"]:
+        return "--template-dir: name the template to use with --chat-template"
     if given["allow_paths"] and given["models"]:
         return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["unix_socket"] and (given["host"] or given["port"] is not None):
@@ -81,7 +87,7 @@ def _find_warnings(given: Mapping[str, Any], key_file: Path | None) -> list[str]
 def _pop_worker_args(given: dict[str, Any]) -> tuple[str, ...]:
     """Remove the options that belong to the worker, and return them as arguments of its command line."""
     args: list[str] = []
-    for name in ("cache_dir", "cache_disk_bytes"):
+    for name in ("cache_dir", "cache_disk_bytes", "template_dir"):
         if (value := given.pop(name)) is not None:
             args += [f"--{name.replace('_', '-')}", str(value)]
     for folder in given.pop("media_dir"):

@@ -29,6 +29,12 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a smaller model with the same vocabulary, for speculative decoding",
     )
+    parser.add_argument(
+        "--chat-template",
+        dest="chat_template_name",
+        metavar="NAME",
+        help="the chat template to use: one of the model's, or NAME.jinja in --template-dir",
+    )
     parser.add_argument("--context-len", type=count, metavar="N", help="context length in tokens, answer included")
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
 
@@ -91,6 +97,7 @@ def add_workers(group: ArgumentGroup) -> None:
         metavar="BYTES",
         help="size of the cache in that folder (default: 16G)",
     )
+    group.add_argument("--template-dir", metavar="DIR", help="a folder of chat templates for --chat-template")
     group.add_argument(
         "--request-templates",
         action="store_true",

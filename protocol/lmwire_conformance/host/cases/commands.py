@@ -120,6 +120,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "path": "/models/played",
         "adapter_path": "/adapters/é",
         "draft_path": "/models/é",
+        "chat_template_name": "plain",
         "context_len": MAX_INT,
         "kv_bits": 4,
         "force": True,
