@@ -113,6 +113,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--memory-wait": f"{_SERVE}::test_a_request_waits_for_memory_no_longer_than_the_given_time",
         "--idle": f"{_SERVE}::test_a_model_that_is_not_used_leaves_memory",
         "--max-queue": "http/pool/test_served_models.py::test_more_than_may_wait_are_told_when_to_come_again",
+        "--strict": "http/requests/test_unknown_fields.py::test_a_strict_server_refuses_it",
         "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
         "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
         "--client-timeout": "http/server/test_client_timeouts.py::test_a_body_that_stops_coming_is_given_up",

@@ -50,6 +50,8 @@ class Settings:
 
     request_templates: bool = False
     """Allow requests to send chat templates. They are programs and take a worker's time."""
+    strict: bool = False
+    """Refuse requests with unknown fields. Otherwise those fields are ignored."""
     max_body_bytes: int = 24 * MIB
     """Largest request body, in bytes. A line to a worker may have 32 MiB."""
     max_requests: int = 256

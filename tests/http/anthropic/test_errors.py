@@ -40,7 +40,7 @@ def refusal(server: Server, **fields: Any) -> str:
         ({"temperature": 1.5}, "temperature"),
         ({"top_k": -1}, "top_k"),
         ({"container": "c"}, "container"),
-        ({"mcp_servers": []}, "mcp_servers"),
+        ({"mcp_servers": [{"type": "url"}]}, "mcp_servers"),
         ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),
         ({"stop_sequences": [""]}, "stop_sequences[0]"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config.format.type"),

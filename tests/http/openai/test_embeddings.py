@@ -98,7 +98,6 @@ def test_a_scripted_worker_s_vectors_come_as_they_are(tmp_path: Path) -> None:
         ("the sea", {"dimensions": 65}, "dimensions"),
         ("the sea", {"dimensions": 0}, "dimensions"),
         ("the sea", {"encoding_format": "hex"}, "encoding_format"),
-        ("the sea", {"nonesuch": 1}, "nonesuch"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -63,7 +63,6 @@ def client(scripted_server: Server) -> OpenAI:
         ({"include": ["everything"]}, "include[0]"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"n": 2}, "n"),
-        ({"surprise": 1}, "surprise"),
     ],
 )
 def test_a_wrong_field_is_named_as_the_client_wrote_it(client: OpenAI, fields: Any, param: str) -> None:

@@ -103,7 +103,6 @@ def test_a_failure_is_the_worker_s(client: OpenAI) -> None:
         ({"temperature": "hot"}, "temperature"),
         ({"language": "x"}, "language"),
         ({"include": ["logprobs"]}, "include"),
-        ({"extra_body": {"nonesuch": "1"}}, "nonesuch"),
     ],
     ids=str,
 )

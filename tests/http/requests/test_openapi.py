@@ -58,11 +58,18 @@ def test_a_body_is_its_structs_schema(document: dict[str, Any]) -> None:
     chat = document["paths"]["/v1/chat/completions"]["post"]
     body = resolved(document, chat["requestBody"]["content"]["application/json"]["schema"])
     assert {"model", "messages"} <= set(body["required"])
-    assert body["additionalProperties"] is False
+    assert "additionalProperties" not in body
     answer = chat["responses"]["200"]["content"]
     assert set(answer) == {"application/json", "text/event-stream"}
     event = answer["text/event-stream"]["schema"]["properties"]["data"]["anyOf"][0]["contentSchema"]
     assert resolved(document, event)["properties"]["choices"]
+
+
+def test_it_allows_the_unknown_fields_that_the_server_ignores(document: dict[str, Any]) -> None:
+    assert {"ChatRequest", "TextPart", "MessagesRequest"} <= schemas_that_allow_more(document)
+    assert {"NamedToolChoice", "JsonSchema"}.isdisjoint(schemas_that_allow_more(document))
+    strict = written(ENDPOINTS, needs_key=False, strict=True)
+    assert {"ChatRequest", "TextPart", "MessagesRequest"}.isdisjoint(schemas_that_allow_more(strict))
 
 
 def test_a_file_is_sent_as_it_is_in_a_form(document: dict[str, Any]) -> None:
@@ -87,7 +94,7 @@ def test_what_comes_again_later_says_when(document: dict[str, Any]) -> None:
 
 def test_keys_are_asked_for_where_the_server_asks_for_them(document: dict[str, Any]) -> None:
     assert document["security"] == []
-    keyed = written(ENDPOINTS, needs_key=True)
+    keyed = written(ENDPOINTS, needs_key=True, strict=False)
     assert keyed["security"] == [{"bearer": []}, {"x-api-key": []}]
     assert keyed["paths"]["/health"]["get"]["security"] == []
     assert "security" not in keyed["paths"]["/metrics"]["get"]
@@ -97,9 +104,8 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
     """Each field by itself at its bounds and beyond, left out, and of another type; every method at every path."""
     with served("mock", "--context-len", "64", "--worker", MOCK) as server:
         document = asked(server.url, "GET", "/openapi.json").json
-        for schema in document["components"]["schemas"].values():
-            if schema.get("additionalProperties") is False and "model" in schema["properties"]:
-                schema["properties"]["model"] = {"enum": ["mock"]}  # any other is answered with 404 alone
+        for schema in bodies(document):
+            schema["properties"]["model"] = {"enum": ["mock"]}  # any other is answered with 404 alone
         file = tmp_path / "openapi.json"
         file.write_text(json.dumps(document))
         options = ["--url", server.url, "--checks", ",".join(CHECKS), "--phases", "coverage", "--workers", "4"]
@@ -109,6 +115,19 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
         assert "Traceback" not in "".join(server.log)
+
+
+def bodies(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of all request bodies."""
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    contents = [operation["requestBody"]["content"] for operation in operations if "requestBody" in operation]
+    return [resolved(document, media["schema"]) for content in contents for media in content.values()]
+
+
+def schemas_that_allow_more(document: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas whose objects may have unknown fields."""
+    schemas = document["components"]["schemas"]
+    return {name for name, schema in schemas.items() if schema.get("additionalProperties") is not False}
 
 
 def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

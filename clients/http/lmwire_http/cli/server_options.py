@@ -53,6 +53,11 @@ def add_limits(group: ArgumentGroup, defaults: Settings) -> None:
 
 def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse requests with unknown fields (default: ignore the fields, and name them in a response header)",
+    )
+    group.add_argument(
         "--max-body",
         dest="max_body_bytes",
         type=size,

@@ -9,6 +9,7 @@ from ..settings import Settings
 from ..telemetry.metrics import Metrics
 from .in_flight import InFlightRequests
 from .response_store import ResponseStore
+from .unknown_fields import IgnoredFieldLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class AppState:
     in_flight: InFlightRequests
     startup: Startup
     readiness: Readiness
+    ignored_field_log: IgnoredFieldLog
     response_store: ResponseStore
     """Responses of /v1/responses that requests can continue."""
 
@@ -35,5 +37,6 @@ def make_app_state(settings: Settings) -> AppState:
         in_flight=InFlightRequests(),
         startup=startup,
         readiness=Readiness(settings, pool, startup),
+        ignored_field_log=IgnoredFieldLog(),
         response_store=ResponseStore(settings.max_stored_responses),
     )

@@ -7,6 +7,7 @@ from time import monotonic
 from lmwire_protocol import events
 
 from .app_state import AppState
+from .unknown_fields import UnknownFields
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class RequestContext:
     path_params: Mapping[str, str]
     """Values of the path's variables."""
     query: Mapping[str, str]
+    unknown_fields: UnknownFields | None = None
+    """Collects the body's unknown fields, which are ignored; None if the server refuses them."""
     client: Hashable = None
     """The client that sent the request; see `client_identity`."""
     started_at: float = field(default_factory=monotonic)

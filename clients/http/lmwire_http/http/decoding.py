@@ -8,6 +8,7 @@ import msgspec
 
 from ..errors import ApiError, invalid_field
 from ..settings import Settings
+from .unknown_fields import UnknownFields, is_unknown_field
 
 T = TypeVar("T")
 
@@ -40,33 +41,35 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
         raise ApiError(415, problem, code="unsupported_media_type")
 
 
-def decode_json(body: bytes, type: type[T]) -> T:
+def decode_json(body: bytes, type: type[T], unknown: UnknownFields | None = None) -> T:
     """Return the decoded JSON body.
 
     Args:
         body: The request's body.
         type: The type of the result.
+        unknown: Collects unknown fields, which are ignored; None refuses them.
 
     Raises:
         ApiError: The body is not valid JSON of that type. The error names the field.
     """
     try:
-        return msgspec.json.decode(body, type=type)
+        return _decode(body, type, unknown)
     except msgspec.ValidationError as error:
         raise _validation_error(str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
     except RecursionError as error:
         raise ApiError(400, "the body is nested too deeply", code="invalid_json") from error
 
 
-def convert(value: Any, type: type[T], *, strict: bool = True) -> T:
+def convert(value: Any, type: type[T], *, strict: bool = True, unknown: UnknownFields | None = None) -> T:
     """Return plain data as a typed value.
 
     Args:
         value: The data.
         type: The type of the result.
         strict: Whether strings are not accepted as numbers, which they are in forms.
+        unknown: Collects unknown fields, which are ignored; None refuses them.
 
     Raises:
         ApiError: The data is invalid. The error names the field.
@@ -74,7 +77,9 @@ def convert(value: Any, type: type[T], *, strict: bool = True) -> T:
     try:
         return msgspec.convert(value, type, strict=strict)
     except msgspec.ValidationError as error:
-        raise _validation_error(str(error)) from error
+        if unknown is None or not is_unknown_field(error):
+            raise _validation_error(str(error)) from error
+        return convert(unknown.resolve(value, type), type, strict=strict)
 
 
 def check_template(body: object, settings: Settings) -> None:
@@ -90,6 +95,16 @@ def check_template(body: object, settings: Settings) -> None:
     if not settings.request_templates and getattr(body, "chat_template", None) is not None:
         problem = "this server runs no chat templates of requests; it does when started with --request-templates"
         raise invalid_field(f"chat_template: {problem}", "chat_template")
+
+
+def _decode(body: bytes, type: type[T], unknown: UnknownFields | None) -> T:
+    try:
+        return msgspec.json.decode(body, type=type)
+    except msgspec.ValidationError as error:
+        if unknown is None or not is_unknown_field(error):
+            raise
+    known = unknown.resolve(msgspec.json.decode(body), type)
+    return msgspec.json.decode(msgspec.json.encode(known), type=type)
 
 
 def _validation_error(problem: str) -> ApiError:

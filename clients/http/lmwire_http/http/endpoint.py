@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .error_formats import OPENAI_ERRORS, ErrorFormat
 from .replies import Reply
+from .unknown_fields import Alias
 
 if TYPE_CHECKING:
     from ..errors import ApiError
@@ -23,6 +24,7 @@ class Endpoint:
         handler: Handles a request: receives its context and its body, or None without a body. Raises ApiError.
         error_format: The format of errors.
         request_type: The Struct of the body; None without a body.
+        aliases: Other names of the body's fields, as other servers have them.
         is_form: Whether the body is multipart/form-data. An uploaded file is a field of type bytes.
         response_type: The type of the JSON response; None without one.
         text_media_types: Media types that the response can have instead.
@@ -38,6 +40,7 @@ class Endpoint:
     handler: "Callable[[RequestContext, Any], Awaitable[Reply]]"
     error_format: ErrorFormat = OPENAI_ERRORS
     request_type: Any = None
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
     is_form: bool = False
     response_type: Any = None
     text_media_types: Sequence[str] = ()

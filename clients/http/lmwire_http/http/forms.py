@@ -7,17 +7,19 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartParser
 
 from .decoding import convert
+from .unknown_fields import UnknownFields
 
 T = TypeVar("T")
 
 
-async def read_form(headers: Headers, body: bytes, type: type[T]) -> T:
+async def read_form(headers: Headers, body: bytes, type: type[T], unknown: UnknownFields | None) -> T:
     """Return a form as a typed value. A field `name[]` is a list, and a file is its content.
 
     Args:
         headers: The request's headers.
         body: The request's body.
         type: The type of the result.
+        unknown: Collects unknown fields, which are ignored; None refuses them.
 
     Raises:
         ApiError: A field is invalid.
@@ -32,7 +34,7 @@ async def read_form(headers: Headers, body: bytes, type: type[T]) -> T:
         else:
             fields[name] = plain
     await form.close()
-    return convert(fields, type, strict=False)
+    return convert(fields, type, strict=False, unknown=unknown)
 
 
 async def _whole(body: bytes) -> AsyncGenerator[bytes, None]:

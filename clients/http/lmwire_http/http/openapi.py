@@ -15,16 +15,23 @@ from .context import RequestContext
 from .endpoint import Endpoint
 from .error_formats import OPENAI_ERRORS
 from .replies import Plain
+from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER
 
 _PATH_PARAM: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
 _SCHEMA_REF: Final = "#/components/schemas/{name}"
+_COMPONENT: Final = re.compile(r'"#/components/schemas/([^"]+)"')
 _REQUEST_ID: Final = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _RETRY_AFTER: Final = {"retry-after": {"$ref": "#/components/headers/retry-after"}}
+_IGNORED_FIELDS: Final = {IGNORED_FIELDS_HEADER: {"$ref": f"#/components/headers/{IGNORED_FIELDS_HEADER}"}}
 _RETRYABLE: Final = (429, 503)
 _HEADERS: Final = {
     "x-request-id": {
         "description": "The request's own X-Request-ID, or a generated one. It is also in the log.",
         "required": True,
+        "schema": {"type": "string"},
+    },
+    IGNORED_FIELDS_HEADER: {
+        "description": "The unknown fields of the request that were ignored, with commas between them.",
         "schema": {"type": "string"},
     },
     "retry-after": {"description": "Seconds after which to retry.", "schema": {"type": "integer", "minimum": 1}},
@@ -55,11 +62,12 @@ def make_document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
     """Return an endpoint that serves the document of these endpoints and of itself."""
 
     @cache
-    def encoded(needs_key: bool) -> bytes:
-        return msgspec.json.encode(make_document([*endpoints, itself], needs_key=needs_key))
+    def encoded(needs_key: bool, strict: bool) -> bytes:
+        return msgspec.json.encode(make_document([*endpoints, itself], needs_key=needs_key, strict=strict))
 
     async def serve(context: RequestContext, _: None) -> Plain:
-        return Plain(encoded(bool(context.state.settings.api_keys)), "application/json")
+        settings = context.state.settings
+        return Plain(encoded(bool(settings.api_keys), settings.strict), "application/json")
 
     itself = Endpoint(
         method="GET",
@@ -72,17 +80,20 @@ def make_document_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
     return itself
 
 
-def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool) -> dict[str, Any]:
+def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: bool) -> dict[str, Any]:
     """Return the OpenAPI document of these endpoints.
 
     Args:
         endpoints: The documented endpoints.
         needs_key: Whether the server requires an API key.
+        strict: Whether the server refuses unknown fields.
     """
     types = dict.fromkeys(type for endpoint in endpoints for type in _schema_types(endpoint))
     # Add the members of a union one by one: msgspec requires the members of one union to be distinguishable.
     members = dict.fromkeys(member for type in types for member in _union_members(type))
     schemas, components = msgspec.json.schema_components(members, ref_template=_SCHEMA_REF)
+    if not strict:
+        _allow_unknown_fields(components)
     schema_of_member = dict(zip(members, schemas, strict=True))
     schema_of = {type: _any_of([schema_of_member[member] for member in _union_members(type)]) for type in types}
     paths: dict[str, dict[str, Any]] = {}
@@ -146,7 +157,8 @@ def _operation(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, An
 
 
 def _responses(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:
-    success = {"description": "The response.", "headers": _REQUEST_ID, "content": _success_content(endpoint, schema_of)}
+    headers = _REQUEST_ID if endpoint.request_type is None else _REQUEST_ID | _IGNORED_FIELDS
+    success = {"description": "The response.", "headers": headers, "content": _success_content(endpoint, schema_of)}
     errors = {
         str(status): _reference("responses", _error_name(endpoint, status)) for status in _error_statuses(endpoint)
     }
@@ -220,6 +232,25 @@ def _convert_to_form(schema: dict[str, Any]) -> None:
     schema["properties"] = {
         f"{name}[]" if _is_list(field) else name: _without_base64(field) for name, field in schema["properties"].items()
     }
+
+
+def _allow_unknown_fields(components: Mapping[str, dict[str, Any]]) -> None:
+    """Change the schemas of request bodies so that they allow fields which the server ignores."""
+    checked: set[str] = set()
+    for schema in components.values():
+        for name in CHECKED_WHOLE & schema.get("properties", {}).keys():
+            _add_references(schema["properties"][name], components, checked)
+    for name, schema in components.items():
+        if name not in checked and schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]
+
+
+def _add_references(schema: Any, components: Mapping[str, Any], found: set[str]) -> None:
+    """Add the names of all components that a schema refers to."""
+    for name in _COMPONENT.findall(msgspec.json.encode(schema).decode()):
+        if name not in found:
+            found.add(name)
+            _add_references(components[name], components, found)
 
 
 def _is_list(field: Mapping[str, Any]) -> bool:

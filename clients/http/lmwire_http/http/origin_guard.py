@@ -23,6 +23,7 @@ from ..settings import ANY_ORIGIN
 from .app_state import AppState
 from .request_handler import RequestHandler
 from .routing import error_format_of, make_error_endpoint
+from .unknown_fields import IGNORED_FIELDS_HEADER
 
 _HOST: Final = re.compile(r"(?:\[(?P<literal>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::\d*)?")
 _MAX_SHOWN: Final = 200
@@ -108,7 +109,7 @@ def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "retry-after"],
+        expose_headers=["x-request-id", "retry-after", IGNORED_FIELDS_HEADER],
     )
 
 

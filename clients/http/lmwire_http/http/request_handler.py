@@ -28,6 +28,7 @@ from .decoding import check_media_type, check_template, decode_json
 from .endpoint import Endpoint
 from .forms import read_form
 from .response_writer import Message, ResponseWriter, Send
+from .unknown_fields import UnknownFields
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
@@ -64,8 +65,11 @@ class RequestHandler:
             headers=self._headers,
             path_params=scope.get("path_params", {}),
             query=QueryParams(scope["query_string"]),
+            unknown_fields=None if state.settings.strict else UnknownFields(endpoint.aliases),
         )
-        self._response = ResponseWriter(send, endpoint.error_format, self._context.id, state.settings.keep_alive_s)
+        self._response = ResponseWriter(
+            send, endpoint.error_format, self._context.id, state.settings.keep_alive_s, self._context.unknown_fields
+        )
         self._disconnected = False
         self._interruption: ApiError | None = None
 
@@ -99,6 +103,8 @@ class RequestHandler:
         except _ClientDisconnected:
             self._disconnected = True
         except ApiError as error:
+            if unknown := self._context.unknown_fields:
+                unknown.restore_alias(error)
             error.message = redact(error.message, self._state.settings.api_keys)
             await self._response.write_error(error)
         except Exception as error:
@@ -186,9 +192,9 @@ class RequestHandler:
         if self._endpoint.request_type is None:
             return None
         if not self._endpoint.is_form:
-            return decode_json(body, self._endpoint.request_type)
+            return decode_json(body, self._endpoint.request_type, self._context.unknown_fields)
         try:
-            return await read_form(self._headers, body, self._endpoint.request_type)
+            return await read_form(self._headers, body, self._endpoint.request_type, self._context.unknown_fields)
         except MultiPartException as error:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
 
@@ -199,6 +205,8 @@ class RequestHandler:
 
     def _record(self) -> None:
         context = self._context
+        if context.unknown_fields:
+            self._state.ignored_field_log.add(context.unknown_fields)
         status = CLIENT_CLOSED_REQUEST if self._disconnected else self._response.status or 500
         seconds = monotonic() - context.started_at
         self._state.metrics.request_finished(self._endpoint.path, context.model, status, seconds)

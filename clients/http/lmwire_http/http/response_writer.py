@@ -11,6 +11,7 @@ import msgspec
 from ..errors import ApiError
 from .error_formats import ErrorFormat
 from .replies import EventStream, Json, Plain, Reply
+from .unknown_fields import UnknownFields
 
 Message: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -28,15 +29,24 @@ class ResponseWriter:
         error_format: The format of errors.
         request_id: The request's id, which every response has in its headers.
         keep_alive_s: Time of silence in a stream before a comment is sent, in seconds.
+        unknown_fields: The ignored fields of the request, which the response has in a header; None if none are ignored.
     """
 
-    def __init__(self, send: Send, error_format: ErrorFormat, request_id: str, keep_alive_s: float) -> None:
+    def __init__(
+        self,
+        send: Send,
+        error_format: ErrorFormat,
+        request_id: str,
+        keep_alive_s: float,
+        unknown_fields: UnknownFields | None = None,
+    ) -> None:
         self._send, self._error_format, self._request_id, self._keep_alive_s = (
             send,
             error_format,
             request_id,
             keep_alive_s,
         )
+        self._unknown_fields = unknown_fields
         self._started = self._is_stream = False
         self._sent_at = monotonic()
         self.status: int | None = None
@@ -102,7 +112,8 @@ class ResponseWriter:
         self._started = True
         self.status = status
         ids = {"x-request-id": self._request_id, self._error_format.request_id_header: self._request_id}
-        headers = {"content-type": media_type, **ids, **headers}
+        ignored = self._unknown_fields.header() if self._unknown_fields else {}
+        headers = {"content-type": media_type, **ids, **ignored, **headers}
         raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 

@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
-from ..errors import invalid_field
 from ..inference.option_fields import given_fields, shared_fields
 
 NonEmptyText: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -19,7 +18,7 @@ _DEFAULT_TEMPERATURE: Final = 1.0
 
 
 class StreamOptions(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Options of a stream."""
+    """Options of a stream. Without a stream they have no effect."""
 
     include_usage: bool | None = None
     """End the stream with a chunk of token counts."""
@@ -66,13 +65,7 @@ _OPTIONS: Final = shared_fields(GenerationParams, GenerateOptions, converted=("t
 
 
 def generation_options(body: GenerationParams) -> GenerateOptions:
-    """Return the fields as the client library takes them.
-
-    Raises:
-        ApiError: The fields contradict each other.
-    """
-    if body.stream_options is not None and not body.stream:
-        raise invalid_field("stream_options: is for streams; set `stream` to true, or leave it out", "stream_options")
+    """Return the fields as the client library takes them."""
     options: Any = given_fields(body, *_OPTIONS)
     options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     if body.seed is not None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ...errors import invalid_field
 from ...http.decoding import convert
+from ...http.unknown_fields import UnknownFields
 from ..ids import new_id
 from ..logprobs import TokenLogprob
 
@@ -139,8 +140,14 @@ class _InputField(Struct):
     input: list[InputItem | ItemReference]
 
 
-def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemReference]:
+def read_items(
+    input: str | list[dict[str, Any]], unknown: UnknownFields | None = None
+) -> Sequence[InputItem | ItemReference]:
     """Return the items of a request.
+
+    Args:
+        input: The text or items.
+        unknown: Collects unknown fields, which are ignored; None refuses them.
 
     Raises:
         ApiError: The items are invalid.
@@ -149,7 +156,9 @@ def read_items(input: str | list[dict[str, Any]]) -> Sequence[InputItem | ItemRe
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    return convert({"input": [{"type": _default_type(item), **item} for item in input]}, _InputField).input
+    return convert(
+        {"input": [{"type": _default_type(item), **item} for item in input]}, _InputField, unknown=unknown
+    ).input
 
 
 def _default_type(item: dict[str, Any]) -> str:

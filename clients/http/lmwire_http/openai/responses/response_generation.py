@@ -55,7 +55,10 @@ class ResponseGeneration:
         self._context, self._body = context, body
         self._options: Any = chat_options(body)
         earlier = self._find_earlier()
-        items = [self._resolve_reference(item, number) for number, item in enumerate(read_items(body.input))]
+        items = [
+            self._resolve_reference(item, number)
+            for number, item in enumerate(read_items(body.input, context.unknown_fields))
+        ]
         self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)

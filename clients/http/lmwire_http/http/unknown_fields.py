@@ -1,0 +1,230 @@
+"""Unknown fields of request bodies: aliases are renamed, others are removed and reported.
+
+Only a body that failed to decode because of an unknown field comes here, so known fields cost nothing.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import inspect
+
+from ..errors import ApiError, invalid_field
+from ..telemetry.logs import log_facts
+
+Alias: TypeAlias = Callable[[Any], Mapping[str, Any]]
+"""Returns the fields that an alias with this value stands for. Raises ValueError if the value is invalid."""
+
+IGNORED_FIELDS_HEADER: Final = "x-lmwire-ignored-fields"
+_MAX_REPORTED: Final = 16
+"""Most ignored fields in a response header."""
+_MAX_LOGGED: Final = 256
+"""Most ignored fields that a server logs, so that clients cannot fill the log or the memory."""
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_UNSHOWN_NAME: Final = "(unusual name)"
+
+_NEVER_IGNORED: Final = {
+    name: remedy
+    for names, remedy in (
+        (
+            "response_format format output_config json_schema structured_outputs grammar guided_json guided_regex "
+            "guided_choice guided_grammar regex ebnf",
+            "choose the format with this API's own field",
+        ),
+        (
+            "tools tool_choice functions function_call mcp_servers web_search_options",
+            "offer tools with this API's own fields",
+        ),
+        (
+            "stop stop_sequences stop_token_ids bad_words allowed_token_ids max_tokens max_completion_tokens "
+            "max_output_tokens max_new_tokens n_predict",
+            "end the answer with this API's own fields",
+        ),
+        (
+            "n best_of use_beam_search echo suffix logprobs top_logprobs prompt_logprobs translate",
+            "leave it out, or use an API that has it",
+        ),
+        (
+            "system instructions prompt messages input prompt_embeds images documents input_type prompt_name "
+            "previous_response_id conversation",
+            "send it in this API's own fields",
+        ),
+    )
+    for name in names.split()
+}
+"""Fields of a body without which the answer would be a different one, and what to do instead."""
+_NEVER_IGNORED_WITHIN: Final = {
+    "images": "send images as parts of the content",
+    "tool_calls": "only an assistant's message has calls",
+    "prefix": "start an answer with the field `prefix` of the request",
+    "partial": "start an answer with the field `prefix` of the request",
+}
+"""The same for fields of messages and other parts of a body."""
+CHECKED_WHOLE: Final = frozenset({"response_format", "format", "tool_choice", "logit_bias"})
+"""Fields in which every part changes the answer: nothing in them is ignored."""
+
+
+class UnknownFields:
+    """The unknown fields of one request.
+
+    Args:
+        aliases: What each alias in the body stands for.
+    """
+
+    def __init__(self, aliases: Mapping[str, Alias]) -> None:
+        self._aliases = aliases
+        self._alias_of: dict[str, str] = {}
+        """The client's alias of each field that an alias has set."""
+        self.ignored: dict[str, None] = {}
+        """Paths of ignored fields, without indices, in the order of the body. There may be more than are shown."""
+        self._has_more = False
+
+    def header(self) -> dict[str, str]:
+        """Return the response header that lists the ignored fields; empty if there are none."""
+        if not self.ignored:
+            return {}
+        return {IGNORED_FIELDS_HEADER: ", ".join([*self.ignored, *(["..."] if self._has_more else [])])}
+
+    def resolve(self, value: Any, type: Any) -> Any:
+        """Return a body, or a part of one, in which aliases are renamed and unknown fields are removed.
+
+        Args:
+            value: The data, as decoded JSON.
+            type: The type that it must have.
+
+        Raises:
+            ApiError: An unknown field must not be ignored, or an alias is invalid.
+        """
+        return self._resolve(value, _type_info(type), "", "")
+
+    def restore_alias(self, error: ApiError) -> None:
+        """Name the client's own field in an error about a field that an alias has set."""
+        head, dot, rest = (error.param or "").partition(".")
+        if alias := self._alias_of.get(head):
+            error.message = error.message.replace(head, alias, 1)
+            error.param = f"{alias}{dot}{rest}"
+
+    def _resolve(self, value: Any, expected: inspect.Type, path: str, shown: str) -> Any:
+        """Return the value without unknown fields.
+
+        Args:
+            value: The data.
+            expected: Its type.
+            path: The path in the body, for errors.
+            shown: The path without indices, for the log and the header.
+        """
+        if isinstance(value, list):
+            items = next((each for each in _members(expected) if isinstance(each, inspect.ListType)), None)
+            if items is None:
+                return value
+            return [
+                self._resolve(item, items.item_type, f"{path}[{index}]", f"{shown}[]")
+                for index, item in enumerate(value)
+            ]
+        if isinstance(value, dict) and (struct := _struct_of(value, expected)):
+            return self._resolve_struct(value, struct, path, shown)
+        return value
+
+    def _resolve_struct(self, value: dict[str, Any], struct: inspect.StructType, path: str, shown: str) -> Any:
+        fields = {field.encode_name: field.type for field in struct.fields}
+        known: dict[str, Any] = {}
+        for name, item in value.items():
+            if name in fields and name not in CHECKED_WHOLE:
+                known[name] = self._resolve(item, fields[name], _join(path, name), _join(shown, name))
+            elif name in fields or name == struct.tag_field or not struct.forbid_unknown_fields:
+                known[name] = item
+        for name, item in value.items():
+            if name not in fields and name not in known and item is not None:
+                if not path and name in self._aliases:
+                    self._rename(name, item, known)
+                else:
+                    self._ignore(name, item, path, shown)
+        return known
+
+    def _rename(self, alias: str, value: Any, known: dict[str, Any]) -> None:
+        try:
+            meant = self._aliases[alias](value)
+        except ValueError as error:
+            raise invalid_field(f"{alias}: {error}", alias) from error
+        for name, item in meant.items():
+            if known.get(name) is not None and known[name] != item:
+                raise invalid_field(f"{alias}: says the same as `{name}`; give one of them", alias)
+            known[name] = item
+            self._alias_of[name] = alias
+
+    def _ignore(self, name: str, value: Any, path: str, shown: str) -> None:
+        remedy = (_NEVER_IGNORED_WITHIN if path else _NEVER_IGNORED).get(name)
+        if remedy and value not in (False, "", [], {}):
+            field = _join(path, name)
+            problem = "is not supported here, and the answer would be a different one without it"
+            raise invalid_field(f"{field}: {problem}; {remedy}", field)
+        field = _join(shown, name if _NAME.fullmatch(name) else _UNSHOWN_NAME)
+        if field in self.ignored:
+            return
+        if len(self.ignored) < _MAX_REPORTED:
+            self.ignored[field] = None
+        else:
+            self._has_more = True
+
+
+class IgnoredFieldLog:
+    """The log of ignored fields. It names each field once."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+
+    def add(self, unknown: UnknownFields) -> None:
+        """Log the ignored fields of a request that are new."""
+        for field in unknown.ignored:
+            if field in self._logged or len(self._logged) >= _MAX_LOGGED:
+                continue
+            self._logged.add(field)
+            log_facts(
+                logging.WARNING,
+                "requests have a field that is not known; it is ignored without --strict",
+                {"field": field},
+            )
+            if len(self._logged) == _MAX_LOGGED:
+                log_facts(logging.WARNING, "further fields that are not known are not logged", {"logged": _MAX_LOGGED})
+
+
+def renamed(name: str) -> Alias:
+    """Return the alias that stands for a field with the same value."""
+    return lambda value: {name: value}
+
+
+def is_unknown_field(error: msgspec.ValidationError) -> bool:
+    """Return whether a body failed to decode because of an unknown field."""
+    return "contains unknown field" in str(error)
+
+
+@cache
+def _type_info(type: Any) -> inspect.Type:
+    return inspect.type_info(type)
+
+
+def _members(expected: inspect.Type) -> Iterator[inspect.Type]:
+    if isinstance(expected, inspect.Metadata):
+        yield from _members(expected.type)
+    elif isinstance(expected, inspect.UnionType):
+        for member in expected.types:
+            yield from _members(member)
+    else:
+        yield expected
+
+
+def _struct_of(value: dict[str, Any], expected: inspect.Type) -> inspect.StructType | None:
+    """Return the Struct that an object must be: in a union, the one with the object's tag."""
+    for member in _members(expected):
+        if isinstance(member, inspect.StructType) and (
+            member.tag_field is None or value.get(member.tag_field) == member.tag
+        ):
+            return member
+    return None
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
