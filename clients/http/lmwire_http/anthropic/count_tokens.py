@@ -13,7 +13,7 @@ from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json
 from .conversation import Conversation
-from .request_options import prompt_options
+from .request_options import prompt_options, thinking_of
 from .request_schema import CountTokensRequest
 
 
@@ -42,5 +42,6 @@ COUNT_TOKENS: Final = Endpoint(
     handler=count_tokens,
     error_format=ANTHROPIC_ERRORS,
     request_type=CountTokensRequest,
+    aliases={"enable_thinking": thinking_of},
     response_type=TokenCount,
 )

@@ -12,9 +12,10 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
+from ..inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..inference.generation import Batch, Generation, run_generation
 from .conversation import Conversation
-from .request_options import chat_options, shows_thinking
+from .request_options import chat_options, shows_thinking, thinking_of
 from .request_schema import MessagesRequest
 from .response_schema import Message, Usage, is_incomplete, stop_reason, to_usage
 from .stream_events import (
@@ -133,6 +134,11 @@ MESSAGES: Final = Endpoint(
     handler=create_message,
     error_format=ANTHROPIC_ERRORS,
     request_type=MessagesRequest,
+    aliases={
+        **SAMPLING_ALIASES,
+        "enable_thinking": thinking_of,
+        "max_completion_tokens": renamed("max_tokens"),
+    },
     response_type=Message,
     event_type=AnyEvent,
 )

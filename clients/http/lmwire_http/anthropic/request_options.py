@@ -52,6 +52,17 @@ def shows_thinking(body: MessagesRequest) -> bool:
     return not (isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive) and body.thinking.display == "omitted")
 
 
+def thinking_of(enabled: Any) -> dict[str, Any]:
+    """Return the field `thinking` for a switch of other servers.
+
+    Raises:
+        ValueError: The switch is neither true nor false.
+    """
+    if not isinstance(enabled, bool):
+        raise ValueError("must be true or false")
+    return {"thinking": {"type": "adaptive" if enabled else "disabled"}}
+
+
 def _tool_choice_options(body: MessagesRequest) -> dict[str, Any]:
     choice = body.tool_choice
     if choice is None or isinstance(choice, ChooseNone):

@@ -191,11 +191,6 @@ class IgnoredFieldLog:
                 log_facts(logging.WARNING, "further fields that are not known are not logged", {"logged": _MAX_LOGGED})
 
 
-def renamed(name: str) -> Alias:
-    """Return the alias that stands for a field with the same value."""
-    return lambda value: {name: value}
-
-
 def is_unknown_field(error: msgspec.ValidationError) -> bool:
     """Return whether a body failed to decode because of an unknown field."""
     return "contains unknown field" in str(error)

@@ -8,6 +8,7 @@ from typing import Final
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
+from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
 from ..generation_params import wants_usage
 from ..ids import new_id
@@ -72,6 +73,7 @@ CHAT: Final = Endpoint(
     summary="Answer a conversation.",
     handler=_create_chat_completion,
     request_type=ChatRequest,
+    aliases={**SAMPLING_ALIASES, **reasoning_aliases(lambda effort: {"reasoning_effort": effort})},
     response_type=ChatCompletion,
     event_type=Chunk,
 )

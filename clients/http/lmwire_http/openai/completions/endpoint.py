@@ -8,6 +8,7 @@ from typing import Final
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
+from ...inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..generation_params import wants_usage
 from ..ids import new_id
 from ..usage import total_usage
@@ -79,6 +80,7 @@ COMPLETIONS: Final = Endpoint(
     summary="Continue prompts.",
     handler=_create_completion,
     request_type=CompletionRequest,
+    aliases={**SAMPLING_ALIASES, "max_completion_tokens": renamed("max_tokens")},
     response_type=Completion,
     event_type=Completion,
 )
