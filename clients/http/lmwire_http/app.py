@@ -35,4 +35,4 @@ def make_app_with_state(state: AppState) -> ASGIApp:
             await state.startup.stop()
             await state.pool.close()
 
-    return OriginGuard(make_router(ENDPOINTS, state, lifespan), state)
+    return OriginGuard(make_router(ENDPOINTS, openai.UNSUPPORTED_PATHS, state, lifespan), state)

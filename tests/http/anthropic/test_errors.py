@@ -39,6 +39,7 @@ def refusal(server: Server, **fields: Any) -> str:
         ),
         ({"temperature": 1.5}, "temperature"),
         ({"top_k": -1}, "top_k"),
+        ({"logit_bias": {"x": 1}}, "logit_bias.x"),
         ({"container": "c"}, "container"),
         ({"mcp_servers": [{"type": "url"}]}, "mcp_servers"),
         ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),

@@ -44,6 +44,7 @@ def test_an_answer_is_a_message_with_its_text_and_its_usage(tiny: anthropic.Anth
         "end_turn",
     )
     assert "lmwire" in message.content[0].text
+    assert "citations" not in message.content[0].model_fields_set
     assert message.usage.input_tokens + message.usage.cache_read_input_tokens == 13
     assert message.usage.output_tokens > 3
 

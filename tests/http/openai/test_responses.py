@@ -204,7 +204,44 @@ def test_log_probabilities_come_where_they_are_included(scripted: OpenAI) -> Non
     tokens = response.output[0].content[0].logprobs
     assert [token.token for token in tokens] == ["one ", "two"]
     assert [len(token.top_logprobs) for token in tokens] == [2, 2]
-    assert ask(scripted, "one two", top_logprobs=2).output[0].content[0].logprobs == []
+    without_include = ask(scripted, "one two", top_logprobs=2)
+    assert without_include.output[0].content[0].logprobs == tokens
+    assert without_include.top_logprobs == 2
+    assert ask(scripted, "one two", top_logprobs=0).output[0].content[0].logprobs == []
+
+
+def test_the_response_repeats_lmwires_own_sampling_fields(scripted: OpenAI) -> None:
+    response = ask(scripted, "one two", extra_body={"top_k": 20, "min_p": 0.1}).to_dict()
+    assert (response["top_k"], response["min_p"]) == (20, 0.1)
+    assert "top_k" not in ask(scripted, "one two").to_dict()
+
+
+def test_the_tokens_of_a_prompt_are_counted_without_an_answer(tiny: OpenAI) -> None:
+    first = ask_tiny(tiny, "Who are you?", instructions="Be brief.", tools=[WEATHER])
+    fields: Any = {"model": TINY, "input": "Who are you?", "instructions": "Be brief.", "tools": [WEATHER]}
+    counted = tiny.post("/responses/input_tokens", body=fields, cast_to=object)
+    assert counted == {"object": "response.input_tokens", "input_tokens": first.usage.input_tokens}
+    fields = {"model": TINY, "input": "Why?", "previous_response_id": first.id}
+    second = ask_tiny(tiny, "Why?", previous_response_id=first.id)
+    counted = tiny.post("/responses/input_tokens", body=fields, cast_to=object)
+    assert counted == {"object": "response.input_tokens", "input_tokens": second.usage.input_tokens}
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"), [("/responses/compact", "shorter"), ("/responses/resp_1/cancel", "close the connection")]
+)
+def test_what_is_not_served_says_what_to_do_instead(scripted: OpenAI, path: str, advice: str) -> None:
+    with pytest.raises(openai.InternalServerError) as refused:
+        scripted.post(path, body={}, cast_to=object)
+    assert (refused.value.status_code, refused.value.code) == (501, "unsupported")
+    assert advice in refused.value.message
+
+
+@pytest.mark.parametrize("verbosity", ["low", "medium", "high"])
+def test_verbosity_is_accepted_as_in_chat(scripted: OpenAI, verbosity: Any) -> None:
+    assert ask(scripted, "one two", text={"verbosity": verbosity}).text.verbosity == verbosity
+    message: Any = {"role": "user", "content": "one two"}
+    assert scripted.chat.completions.create(model=MOCK, messages=[message], verbosity=verbosity).choices
 
 
 def test_an_answer_that_is_cut_short_is_incomplete(scripted: OpenAI) -> None:

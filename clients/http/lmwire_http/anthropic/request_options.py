@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from lmwire import ChatOptions, TemplateOptions, ToolDict
 
+from ..inference.logit_bias import token_biases
 from ..inference.option_fields import given_fields, shared_fields
 from .request_schema import (
     ChooseAny,
@@ -21,7 +22,7 @@ _DEFAULT_TEMPERATURE: Final = 1.0
 """Anthropic's default. The worker's default is 0."""
 _PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
 _CHAT_OPTIONS: Final = shared_fields(
-    MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media")
+    MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media", "logit_bias")
 )
 
 
@@ -34,8 +35,13 @@ def prompt_options(body: CountTokensRequest) -> dict[str, Any]:
 
 
 def chat_options(body: MessagesRequest) -> dict[str, Any]:
-    """Return all options except the messages, as `lmwire.ChatOptions`."""
+    """Return all options except the messages, as `lmwire.ChatOptions`.
+
+    Raises:
+        ApiError: A logit bias is invalid.
+    """
     options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
+    options |= token_biases(body.logit_bias)
     options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     options["strict_media"] = body.strict_media is not False
     if isinstance(body.thinking, ThinkingEnabled):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ..inference.logit_bias import LogitBias
 from .content_blocks import Message, StrictStruct, SystemText
 
 
@@ -147,7 +148,7 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     penalty_window: int | None = None
-    logit_bias: dict[int, float] | None = None
+    logit_bias: LogitBias | None = None
     seed: int | None = None
     include_stop: bool | None = None
     truncate: Literal["none", "left", "middle"] | None = None

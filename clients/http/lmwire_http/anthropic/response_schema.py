@@ -12,10 +12,9 @@ UNSIGNED: Final = "unsigned"
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
-    """Text."""
+    """Text. It has no field `citations`: some clients reject the value null."""
 
     text: str
-    citations: None = None
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):

@@ -20,19 +20,24 @@ _ANTHROPIC_PATH: Final = "/v1/messages"
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
-def make_router(endpoints: Sequence[Endpoint], state: AppState, lifespan: Lifespan) -> Router:
+def make_router(
+    endpoints: Sequence[Endpoint], unsupported: Mapping[str, str], state: AppState, lifespan: Lifespan
+) -> Router:
     """Return an ASGI application that handles every request, also those without an endpoint.
 
     Args:
         endpoints: The endpoints.
+        unsupported: For each path that is known but not served, what to do instead.
         state: The server's state.
         lifespan: The application's ASGI lifespan.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    routes = [Route(path, _UnsupportedPath(path, message, state)) for path, message in unsupported.items()]
+    routes += [Route(path, _PathRoute(path, methods, state)) for path, methods in by_path.items()]
     return Router(
-        [Route(path, _PathRoute(path, methods, state)) for path, methods in by_path.items()],
+        routes,
         default=_UnknownPath(sorted(by_path), state),
         redirect_slashes=False,
         lifespan=lifespan,
@@ -54,6 +59,18 @@ class _PathRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._methods.get(scope["method"], self._unserved)
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
+
+
+class _UnsupportedPath:
+    """The response for a path of an API that the server does not have."""
+
+    def __init__(self, path: str, message: str, state: AppState) -> None:
+        make_error = partial(ApiError, 501, message, code="unsupported")
+        self._endpoint = make_error_endpoint(error_format_of(path), path, make_error)
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await RequestHandler(self._endpoint, self._state, scope, receive, send).run()
 
 
 class _UnknownPath:

@@ -1,6 +1,6 @@
 """Endpoints of the OpenAI API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
@@ -8,7 +8,16 @@ from .chat.endpoint import CHAT
 from .completions.endpoint import COMPLETIONS
 from .embeddings import EMBEDDINGS
 from .models import MODEL, MODELS
-from .responses.endpoints import RESPONSES
+from .responses import endpoints as responses
 from .transcriptions.endpoint import TRANSCRIPTIONS
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, COMPLETIONS, MODELS, MODEL, EMBEDDINGS, TRANSCRIPTIONS, *RESPONSES)
+ENDPOINTS: Final[Sequence[Endpoint]] = (
+    CHAT,
+    COMPLETIONS,
+    MODELS,
+    MODEL,
+    EMBEDDINGS,
+    TRANSCRIPTIONS,
+    *responses.RESPONSES,
+)
+UNSUPPORTED_PATHS: Final[Mapping[str, str]] = responses.UNSUPPORTED_PATHS

@@ -12,6 +12,7 @@ from ..errors import invalid_field
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
+from ..inference.model_kinds import check_capability
 from ..inference.option_fields import given_fields
 from ..inference.worker_lease import lease_worker
 from .generation_params import NonEmptyText
@@ -61,6 +62,7 @@ async def _create_embeddings(context: RequestContext, body: EmbeddingRequest) ->
     texts = _texts(body)
     options: Any = given_fields(body, "dimensions", "normalize")
     async with lease_worker(context, body.model, rename=partial(_client_field, body)) as lease:
+        check_capability(lease, "embed", body.model)
         vectors, usage = await lease.worker.embed(texts, **options)
     context.record_usage(usage)
     written = _base64 if body.encoding_format == "base64" else _numbers

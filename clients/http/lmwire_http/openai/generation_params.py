@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
+from ..inference.logit_bias import LogitBias, token_biases
 from ..inference.option_fields import given_fields, shared_fields
 
 NonEmptyText: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -37,7 +38,7 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     top_p: float | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
-    logit_bias: dict[int, float] | None = None
+    logit_bias: LogitBias | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     stop: str | list[str] | None = None
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
@@ -61,12 +62,18 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     format: Format | None = None
 
 
-_OPTIONS: Final = shared_fields(GenerationParams, GenerateOptions, converted=("temperature", "seed", "stop"))
+_OPTIONS: Final = shared_fields(
+    GenerationParams, GenerateOptions, converted=("temperature", "seed", "stop", "logit_bias")
+)
 
 
 def generation_options(body: GenerationParams) -> GenerateOptions:
-    """Return the fields as the client library takes them."""
-    options: Any = given_fields(body, *_OPTIONS)
+    """Return the fields as the client library takes them.
+
+    Raises:
+        ApiError: A logit bias is invalid.
+    """
+    options: Any = {**given_fields(body, *_OPTIONS), **token_biases(body.logit_bias)}
     options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
     if body.seed is not None:
         options["seed"] = body.seed % _SEED_COUNT

@@ -24,7 +24,7 @@ _UNSUPPORTED: Final = {
     "web_search_options": "web search is not supported; give the model a tool that searches",
     "moderation": "moderation is not supported; leave it out",
 }
-_CONVERTED: Final = ("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media")
+_CONVERTED: Final = ("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media")
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
 
@@ -96,5 +96,3 @@ def _check(body: ChatRequest) -> None:
             raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
     if body.modalities and body.modalities != ["text"]:
         raise invalid_field('modalities: answers are text; send ["text"], or leave it out', "modalities")
-    if body.verbosity not in {None, "medium"}:
-        raise invalid_field("verbosity: is not supported; ask for it in a message", "verbosity")

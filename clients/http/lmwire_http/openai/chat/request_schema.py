@@ -31,7 +31,7 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     modalities: list[str] | None = None
     """Must be text: no other modality is supported."""
     verbosity: Literal["low", "medium", "high"] | None = None
-    """Must be medium: models have no switch for it."""
+    """Ignored: models have no switch for it."""
 
     metadata: dict[str, Any] | None = None
     """Ignored, as are the next six fields."""

@@ -1,6 +1,6 @@
 """Endpoints at /v1/responses: create, get, delete, and list the input of stored responses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -17,6 +17,13 @@ from .response_schema import Response
 from .stream_events import AnyEvent
 
 
+class InputTokens(Struct, kw_only=True):
+    """The length of a prompt."""
+
+    object: Literal["response.input_tokens"] = "response.input_tokens"
+    input_tokens: int
+
+
 class Deleted(Struct, kw_only=True):
     """A deleted response."""
 
@@ -27,6 +34,10 @@ class Deleted(Struct, kw_only=True):
 
 async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
     return await reply_with(ResponseGeneration(context, body), stream=body.stream)
+
+
+async def _count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:
+    return Json(InputTokens(input_tokens=await ResponseGeneration(context, body).count_tokens()))
 
 
 async def _get(context: RequestContext, _: None) -> Reply:
@@ -70,6 +81,15 @@ CREATE: Final = Endpoint(
 RESPONSES: Final[Sequence[Endpoint]] = (
     CREATE,
     Endpoint(
+        method="POST",
+        path="/v1/responses/input_tokens",
+        summary="Count the tokens of a conversation.",
+        handler=_count_input_tokens,
+        request_type=ResponseRequest,
+        aliases=CREATE.aliases,
+        response_type=InputTokens,
+    ),
+    Endpoint(
         method="GET",
         path="/v1/responses/{id}",
         summary="Return a stored response.",
@@ -91,3 +111,8 @@ RESPONSES: Final[Sequence[Endpoint]] = (
         response_type=ItemList,
     ),
 )
+UNSUPPORTED_PATHS: Final[Mapping[str, str]] = {
+    "/v1/responses/compact": "conversations are not compacted here; send a shorter one, or `truncation`: auto",
+    "/v1/responses/{id}/cancel": "responses do not run in the background; close the connection to cancel one",
+}
+"""Paths of OpenAI's API that are not served, and what to do instead."""

@@ -1,9 +1,9 @@
 """A response request as options of the client library."""
 
 import re
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from lmwire import ChatOptions, ToolDict
+from lmwire import ChatOptions, TemplateOptions, ToolDict
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields, shared_fields
@@ -15,7 +15,7 @@ from ..tools import Function, wire_tool
 from ..unsupported_fields import reject_fields
 from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, ResponseRequest, Tool
 
-LOGPROBS: Final = "message.output_text.logprobs"
+_LOGPROBS: Final = "message.output_text.logprobs"
 
 _UNSUPPORTED: Final = {
     "conversation": "conversations are not supported; continue a response with `previous_response_id`",
@@ -24,7 +24,7 @@ _UNSUPPORTED: Final = {
     "moderation": "moderation is not supported; leave it out",
 }
 _CONVERTED: Final = (
-    *("temperature", "seed", "stop", "format", "tools", "tool_choice", "strict_media"),
+    *("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media"),
     *("top_logprobs", "reasoning", "reasoning_budget"),
 )
 _OPTIONS: Final = shared_fields(ResponseRequest, ChatOptions, converted=_CONVERTED)
@@ -45,12 +45,27 @@ def chat_options(body: ResponseRequest) -> ChatOptions:
         options["max_tokens"] = body.max_output_tokens
     if body.truncation == "auto":
         options["truncate"] = "left"
-    if LOGPROBS in (body.include or ()):
+    if wants_logprobs(body):
         options.update({"logprobs": True}, **given_fields(body, "top_logprobs"))
     if body.reasoning and body.reasoning.effort:
         options.update(effort_options(body.reasoning.effort))
     options.update(given_fields(body, "reasoning_budget"))
     return options
+
+
+def prompt_options(body: ResponseRequest) -> TemplateOptions:
+    """Return the options that change the prompt.
+
+    Raises:
+        ApiError: A field is not supported, or fields contradict each other.
+    """
+    options: Any = chat_options(body)
+    return cast(TemplateOptions, {name: options[name] for name in TemplateOptions.__annotations__ if name in options})
+
+
+def wants_logprobs(body: ResponseRequest) -> bool:
+    """Return whether the response has log-probabilities: `include` names them, or `top_logprobs` asks for some."""
+    return _LOGPROBS in (body.include or ()) or bool(body.top_logprobs)
 
 
 def client_field(body: ResponseRequest, field: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ...errors import ApiError, invalid_field
+from ...errors import ApiError, invalid_field, translate_worker_errors
 from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
@@ -14,7 +14,7 @@ from ...inference.generation import Generation, run_generation
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder
-from .request_options import chat_options, client_field
+from .request_options import chat_options, client_field, prompt_options
 from .request_schema import ResponseRequest
 from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
 from .stream_events import (
@@ -101,6 +101,17 @@ class ResponseGeneration:
             else ResponseIncomplete(response=response)
         )
         yield self._frames([*([] if started else self._begin()), *last, whole])
+
+    async def count_tokens(self) -> int:
+        """Return the number of tokens in the prompt, without generating."""
+        self._context.model = self._body.model
+        messages, options = self._conversation.messages, prompt_options(self._body)
+        with translate_worker_errors(self._rename):
+            async with self._context.state.pool.lease(
+                self._body.model, prompt=[*options.get("tools", ()), *messages]
+            ) as lease:
+                self._context.model = lease.model_id
+                return await lease.worker.count_tokens(messages, **options)
 
     def _find_earlier(self) -> StoredResponse | None:
         id = self._body.previous_response_id

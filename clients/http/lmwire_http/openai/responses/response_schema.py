@@ -4,7 +4,7 @@ from time import time
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from lmwire_protocol import events
 from lmwire_protocol.json_value import JsonValue
@@ -12,7 +12,7 @@ from lmwire_protocol.json_value import JsonValue
 from ...errors import ApiError
 from ..finish_reason import finish_reason
 from .items import OutputItem, item_id
-from .request_options import LOGPROBS
+from .request_options import wants_logprobs
 from .request_schema import ResponseRequest
 
 ResponseStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -85,6 +85,9 @@ class Response(Struct, kw_only=True):
     store: bool
     user: str | None
     background: Literal[False] = False
+    top_k: int | UnsetType = UNSET
+    """lmwire's own field, as is the next one; present if the request has it."""
+    min_p: float | UnsetType = UNSET
 
 
 def new_response(body: ResponseRequest) -> Response:
@@ -103,7 +106,9 @@ def new_response(body: ResponseRequest) -> Response:
         max_output_tokens=body.max_output_tokens,
         temperature=1.0 if body.temperature is None else body.temperature,
         top_p=1.0 if body.top_p is None else body.top_p,
-        top_logprobs=(body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else 0,
+        top_logprobs=(body.top_logprobs or 0) if wants_logprobs(body) else 0,
+        top_k=UNSET if body.top_k is None else body.top_k,
+        min_p=UNSET if body.min_p is None else body.min_p,
         truncation=body.truncation or "disabled",
         metadata=body.metadata or {},
         store=body.store is not False,

@@ -13,6 +13,7 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Plain, Reply, reply_with
 from ...http.sse import data_event
+from ...inference.model_kinds import check_capability
 from ...inference.worker_lease import lease_worker
 from ..finish_reason import finish_reason
 from .request_schema import TranscriptionRequest, client_field, transcription_options
@@ -72,12 +73,11 @@ class TranscriptGeneration:
 
     @asynccontextmanager
     async def _transcript(self) -> AsyncGenerator[AsyncTranscript]:
-        async with (
-            lease_worker(self._context, self._body.model, rename=client_field) as lease,
-            lease.worker.transcribe(self._body.file, **self._options) as transcript,
-        ):
-            transcript.when_ended(lease.release)
-            yield transcript
+        async with lease_worker(self._context, self._body.model, rename=client_field) as lease:
+            check_capability(lease, "transcribe", self._body.model)
+            async with lease.worker.transcribe(self._body.file, **self._options) as transcript:
+                transcript.when_ended(lease.release)
+                yield transcript
 
 
 def _check_cancelled(done: events.TranscribeDone) -> events.TranscribeDone:

@@ -1,0 +1,28 @@
+"""Checks that a loaded model has the capability that an endpoint needs."""
+
+from typing import Final
+
+from ..errors import ApiError
+from ..pool import Lease
+
+_ADVICE: Final = {
+    "embed": "makes no embeddings; load an embedding model, such as mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ",
+    "transcribe": "transcribes no speech; load a speech model, such as mlx-community/whisper-large-v3-turbo",
+}
+"""For each capability, what a model without it lacks, and which kind of model to load instead."""
+
+
+def check_capability(lease: Lease, capability: str, name: str) -> None:
+    """Check that the leased worker's model has a capability.
+
+    Args:
+        lease: The lease.
+        capability: The capability: `embed` or `transcribe`.
+        name: The model's name in the request.
+
+    Raises:
+        ApiError: The model lacks it.
+    """
+    if capability not in lease.model.capabilities:
+        message = f"model: {name[:200]} {_ADVICE[capability]}"
+        raise ApiError(400, message, code="unsupported", param="model")
