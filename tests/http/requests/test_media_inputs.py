@@ -10,7 +10,7 @@ from lmwire_http.openai.content_parts import AudioPart, InputAudio, wire_content
 from random_vision import write_vision_model
 from support.http.http_server import Server, served
 from support.http.raw_http import Answer, asked
-from support.media.reading_media import in_base64
+from support.media.reading_media import TONES, in_base64
 from support.media.shown_images import pixels
 
 TEXT = {"type": "text", "text": "What is it?"}
@@ -121,10 +121,28 @@ def test_what_names_no_file_of_this_machine_is_refused_by_its_field(
     assert ".url: " in refused.json["error"]["message"] or ".image_url: " in refused.json["error"]["message"]
 
 
+def test_a_sound_is_heard_as_if_it_came_with_the_request(tmp_path: Path) -> None:
+    model = write_vision_model(tmp_path / "hearing", "gemma4")
+
+    def hear(server: Server, data: str) -> Answer:
+        content = [TEXT, {"type": "input_audio", "input_audio": {"data": data, "format": "flac"}}]
+        messages = [{"role": "user", "content": content}]
+        return _asked(server, "/v1/chat/completions", model, messages=messages, max_tokens=2)
+
+    with served(str(model), "--media-dir", str(TONES)) as server:
+        whole = hear(server, in_base64((TONES / "tone.flac").read_bytes()))
+        for name in (str(TONES / "tone.flac"), (TONES / "tone.flac").as_uri()):
+            assert prompt_tokens(hear(server, name)) == prompt_tokens(whole)
+        refused = hear(server, str(TONES / ".." / "test_files.py"))
+        assert refused.status == 400
+        assert "leads out of the directories" in refused.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("data", "named"),
     [
         ("file:///sounds/a%20dog.mp3", {"path": "/sounds/a dog.mp3"}),
+        ("/sounds/a dog.mp3", {"path": "/sounds/a dog.mp3"}),
         ("https://example.com/dog.mp3", {"url": "https://example.com/dog.mp3"}),
         ("UklGRg==", {"data": "UklGRg=="}),
         ("//uQxAAA", {"data": "//uQxAAA"}),  # how many an MP3 begins in base64

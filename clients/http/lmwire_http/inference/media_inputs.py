@@ -9,6 +9,8 @@ from ..errors import invalid_field
 
 _URL_SCHEMES: Final = frozenset({"http", "https"})
 _LOCAL_HOSTS: Final = frozenset({"", "localhost"})
+_SUFFIX_CHARACTERS: Final = 16
+"""Characters at a path's end that contain the dot of its suffix, such as `.flac`."""
 
 
 def media_reference(name: str, field: str) -> MediaDict | None:
@@ -54,9 +56,9 @@ def image_input(name: str, field: str) -> MediaDict:
 
 
 def audio_input(data: str, field: str) -> MediaDict:
-    """Return the audio that base64 holds, or that a URL names.
+    """Return the audio that base64 holds, or that a URL or an absolute path names.
 
-    Paths are not accepted: base64 may also start with a slash.
+    Base64 may also start with a slash, but unlike the name of a sound's file it has no dot.
 
     Args:
         data: The text in the request.
@@ -65,6 +67,8 @@ def audio_input(data: str, field: str) -> MediaDict:
     Raises:
         ApiError: The URL names a file on another machine.
     """
+    if data.startswith("/") and "." in data[-_SUFFIX_CHARACTERS:]:
+        return {"path": data}
     return media_reference(data, field) or {"data": data}
 
 

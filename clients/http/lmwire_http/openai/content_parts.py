@@ -1,6 +1,6 @@
 """Parts of a message's content in OpenAI's API, and their conversion for the client library."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -48,8 +48,8 @@ class InputAudio(Struct, kw_only=True, forbid_unknown_fields=True):
     """A sound."""
 
     data: str
-    """Base64, an http or https URL (needs `--media-urls`), or a file's URL (needs `--media-dir`)."""
-    format: Literal["wav", "mp3"] | None = None
+    """Base64, an http or https URL (needs `--media-urls`), or a file's path or URL (needs `--media-dir`)."""
+    format: str | None = None
     """Ignored: the content shows its format."""
 
 
