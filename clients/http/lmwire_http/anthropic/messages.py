@@ -91,6 +91,7 @@ class MessageGeneration:
             ),
             prompt=[options.get("tools"), *conversation.messages],
             rename=conversation.client_field,
+            checked_messages=() if self._body.strict_media is False else conversation.messages,
         )
 
     def _note_progress(self, progress: events.Progress) -> None:

@@ -43,7 +43,7 @@ def chat_options(body: MessagesRequest) -> dict[str, Any]:
     options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
     options |= token_biases(body.logit_bias)
     options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
-    options["strict_media"] = body.strict_media is not False
+    options["strict_media"] = body.strict_media is True
     if isinstance(body.thinking, ThinkingEnabled):
         options["reasoning_budget"] = body.thinking.budget_tokens
     if body.stop_sequences:

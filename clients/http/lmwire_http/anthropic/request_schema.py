@@ -155,4 +155,4 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     cache: Literal["on", "off", "pin"] | None = None
     timeout_ms: int | None = None
     strict_media: bool | None = None
-    """Reject images that the model cannot see. True if absent."""
+    """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TypeAlias
 
-from lmwire import Answer, AsyncStream, AsyncWorker, TokenDelta, ToolCallDelta
+from lmwire import Answer, AsyncStream, AsyncWorker, MessageDict, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
+from .new_media import check_new_media
 
 Batch: TypeAlias = list[TokenDelta | ToolCallDelta]
 """Deltas that came together."""
@@ -71,6 +72,7 @@ async def run_generation(
     prompt: Sequence[object],
     rename: RenameField,
     n: int = 1,
+    checked_messages: Sequence[MessageDict] = (),
 ) -> AsyncGenerator[Generation]:
     """Start a generation, and cancel it if the block ends early.
 
@@ -81,6 +83,7 @@ async def run_generation(
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
         n: Number of answers.
+        checked_messages: Messages whose new images and sounds the model must take.
 
     Raises:
         ApiError: The generation cannot start, or has failed.
@@ -90,6 +93,7 @@ async def run_generation(
         async with context.state.pool.lease(model, prompt=prompt, client=context.client, rows=n) as lease:
             context.model = lease.model_id
             context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
+            check_new_media(checked_messages, lease.model.capabilities, rename)
             with translate_value_errors(rename):
                 stream = start(lease.worker)
             stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly

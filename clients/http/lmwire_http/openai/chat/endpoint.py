@@ -60,6 +60,7 @@ class ChatGeneration:
             prompt=[*self._options.get("tools", ()), *self._messages],
             rename=lambda field: client_field(self._body, field),
             n=self._body.n or 1,
+            checked_messages=() if self._body.strict_media is False else self._messages,
         )
 
 

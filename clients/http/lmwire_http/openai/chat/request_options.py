@@ -37,7 +37,7 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     """
     _check(body)
     options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS)}
-    options["strict_media"] = body.strict_media is not False
+    options["strict_media"] = body.strict_media is True
     if body.max_completion_tokens is not None:
         options["max_tokens"] = body.max_completion_tokens
     if body.continue_final_message and body.add_generation_prompt is None:

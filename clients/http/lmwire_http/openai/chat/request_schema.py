@@ -60,4 +60,4 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     prefix: str | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
-    """Reject images that the model cannot see. True if absent."""
+    """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

@@ -40,7 +40,7 @@ def chat_options(body: ResponseRequest) -> ChatOptions:
     """
     _check(body)
     options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS), **_tools(body), **_format(body)}
-    options["strict_media"] = body.strict_media is not False
+    options["strict_media"] = body.strict_media is True
     if body.max_output_tokens is not None:
         options["max_tokens"] = body.max_output_tokens
     if body.truncation == "auto":

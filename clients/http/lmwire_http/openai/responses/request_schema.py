@@ -132,4 +132,4 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     template_args: dict[str, Any] | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
-    """Reject images that the model cannot see. True if absent."""
+    """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

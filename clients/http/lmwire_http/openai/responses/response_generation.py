@@ -146,6 +146,7 @@ class ResponseGeneration:
             lambda worker: worker.chat(messages, **options),
             prompt=[*options.get("tools", ()), *messages],
             rename=self._rename,
+            checked_messages=() if self._body.strict_media is False else messages,
         )
 
     def _rename(self, field: str) -> str:

@@ -1,0 +1,47 @@
+"""Refuses new images and sounds that a model does not take. Those of earlier turns become a note in the prompt."""
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from lmwire import MessageDict
+
+from ..errors import ApiError, RenameField
+
+_CAPABILITIES: Final = {"image": "images", "audio": "sounds"}
+"""The capability that a model needs for each type of part."""
+Place: TypeAlias = tuple[str, Any]
+"""The path of a part, and the part."""
+
+
+def check_new_media(messages: Sequence[MessageDict], capabilities: Container[str], rename: RenameField) -> None:
+    """Check that a model takes the images and sounds of the turn that it answers.
+
+    Earlier turns are not checked, so that a conversation can go on with another model.
+
+    Args:
+        messages: The conversation.
+        capabilities: The model's capabilities.
+        rename: Maps field paths to those of the client.
+
+    Raises:
+        ApiError: The model does not take an image or a sound.
+    """
+    for path, part in new_media(messages):
+        capability = _CAPABILITIES[part["type"]]
+        if capability not in capabilities:
+            field = rename(path) or path
+            problem = (
+                f"{field}: this model takes no {capability}; name a model that does (its worker needs lmwire[vision]), "
+                "or set strict_media to false"
+            )
+            raise ApiError(400, problem, code="unsupported", param=field)
+
+
+def new_media(messages: Sequence[MessageDict]) -> Iterator[Place]:
+    """Yield the images and sounds after the last answer, in order."""
+    last = max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    for index in range(last + 1, len(messages)):
+        content = messages[index].get("content")
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            if part["type"] in _CAPABILITIES:
+                yield f"messages[{index}].content[{at}]", part
