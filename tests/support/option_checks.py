@@ -115,6 +115,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--max-queue": "http/pool/test_served_models.py::test_more_than_may_wait_are_told_when_to_come_again",
         "--strict": "http/requests/test_unknown_fields.py::test_a_strict_server_refuses_it",
         "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
+        "--image-group": "http/openai/test_image_groups.py::test_an_option_sets_the_default",
         "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
         "--client-timeout": "http/server/test_client_timeouts.py::test_a_body_that_stops_coming_is_given_up",
         "--drain": "http/server/test_shutdown.py::test_one_that_does_not_is_told_in_its_apis_words",

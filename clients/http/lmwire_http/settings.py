@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 MIB = 1024 * 1024
+MAX_IMAGE_GROUP = 64
+"""Largest number of images in a group."""
 ANY_ORIGIN = "*"
 """Value in `Settings.cors_origins` for web pages of every origin."""
 
@@ -52,6 +54,8 @@ class Settings:
     """Allow requests to send chat templates. They are programs and take a worker's time."""
     strict: bool = False
     """Refuse requests with unknown fields. Otherwise those fields are ignored."""
+    image_group: int | None = None
+    """Maximum number of images in the prompt of a chat completion; no maximum if None. See `chunk` in its request."""
     max_body_bytes: int = 24 * MIB
     """Largest request body, in bytes. A line to a worker may have 32 MiB."""
     max_requests: int = 256

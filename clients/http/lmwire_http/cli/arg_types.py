@@ -9,7 +9,7 @@ import shlex
 from argparse import ArgumentTypeError
 from typing import Final, TypeAlias
 
-from ..settings import ANY_ORIGIN
+from ..settings import ANY_ORIGIN, MAX_IMAGE_GROUP
 
 # argparse has no public name for this type.
 ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
@@ -51,6 +51,13 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
+
+
+def image_count(text: str) -> int:
+    """Return a number of images in a group."""
+    if (number := count(text)) > MAX_IMAGE_GROUP:
+        raise ArgumentTypeError(f"{text!r} must be a whole number from 1 to {MAX_IMAGE_GROUP}")
+    return number
 
 
 def port(text: str) -> int:

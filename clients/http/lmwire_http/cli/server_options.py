@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from ..settings import MIB, Settings
-from .arg_types import ArgumentGroup, count, duration, host_name, origin, port, positive_duration, size
+from .arg_types import ArgumentGroup, count, duration, host_name, image_count, origin, port, positive_duration, size
 
 
 def add_access(group: ArgumentGroup, defaults: Settings) -> None:
@@ -63,6 +63,12 @@ def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
         type=size,
         metavar="BYTES",
         help=f"maximum size of a request body (default: {defaults.max_body_bytes // MIB}M)",
+    )
+    group.add_argument(
+        "--image-group",
+        type=image_count,
+        metavar="N",
+        help="work through the images of a chat completion in groups of this size (default: all at once)",
     )
     group.add_argument(
         "--max-connections",

@@ -37,11 +37,15 @@ def check_new_media(messages: Sequence[MessageDict], capabilities: Container[str
             raise ApiError(400, problem, code="unsupported", param=field)
 
 
+def last_answer(messages: Sequence[MessageDict]) -> int:
+    """Return the index of the last message of the assistant; -1 if there is none."""
+    return max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+
+
 def new_media(messages: Sequence[MessageDict]) -> Iterator[Place]:
     """Yield the images and sounds after the last answer, in order."""
-    last = max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
-    for index in range(last + 1, len(messages)):
-        content = messages[index].get("content")
+    for index in range(last_answer(messages) + 1, len(messages)):
+        content: Any = messages[index].get("content")
         for at, part in enumerate(content if isinstance(content, list) else ()):
             if part["type"] in _CAPABILITIES:
                 yield f"messages[{index}].content[{at}]", part

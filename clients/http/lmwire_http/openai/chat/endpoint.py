@@ -10,13 +10,18 @@ from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
+from ...inference.new_media import new_media
 from ..generation_params import wants_usage
 from ..ids import new_id
 from ..messages import wire_messages
-from .request_options import chat_options, client_field
+from .image_groups import ImageGroup, image_groups, join_choices, join_results
+from .request_options import chat_options, client_field, image_group_size
 from .request_schema import ChatRequest
 from .response_schema import ChatCompletion, chat_completion, collect_choices
 from .stream_encoder import ChatStreamEncoder, Chunk
+
+IMAGE_ANSWER_TOKENS: Final = 2048
+"""Maximum length of an answer about new images, if the request has none."""
 
 
 class ChatGeneration:
@@ -33,34 +38,51 @@ class ChatGeneration:
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
         self._context, self._body = context, body
         self._messages, self._options = wire_messages(body.messages), chat_options(body)
+        if any(part["type"] == "image" for _, part in new_media(self._messages)):
+            self._options.setdefault("max_tokens", IMAGE_ANSWER_TOKENS)
+        self._groups = image_groups(self._messages, image_group_size(body, context.state.settings.image_group))
         self._id, self._created = new_id("chatcmpl"), int(time())
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
-        async with self._generation() as generation:
-            deltas = [delta async for batch in generation for delta in batch]
-            choices = collect_choices(deltas, await generation.answers(), logprobs=bool(self._body.logprobs))
-            usage = generation.result.usage
-            return Json(chat_completion(self._id, self._created, self._body.model, choices, usage))
+        choices, results = [], []
+        for group in self._groups:
+            async with self._generation(group) as generation:
+                deltas = [delta async for batch in generation for delta in batch]
+                answers = await generation.answers()
+                choices.append(collect_choices(deltas, answers, logprobs=bool(self._body.logprobs)))
+                results.append(generation.result)
+        joined, usage = join_choices(self._groups, choices), join_results(results).usage
+        return Json(chat_completion(self._id, self._created, self._body.model, joined, usage))
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""
         encoder = ChatStreamEncoder(self._id, self._created, self._body.model, usage=wants_usage(self._body))
-        async with self._generation() as generation:
-            async for batch in generation:
-                if frames := encoder.deltas(batch):
-                    yield frames
-            yield encoder.end(generation.result)
+        results = []
+        for group in self._groups:
+            heading = encoder.text(group.heading) if group.heading else b""
+            async with self._generation(group) as generation:
+                if results:  # the first heading waits for a token: until then, an error has an HTTP status
+                    yield heading
+                    heading = b""
+                async for batch in generation:
+                    if frames := heading + encoder.deltas(batch):
+                        heading = b""
+                        yield frames
+                if heading:
+                    yield heading
+                results.append(generation.result)
+        yield encoder.end(join_results(results))
 
-    def _generation(self) -> AbstractAsyncContextManager[Generation]:
+    def _generation(self, group: ImageGroup) -> AbstractAsyncContextManager[Generation]:
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker: worker.chat(self._messages, **self._options),
-            prompt=[*self._options.get("tools", ()), *self._messages],
-            rename=lambda field: client_field(self._body, field),
+            lambda worker: worker.chat(group.messages, **self._options),
+            prompt=[*self._options.get("tools", ()), *group.messages],
+            rename=lambda field: client_field(self._body, group.client_field(field)),
             n=self._body.n or 1,
-            checked_messages=() if self._body.strict_media is False else self._messages,
+            checked_messages=() if self._body.strict_media is False else group.messages,
         )
 
 

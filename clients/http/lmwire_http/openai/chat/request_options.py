@@ -55,6 +55,24 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     return options
 
 
+def image_group_size(body: ChatRequest, default: int | None) -> int | None:
+    """Return the maximum number of images in a prompt; None if there is none.
+
+    Args:
+        body: The request's body.
+        default: The server's maximum. It does not hold for requests whose answer cannot come in parts.
+
+    Raises:
+        ApiError: The request asks for groups of images, and its answer cannot come in parts.
+    """
+    for name in ("tools", "n", "response_format", "format", "prefix"):
+        if (value := getattr(body, name)) and value != 1:
+            if body.chunk is not None:
+                raise invalid_field(f"chunk: the answer comes in parts, which {name} does not allow", "chunk")
+            return None
+    return default if body.chunk is None else body.chunk
+
+
 def client_field(body: ChatRequest, field: str) -> str:
     """Return the client's name of a worker's field.
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ...settings import MAX_IMAGE_GROUP
 from ..generation_params import Count, GenerationParams
 from ..messages import Message
 from ..reasoning_effort import ReasoningEffort
@@ -59,5 +60,7 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     continue_final_message: bool | None = None
     prefix: str | None = None
     reasoning_budget: int | None = None
+    chunk: Annotated[int, Meta(ge=1, le=MAX_IMAGE_GROUP)] | None = None
+    """Maximum number of images in a prompt. More images are worked through in groups of this size."""
     strict_media: bool | None = None
     """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

@@ -94,6 +94,10 @@ class ChatStreamEncoder:
         """Return the chunks for deltas that came together."""
         return b"".join([self._frames(delta) for delta in batch])
 
+    def text(self, text: str) -> bytes:
+        """Return the chunks for text of the first choice that the model did not write."""
+        return b"".join([self._frame(choice) for choice in [*self._begin(0), _choice(0, Delta(content=text))]])
+
     def end(self, result: events.ResultDone) -> bytes:
         """Return the last chunks.
 

@@ -1,0 +1,182 @@
+"""Many images in a chat completion: worked through in groups, with numbers that stay, on a tiny model that sees."""
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from lmwire import MessageDict
+from lmwire_http.openai.chat.image_groups import image_groups
+from lmwire_http.openai.chat.image_labels import label_images
+from random_vision import write_vision_model
+from support.http.http_server import Server, served
+from support.media.shown_images import pixels
+
+LABEL = re.compile(r"\[Image (\d+): (image_[0-9a-f]{8}\.png)\]")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_vision_model(tmp_path_factory.mktemp("models") / "seeing", "qwen3_vl")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    with served(str(folder)) as server:
+        yield server
+
+
+def png(seed: int) -> str:
+    file = io.BytesIO()
+    pixels(seed).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def turn(*urls: str, text: str = "What is it?") -> Any:
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return {"role": "user", "content": [{"type": "text", "text": text}, *images]}
+
+
+def ask(server: Server, folder: Path, *messages: Any, chunk: int | None = None, **fields: Any) -> Any:
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    extra = {"ignore_eos": True, **({} if chunk is None else {"chunk": chunk})}
+    options = {"max_tokens": 4, "temperature": 0, **fields}
+    return client.chat.completions.create(model=str(folder), messages=list(messages), extra_body=extra, **options)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number) for number, _ in LABEL.findall(text)]
+
+
+def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> None:
+    answer = ask(server, folder, turn(*map(png, range(5))), chunk=2, logprobs=True)
+    content = answer.choices[0].message.content
+    assert numbers(content) == [1, 2, 3, 4, 5]
+    assert re.match(r"\[Image 1: \S+\]\n\[Image 2: \S+\]\n\n", content)
+    assert re.search(r"\n\n\[Image 3: \S+\]\n\[Image 4: \S+\]\n\n", content)
+    assert answer.usage.completion_tokens == 12
+    assert answer.choices[0].finish_reason == "length"
+    generated = "".join(token.token for token in answer.choices[0].logprobs.content)
+    assert generated == re.sub(r"(^|\n\n)(\[Image \S+ \S+\]\n)+\n", "", content)
+
+
+def test_the_usage_is_the_sum_of_the_groups(server: Server, folder: Path) -> None:
+    images = [png(seed) for seed in range(3)]
+    together = ask(server, folder, turn(*images), chunk=1).usage
+    labelled = [image_groups(wire(turn(*images)), 1)[index].messages for index in range(3)]
+    alone = [ask(server, folder, openai_turn(messages, images[index])).usage for index, messages in enumerate(labelled)]
+    assert together.prompt_tokens == sum(usage.prompt_tokens for usage in alone)
+
+
+def wire(*messages: Any) -> list[MessageDict]:
+    from lmwire_http.openai.content_parts import ImagePart, ImageUrl, TextPart, wire_content
+
+    def part(each: Any) -> Any:
+        if each["type"] == "text":
+            return TextPart(text=each["text"])
+        return ImagePart(image_url=ImageUrl(url=each["image_url"]["url"]))
+
+    found: list[Any] = []
+    for message in messages:
+        content = message["content"]
+        parts = content if isinstance(content, str) else wire_content([part(each) for each in content], "messages[0]")
+        found.append({"role": message["role"], "content": parts})
+    return found
+
+
+def openai_turn(messages: Any, url: str) -> Any:
+    parts = messages[0]["content"]
+    shown = [part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": url}} for part in parts]
+    return {"role": "user", "content": shown}
+
+
+def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) -> None:
+    asked = turn(*map(png, range(3)))
+    whole = ask(server, folder, asked, chunk=2)
+    stream = [*ask(server, folder, asked, chunk=2, stream=True, stream_options={"include_usage": True})]
+    deltas = [choice for chunk in stream for choice in chunk.choices]
+    assert "".join(choice.delta.content or "" for choice in deltas) == whole.choices[0].message.content
+    assert [choice.finish_reason for choice in deltas if choice.finish_reason] == ["length"]
+    assert [choice.delta.role for choice in deltas if choice.delta.role] == ["assistant"]
+    assert stream[-1].usage.prompt_tokens == whole.usage.prompt_tokens
+    second = next(index for index, choice in enumerate(deltas) if "[Image 3: " in (choice.delta.content or ""))
+    assert numbers(deltas[second].delta.content or "") == [3]
+
+
+def test_images_keep_their_numbers_over_turns(server: Server, folder: Path) -> None:
+    first = turn(png(0), png(1), png(2))
+    answer = ask(server, folder, first, chunk=2).choices[0].message.content
+    said = {"role": "assistant", "content": answer}
+    later = ask(server, folder, first, said, turn(png(3), png(1), png(4)), chunk=2).choices[0].message.content
+    assert numbers(later) == [4, 2, 5]
+    dropped = ask(server, folder, turn(), said, turn(png(3), png(1), png(4)), chunk=2).choices[0].message.content
+    assert LABEL.findall(dropped) == LABEL.findall(later)
+
+
+def test_earlier_images_are_replaced_by_their_labels(server: Server, folder: Path) -> None:
+    images = [png(seed) for seed in range(3)]
+    said = {"role": "assistant", "content": "Birds."}
+    grouped = ask(server, folder, turn(*images), said, turn(text="Sure?"), chunk=2)
+    assert not numbers(grouped.choices[0].message.content)
+    labels = "".join(f"{label}\n" for label in label_images(wire(turn(*images))).values())
+    noted = turn(text=f"What is it?{labels}")
+    assert grouped.usage.prompt_tokens == ask(server, folder, noted, said, turn(text="Sure?")).usage.prompt_tokens
+
+
+def test_an_answer_about_an_image_has_a_default_length(server: Server, folder: Path) -> None:
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    options: Any = {"model": str(folder), "temperature": 0, "extra_body": {"ignore_eos": True}}
+    answer = client.chat.completions.create(messages=[turn(png(0))], **options)
+    assert answer.usage and answer.usage.completion_tokens == 2048
+
+
+def test_few_images_are_asked_about_as_without_groups(server: Server, folder: Path) -> None:
+    asked = turn(png(0), png(1))
+    assert ask(server, folder, asked, chunk=2).choices == ask(server, folder, asked).choices
+
+
+def test_an_option_sets_the_default(folder: Path) -> None:
+    asked = turn(png(0), png(1))
+    with served(str(folder), "--image-group", "1") as server:
+        assert numbers(ask(server, folder, asked).choices[0].message.content) == [1, 2]
+        assert not numbers(ask(server, folder, asked, chunk=2).choices[0].message.content)
+        assert len(ask(server, folder, asked, n=2).choices) == 2
+        assert not numbers(ask(server, folder, asked, n=2).choices[0].message.content)
+
+
+def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Server, folder: Path) -> None:
+    broken = "data:image/png;base64,iVBORw0KGgo="
+    with pytest.raises(openai.BadRequestError, match="not a supported image") as refused:
+        ask(server, folder, turn(png(0), png(1), broken), chunk=1)
+    assert refused.value.param == "messages[0].content[3]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"), [({"chunk": 0}, "chunk"), ({"chunk": 65}, "chunk"), ({"chunk": 1, "n": 2}, "chunk")]
+)
+def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(server, folder, turn(png(0)), **fields)
+    assert refused.value.param == param
+
+
+def test_files_have_their_names_and_equal_names_have_numbers_of_their_own() -> None:
+    messages = wire(
+        turn("/a/my cat.png", "https://example.com/b/my%20cat.png?size=2", "/b/my cat.png", "/a/my cat.png")
+    )
+    assert list(label_images(messages).values()) == [
+        "[Image 1: my_cat.png]",
+        "[Image 2: my_cat.png]",
+        "[Image 3: my_cat.png]",
+        "[Image 1: my_cat.png]",
+    ]
+
+
+def test_a_name_cannot_hold_a_models_placeholder() -> None:
+    assert list(label_images(wire(turn("/a/<image>]\n[.png"))).values()) == ["[Image 1: _image_.png]"]
