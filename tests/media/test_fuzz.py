@@ -42,7 +42,7 @@ def images() -> dict[str, bytes]:
 
 def sounds() -> dict[str, bytes]:
     """Return whole sounds."""
-    tones = {name: (TONES / f"tone.{name}").read_bytes() for name in ("flac", "mp3", "ogg")}
+    tones = {name: (TONES / f"tone.{name}").read_bytes() for name in ("flac", "mp3", "ogg", "m4a", "aac")}
     return {"wav": wav([0.5, -0.5] * 2000), "stereo wav": wav([0.5, -0.5] * 2000, channels=2), **tones}
 
 

@@ -6,7 +6,7 @@ from .media_refs import MediaKind
 
 _TYPES: Final[dict[MediaKind, tuple[str, ...]]] = {
     "image": ("image/",),
-    "sound": ("audio/", "application/ogg", "video/ogg"),
+    "sound": ("audio/", "application/ogg", "video/ogg", "video/mp4"),
 }
 _UNKNOWN: Final = "application/octet-stream"
 

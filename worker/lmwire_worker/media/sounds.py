@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from .aac import container_format, decode_aac
 from .media_error import MediaError
 from .policy import MediaPolicy
 from .vorbis import decode_vorbis
@@ -55,6 +56,9 @@ def decode_sound(content: bytes, policy: MediaPolicy) -> "tuple[NDArray[np.float
     if content.startswith(b"OggS"):
         decoded, rate = decode_vorbis(content, policy.max_samples)
         _check_rate(rate)
+    elif container := container_format(content):
+        decoded, rate = decode_aac(content, container, policy.max_samples)
+        _check_rate(rate)
     else:
         decoded, rate = _decode(content, policy.max_samples)
     if len(decoded) > policy.max_samples:
@@ -79,7 +83,7 @@ def _header_reader(content: bytes) -> Callable[[bytes], Any]:
         return miniaudio.flac_get_info
     if content.startswith(b"ID3") or (len(content) > 1 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2):
         return miniaudio.mp3_get_info
-    raise MediaError("is not a supported sound; send WAV, MP3, FLAC or Ogg Vorbis")
+    raise MediaError("is not a supported sound; send WAV, MP3, FLAC, Ogg Vorbis, M4A or AAC")
 
 
 def _decode(content: bytes, limit: int) -> "tuple[array[float], int]":
