@@ -19,6 +19,7 @@ from .request_options import chat_options, client_field, image_group_size
 from .request_schema import ChatRequest
 from .response_schema import ChatCompletion, chat_completion, collect_choices
 from .stream_encoder import ChatStreamEncoder, Chunk
+from .transcript import TranscriptCompletion, writes_down_speech
 
 IMAGE_ANSWER_TOKENS: Final = 2048
 """Maximum length of an answer about new images, if the request has none."""
@@ -87,7 +88,9 @@ class ChatGeneration:
 
 
 async def _create_chat_completion(context: RequestContext, body: ChatRequest) -> Reply:
-    return await reply_with(ChatGeneration(context, body), stream=body.stream)
+    is_transcript = await writes_down_speech(context, body)
+    completion = TranscriptCompletion(context, body) if is_transcript else ChatGeneration(context, body)
+    return await reply_with(completion, stream=body.stream)
 
 
 CHAT: Final = Endpoint(

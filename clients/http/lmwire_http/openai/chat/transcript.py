@@ -1,0 +1,92 @@
+"""Chat completions of models that write down speech: the answer to a sound is its transcript."""
+
+from collections.abc import AsyncIterator
+from time import time
+from typing import Final
+
+from lmwire_protocol import events
+
+from ...errors import invalid_field
+from ...http.context import RequestContext
+from ...http.replies import Json
+from ...inference.new_media import check_new_media, new_media
+from ...inference.worker_lease import lease_worker
+from ..finish_reason import finish_reason
+from ..generation_params import wants_usage
+from ..ids import new_id
+from ..messages import wire_messages
+from ..usage import total_usage
+from .request_schema import ChatRequest
+from .response_schema import AssistantMessage, ChatChoice, ChatCompletion
+from .stream_encoder import ChatStreamEncoder
+
+_SEPARATOR: Final = "\n"
+_NO_USAGE: Final = events.Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0)
+"""Speech models report no tokens."""
+
+
+async def writes_down_speech(context: RequestContext, body: ChatRequest) -> bool:
+    """Return whether a request has new sounds, and its model transcribes and does not chat. Load the model if so.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid, or the model cannot be loaded.
+    """
+    if not any(part["type"] == "audio" for _, part in new_media(wire_messages(body.messages))):
+        return False
+    async with lease_worker(context, body.model, rename=lambda field: field) as lease:
+        return "transcribe" in lease.model.capabilities and "chat" not in lease.model.capabilities
+
+
+class TranscriptCompletion:
+    """The transcripts of a request's new sounds. Its text and its generation parameters have no effect.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request has new images, or asks for several answers.
+    """
+
+    def __init__(self, context: RequestContext, body: ChatRequest) -> None:
+        self._context, self._body = context, body
+        messages = wire_messages(body.messages)
+        check_new_media(messages, ("sounds",), lambda field: field)
+        if (body.n or 1) > 1:
+            raise invalid_field("n: this model writes down speech, and a transcript is one answer", "n")
+        self._sounds = [(path, part["media"]) for path, part in new_media(messages)]
+        self._id, self._created = new_id("chatcmpl"), int(time())
+
+    async def whole(self) -> Json:
+        """Return the whole chat completion."""
+        text = "".join([text async for text in self._texts()])
+        choice = ChatChoice(index=0, message=AssistantMessage(content=text), logprobs=None, finish_reason="stop")
+        completion = ChatCompletion(
+            id=self._id, created=self._created, model=self._body.model, choices=[choice], usage=total_usage(_NO_USAGE)
+        )
+        return Json(completion)
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield the chat completion's chunks, one for each segment, as they come."""
+        encoder = ChatStreamEncoder(self._id, self._created, self._body.model, usage=wants_usage(self._body))
+        async for text in self._texts():
+            yield encoder.text(text)
+        timings = events.Timings(queued_ms=0.0, total_ms=0.0)
+        yield encoder.end(events.ResultDone(id="", finish_reason="stop", seed=0, usage=_NO_USAGE, timings=timings))
+
+    async def _texts(self) -> AsyncIterator[str]:
+        for number, (path, sound) in enumerate(self._sounds):
+            is_first = True
+            async with (
+                lease_worker(self._context, self._body.model, rename=lambda _, path=path: path) as lease,
+                lease.worker.transcribe(sound) as transcript,
+            ):
+                transcript.when_ended(lease.release)
+                async for segment in transcript:
+                    yield (_SEPARATOR if number else "") + segment.text.lstrip() if is_first else segment.text
+                    is_first = False
+                finish_reason(transcript.result.finish_reason)
