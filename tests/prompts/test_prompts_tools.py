@@ -141,6 +141,8 @@ def test_gemma_is_shown_python_functions_in_the_first_users_turn(template: str) 
     assert in_order(
         found,
         "<bos><start_of_turn>user\nBe brief.",
+        "At each turn, if you decide to invoke any of the function(s), it should be wrapped with ```tool_code```.",
+        "The following Python methods are available:",
         'def get_weather(city: str, days: int = None):\n    """Tells the weather.',
         "        city: Where.",
         "Weather in Paris and Rome?<end_of_turn>",

@@ -7,6 +7,7 @@ import pytest
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
+from lmwire_worker.prompts.python_tool_signatures import signature
 from lmwire_worker.tool_parsers import FORMATS, ToolCallParser
 from support.models.tool_samples import WRITERS, tool
 
@@ -224,15 +225,113 @@ def test_python_calls_hold_literals(name: str, text: str, arguments: Any) -> Non
     [
         "add(1 + 1)",
         "add(open('x'))",
-        "add(days)",
         "add(**{})",
         "see (here)",
+        "get_weather(days=three)",
+        "get_weather(Paris, note, three)",
+        "get_weather(city=New York, NY)",
+        "get_weather(city='Paris', city='Rome')",
+        "get_weather('Paris', city='Rome')",
+        "get_weather('a', 'b', 3, True, [], {}, 7)",
+        "get_weather(city=get_city())",
     ],
 )
 def test_python_that_is_no_call_with_literals_is_text(text: str) -> None:
     reader = reader_of("gemma3_code")
-    assert reader.push(text) == []
-    assert reader.end() == ([], text)
+    pieces = reader.push(text)
+    last, rest = reader.end()
+    assert not any(piece.complete for piece in pieces + last)
+    assert rest == text
+
+
+LATE_REQUIRED = Tool(
+    function=Function(
+        name="get_weather",
+        parameters={
+            "properties": {"days": {"type": "integer"}, "city": {"type": "string"}, "unit": {"type": "string"}},
+            "required": ["city"],
+        },
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('get_weather("Paris")', {"city": "Paris"}),
+        ('get_weather("Paris", 3)', {"city": "Paris", "days": 3}),
+        ('get_weather("Paris", unit="C")', {"city": "Paris", "unit": "C"}),
+        ('get_weather(days=3, "Paris")', {"days": 3, "city": "Paris"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
+def test_positional_arguments_are_in_the_order_of_the_signature_in_the_prompt(
+    name: str, text: str, arguments: Any
+) -> None:
+    assert signature(LATE_REQUIRED.function).startswith("def get_weather(city: str, days: int")
+    assert calls(name, text, [LATE_REQUIRED]) == [("get_weather", arguments, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("get_weather(city=Paris)", {"city": "Paris"}),
+        ("get_weather(city=New York, days=3)", {"city": "New York", "days": 3}),
+        ("get_weather(city=75001)", {"city": "75001"}),
+        ("get_weather(note=/tmp/a.txt, exact=true)", {"note": "/tmp/a.txt", "exact": True}),
+        ("get_weather(note=2026-01-02)", {"note": "2026-01-02"}),
+        ("get_weather(Paris)", {"city": "Paris"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
+def test_a_string_may_lack_its_quotes(name: str, text: str, arguments: Any) -> None:
+    assert calls(name, text) == [("get_weather", arguments, None)]
+
+
+@pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
+def test_positional_arguments_of_an_unknown_function_are_numbered(name: str) -> None:
+    assert calls(name, 'find("x", 2, city=Paris)') == [("find", {"arg0": "x", "arg1": 2, "city": "Paris"}, None)]
+
+
+RUN = Tool(function=Function(name="run", parameters={"properties": {"command": {"type": "string"}}}))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\nrun ls -la /tmp\n", [("run", {"command": "ls -la /tmp"})]),
+        ('run "ls -la"', [("run", {"command": "ls -la"})]),
+        ("run echo $(date) > 'a b'", [("run", {"command": "echo $(date) > 'a b'"})]),
+        ("run 5", [("run", {"command": "5"})]),
+        ("run", [("run", {})]),
+        ("run ls\n\nrun pwd", [("run", {"command": "ls"}), ("run", {"command": "pwd"})]),
+        ("run (ls)", [("run", {"command": "ls"})]),
+        ("add 5", []),
+        ("runs ls", []),
+        ("run = ls", []),
+        ("run cat <<END\nx\nEND", []),
+        ('run ls\nadd("x")', []),
+        ("let us run ls", []),
+    ],
+)
+def test_gemma_may_write_command_lines(text: str, found: Any) -> None:
+    add = Tool(function=Function(name="add"))
+    reader = FORMATS["gemma3_code"].make_parser([RUN, add])
+    pieces = [piece for character in text for piece in reader.push(character)]
+    last, rest = reader.end()
+    pieces += last
+    names = [piece.name for piece in pieces if piece.complete]
+    heads = [piece for piece in pieces if piece.name]
+    texts = ["".join(piece.arguments for piece in pieces if piece.index == head.index) for head in heads]
+    assert [(head.name, json.loads(text)) for head, text in zip(heads, texts, strict=True)] == found
+    assert len(names) == len(found)
+    assert rest == ("" if found else text)
+
+
+def test_a_command_line_that_was_cut_off_is_text() -> None:
+    reader = FORMATS["gemma3_code"].make_parser([RUN])
+    assert reader.push("run rm -r /tmp") == []
+    assert reader.end(closed=False) == ([], "run rm -r /tmp")
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ MALFORMED = {
     "minimax_m2": '<invoke name="get_weather">Paris</invoke>',
     "mistral": 'get_weather[ARGS]{"city": NaN}',
     "muse_spark": '<atem:invoke name="get_weather">Paris</atem:invoke>',
-    "pythonic": "[get_weather(city=Paris)]",
+    "pythonic": "[get_weather(days=Paris)]",
     "qwen3_coder": "<function=get_weather>\n<parameter=days>\nthree\n</parameter>\n</function>",
     "harmony": 'functions.get_weather <|constrain|>json<|message|>{"city" "Paris"}',
     "llama3_json": '{"name": "get_weather", "parameters": {"city": "Paris",}}',

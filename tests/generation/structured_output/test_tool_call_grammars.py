@@ -14,6 +14,7 @@ from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
+from lmwire_worker.generation.structured_output.tool_call_grammars import LAYOUTS
 from lmwire_worker.output_parsing import OutputParser, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
 from support.runners.constrained import Speaker, tool, write_tokenizer
@@ -193,6 +194,17 @@ def test_with_a_format_and_tools_the_answer_is_calls_or_of_the_format(speaker_of
         kinds.add(len(answer.calls))
         assert re.fullmatch("[a-z]{3}", answer.content) if not answer.calls else not answer.content.strip()
     assert kinds == {0, 1}
+
+
+def test_gemmas_arguments_are_in_the_order_of_the_signature_in_the_prompt(speaker_of: SpeakerOf) -> None:
+    properties = {"days": {"type": "integer", "minimum": 1, "maximum": 9}, "city": {"enum": ["Paris", "Rome"]}}
+    parameters = {"type": "object", "properties": properties, "required": ["city"], "additionalProperties": False}
+    tools = [Tool(function=Function(name="get_weather", parameters=parameters))]
+    request = chat(tools=tools, tool_choice="required", parallel_tool_calls=False, reasoning="off")
+    speaker = speaker_of("gemma3_code")
+    calls = [read(speaker, speaker.say(request, seed), tools).calls[0] for seed in range(20)]
+    assert {tuple(arguments) for _, arguments in calls} == {("city",), ("city", "days")}
+    assert list(LAYOUTS["gemma3_code"].loosen(parameters)["properties"]) == ["city", "days"]
 
 
 def test_with_tool_choice_none_only_the_format_counts(speaker_of: SpeakerOf) -> None:

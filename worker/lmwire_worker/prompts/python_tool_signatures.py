@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from lmwire_protocol import Function
 
+from ..tool_parsers import parameters_in_order
+
 _TYPES: Final = {
     "string": "str",
     "integer": "int",
@@ -21,15 +23,14 @@ _SHOWN_KEYWORDS: Final = frozenset({"type", "description", "enum", "default", "t
 
 def signature(function: Function) -> str:
     """Return the signature of a Python function, with a docstring that describes it and its parameters."""
-    properties = _as_mapping(function.parameters.get("properties"))
+    parameters = parameters_in_order(function.parameters)
     required = function.parameters.get("required")
-    needed = [name for name in properties if isinstance(required, list) and name in required]
-    optional = [name for name in properties if name not in needed]
-    heads = [f"{name}: {_annotation(properties[name])}" for name in needed]
-    for name in optional:
-        default = _as_mapping(properties[name]).get("default")
-        heads.append(f"{name}: {_annotation(properties[name])} = {literal(default)}")
-    described = [(name, _parameter_doc(_as_mapping(properties[name]))) for name in needed + optional]
+    heads = []
+    for name, schema in parameters.items():
+        optional = not (isinstance(required, list) and name in required)
+        default = f" = {literal(_as_mapping(schema).get('default'))}" if optional else ""
+        heads.append(f"{name}: {_annotation(schema)}{default}")
+    described = [(name, _parameter_doc(_as_mapping(schema))) for name, schema in parameters.items()]
     notes = [f"    {name}: {text}" for name, text in described if text]
     doc = "\n\n".join(text for text in (function.description, "\n".join(["Args:", *notes]) if notes else "") if text)
     quoted = f'"""{doc}\n"""' if "\n" in doc else f'"""{doc}"""'

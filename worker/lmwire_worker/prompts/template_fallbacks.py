@@ -32,7 +32,7 @@ def put_tools_into_text(turns: Sequence[Turn], tools: Sequence[Tool], tool_forma
     folded = _leading_system_turns(turns)
     rest = turns[len(folded) :]
     if tools:
-        folded.append(Turn("system", (_python_tools if python else _json_tools)(tools, tool_format)))
+        folded.append(Turn("system", _python_tools(tools) if python else _json_tools(tools, tool_format)))
     for role, group in groupby(rest, key=lambda turn: turn.role):
         if role == "tool":
             results = "\n".join(_result_text(turn, python=python) for turn in group)
@@ -121,14 +121,21 @@ def _tool_schema(tool: Tool) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _python_tools(tools: Sequence[Tool], tool_format: ToolFormat) -> str:
+def _python_tools(tools: Sequence[Tool]) -> str:
+    """Return Google's instruction for Gemma 3, and the tools as Python functions.
+
+    Google's text ends with a request to think before a ```tool_call```. It is left out: calls come in ```tool_code```.
+
+    See https://www.philschmid.de/gemma-function-calling.
+    """
     signatures = _BREAK.join(signature(tool.function) for tool in tools)
     return (
-        "You may call the Python functions below, which are imported already, and no others. "
-        f"To call one, write nothing but the call in a {tool_format.start} block:\n"
-        f"{tool_format.start}\nfunction_name(argument=value)\n```\n"
-        "Its result comes in a ```tool_output block; use it to call further functions or to answer.\n\n"
-        f"```python\n{signatures}\n```"
+        "At each turn, if you decide to invoke any of the function(s), it should be wrapped with ```tool_code```. "
+        "The python methods described below are imported and available, you can only use defined methods. "
+        "The generated code should be readable and efficient. "
+        "The response to a method will be wrapped in ```tool_output``` "
+        "use it to call more tools or generate a helpful, friendly response.\n\n"
+        f"The following Python methods are available:\n\n```python\n{signatures}\n```"
     )
 
 

@@ -4,9 +4,13 @@ import ast
 import re
 import warnings
 from collections.abc import Generator
+from itertools import count
 from typing import Any, Final
 
+from lmwire_protocol import Function
+
 from .base import Fragments, GeneratorParser
+from .parameter_order import parameters_in_order
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _TOKEN: Final = re.compile(
@@ -18,10 +22,18 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _NEWLINE: Final = re.compile(r"(?<!\\)\n")
+_KEYWORD: Final = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=(?!=)")
+_BARE_TEXT: Final = re.compile(r"""[\w/~.@#$](?:[^"'()\[\]{}\\\n]*[^"'()\[\]{}\\\s+*%&|^<>=-])?""")
+"""A string without quotes that does not look like the beginning of an expression."""
+_BARE_WORDS: Final = re.compile(r"[^\W\d_](?:[\w .:/@#-]*\w)?")
+"""A string without quotes that cannot be an expression, except for a difference, a quotient or an attribute."""
 
 
 class PythonParser(GeneratorParser):
-    """Parses calls alone, in a list or inside `print`. Their arguments are literals of Python or JSON."""
+    """Parses calls alone, in a list or inside `print`. Nothing is executed.
+
+    Arguments are literals of Python or JSON. A string may lack its quotes if the parameter can be a string.
+    """
 
     trigger = "("
     separators = re.compile(r"(?:[\s,;`\[\]()]|\bprint\b)*")
@@ -44,14 +56,14 @@ class PythonParser(GeneratorParser):
         Returns:
             The end of the call, valid or not; None if the section ends inside it.
         """
-        names = _ArgumentReader(self._parameters(head["name"]))
+        arguments = _ArgumentReader(self.tools.get(head["name"]))
         at = head.end()
         while end := (yield from self._find_end(at, ",)")):
             text, at = self.text[at : end - 1], end
             closed = self.text[end - 1] == ")"
             try:
                 if text.strip() or not closed:  # a comma may stand before the bracket
-                    yield from self.add_argument(head["name"], *names.read(text))
+                    yield from self.add_argument(head["name"], *arguments.read(text))
             except Exception:  # a model's text can fail Python's parser in many ways
                 if self.has_open_call:
                     yield self.fail_call()
@@ -67,29 +79,61 @@ class PythonParser(GeneratorParser):
             yield from self.wait_for_any(marks)
         return end
 
-    def _parameters(self, name: str) -> list[str]:
-        return list(self.tools[name].parameters.get("properties", {})) if name in self.tools else []
-
 
 class _ArgumentReader:
-    """Reads the arguments of one call. Positional arguments take the names of the parameters, in order."""
+    """Reads the arguments of one call.
 
-    def __init__(self, parameters: list[str]) -> None:
-        self._parameters = iter(parameters)
+    Positional arguments take the names of the parameters that have no argument yet, required ones first. The
+    positional arguments of an unknown function are named `arg0`, `arg1` and so on.
+
+    Args:
+        function: The called function; None if the request does not offer it.
+    """
+
+    def __init__(self, function: Function | None) -> None:
+        self._schemas = parameters_in_order(function.parameters) if function is not None else {}
+        self._names = iter(self._schemas) if function is not None else (f"arg{number}" for number in count())
+        self._takes_bare_text = function is not None
+        """True while a positional argument may be text without quotes. After a keyword, it is the rest of a value."""
         self._seen: set[str] = set()
-        self._named = False
-        """True after a keyword argument: no positional argument may follow."""
 
     def read(self, text: str) -> tuple[str, Any]:
         """Return an argument's name and value. Raises various exceptions if the text is not an argument."""
-        call = _parse(f"_({_join_lines(text)}\n)")
-        (node,) = call.keywords or call.args
-        self._named = self._named or bool(call.keywords)
-        name = node.arg if isinstance(node, ast.keyword) else None if self._named else next(self._parameters)
-        if name is None or name in self._seen or (call.args and call.keywords):
-            raise ValueError("not an argument, or not another one")
+        keyword = _KEYWORD.match(text)
+        if keyword is None:
+            name = next(name for name in self._names if name not in self._seen)
+            bare = _BARE_WORDS if self._takes_bare_text else None
+        else:
+            name, text = keyword["name"], text[keyword.end() :]
+            bare = _BARE_TEXT if name in self._schemas else _BARE_WORDS
+            self._takes_bare_text = False
+        if name in self._seen:
+            raise ValueError("the parameter has an argument already")
         self._seen.add(name)
-        return name, _value(node.value if isinstance(node, ast.keyword) else node)
+        return name, read_value(text, self._schemas.get(name), bare=bare)
+
+
+def read_value(text: str, schema: Any, *, bare: re.Pattern[str] | None) -> Any:
+    """Return the value of an argument: that of a literal, or a string if the text has no quotes.
+
+    Args:
+        text: The argument.
+        schema: The parameter's schema, whatever the host sent.
+        bare: The pattern of strings without quotes; None to allow none.
+
+    Raises:
+        Exception: the text is neither a literal nor such a string.
+    """
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    try:
+        value = _value(text)
+    except Exception:
+        if bare is None or not bare.fullmatch(text.strip()) or (kind is not None and "string" not in kind):
+            raise
+        return text.strip()
+    if kind == "string" and type(value) in (int, float):
+        return text.strip()
+    return value
 
 
 class _JsonNames(ast.NodeTransformer):
@@ -101,15 +145,12 @@ class _JsonNames(ast.NodeTransformer):
         return ast.Constant(self._values[node.id]) if node.id in self._values else node
 
 
-def _parse(text: str) -> ast.Call:
+def _value(text: str) -> Any:
     with warnings.catch_warnings(action="ignore"):  # about invalid escapes in strings
-        expression = ast.parse(text, mode="eval").body
-    if not isinstance(expression, ast.Call):
-        raise ValueError("not a call")
-    return expression
-
-
-def _value(node: ast.expr) -> Any:
+        call = ast.parse(f"_({_join_lines(text)}\n)", mode="eval").body
+    if not isinstance(call, ast.Call) or call.keywords:
+        raise ValueError("not a value")
+    (node,) = call.args
     return ast.literal_eval(_JsonNames().visit(node))
 
 

@@ -42,6 +42,7 @@ from .gemma_calls import GemmaParser
 from .json_calls import HarmonyParser, JsonParser, KimiParser, LlamaParser, MistralParser
 from .python_calls import PythonParser
 from .tagged_calls import TaggedParser, Tags
+from .tool_code_calls import ToolCodeParser
 
 _MakeParser = Callable[[Sequence[Tool]], ToolCallParser]
 
@@ -127,7 +128,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
         _of_mlx_lm(qwen3_coder, partial(TaggedParser, _QWEN)),
         ToolFormat("harmony", "<|channel|>commentary to=", "<|call|>", HarmonyParser),
         ToolFormat("llama3_json", "<|python_tag|>", "", LlamaParser, bare=True),
-        ToolFormat("gemma3_code", "```tool_code", "\n```", PythonParser),
+        ToolFormat("gemma3_code", "```tool_code", "\n```", ToolCodeParser),
     )
 }
 """All formats by name."""

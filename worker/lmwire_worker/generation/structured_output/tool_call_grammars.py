@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from keyword import kwlist
 from typing import Any, Final
 
+from ...tool_parsers import parameters_in_order
 from .gemma_calls import GemmaCallRule
 from .lark_rules import LarkRules, quoted
 from .tool_parameters import Parameter, RawText, check_name, loosen, read_parameters, unsupported
@@ -41,7 +42,9 @@ class CallLayout:
 
     def loosen(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the loosest schema with which a call can be written."""
-        return {"type": "object"} if isinstance(self.call, _JsonCallRule) else loosen(schema)
+        if isinstance(self.call, _JsonCallRule):
+            return {"type": "object"}
+        return loosen(self.call.reorder(schema) if isinstance(self.call, _TaggedCallRule) else schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class _TaggedCallRule:
     mixed: bool = False
     """Parameters may have any types, which the parser finds from the JSON. If false, each must have one type."""
     separator: str = ""
+    required_first: bool = False
+    """Required parameters come first, as in the signature that the prompt shows."""
     names: re.Pattern[str] = TAG_NAME
     parameter_names: re.Pattern[str] = TAG_NAME
     json_options: Mapping[str, Any] = field(default_factory=lambda: SPACED_JSON)
@@ -94,7 +99,7 @@ class _TaggedCallRule:
         check_name(name, self.names, f"{path}.name")
         items = [
             (self._parameter(rules, parameter), parameter.required)
-            for parameter in read_parameters(schema, f"{path}.parameters")
+            for parameter in read_parameters(self.reorder(schema), f"{path}.parameters")
         ]
         parts = [
             _literal_with_numbers(rules, self.head.format(name)),
@@ -102,6 +107,10 @@ class _TaggedCallRule:
             rules.literal(self.tail),
         ]
         return " ".join(filter(None, parts))
+
+    def reorder(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema of a call's arguments, with its properties in the order of the call."""
+        return schema | {"properties": parameters_in_order(schema)} if self.required_first else schema
 
     def _parameter(self, rules: LarkRules, parameter: Parameter) -> str:
         name = check_name(parameter.name, self.parameter_names, parameter.path)
@@ -216,7 +225,7 @@ LAYOUTS: Final[dict[str, CallLayout]] = {
         between_calls="",
     ),
     "pythonic": CallLayout(_PYTHON, before="[", between_calls=", ", after="]"),
-    "gemma3_code": CallLayout(_PYTHON, before="\n", between_calls="\n"),
+    "gemma3_code": CallLayout(replace(_PYTHON, required_first=True), before="\n", between_calls="\n"),
     "gemma4": CallLayout(GemmaCallRule('<|"|>'), between_sections=""),
     "function_gemma": CallLayout(GemmaCallRule("<escape>"), between_sections=""),
 }
