@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +28,8 @@ def plainly(family: str, text: str) -> list[tuple[str, str]]:
     """Every text with its channel, and every marker as `("", marker)`, in their order."""
     channel, found = "content", []
     while text:
-        markers = END[family] if channel == "reasoning" else START[family] + (STRUCTURE if family == "xtml" else [])
+        structure = STRUCTURE if family == "xtml" else []
+        markers = END[family] if channel == "reasoning" else START[family] + END[family] + structure
         match = re.search("|".join(map(re.escape, markers)), text)
         if match is None:
             return [*found, (channel, text)]
@@ -92,6 +94,14 @@ def test_an_answer_can_think_several_times() -> None:
     assert parts_of([text], SYNTAX) == [("reasoning", "a"), ("content", "b"), ("reasoning", "c"), ("content", "d")]
 
 
-def test_markers_that_mean_nothing_where_they_stand_are_text() -> None:
-    assert parts_of(["a</think>b"], SYNTAX) == [("content", "a</think>b")]
+@pytest.mark.parametrize("pieces", [["a</think>b"], ["a<", "/thi", "nk>", "b"], [*"a</think>b"]])
+def test_a_stray_end_of_thought_is_not_content(pieces: list[str]) -> None:
+    assert parts_of(pieces, SYNTAX) == [("content", "ab")]
+
+
+def test_a_stray_end_of_thought_after_a_closed_thought_is_not_content() -> None:
+    assert parts_of(["a</think></think>b</think>"], SYNTAX, REASONING) == [("reasoning", "a"), ("content", "b")]
+
+
+def test_a_start_in_a_thought_is_text() -> None:
     assert parts_of(["a<think>b</think>c"], SYNTAX, REASONING) == [("reasoning", "a<think>b"), ("content", "c")]

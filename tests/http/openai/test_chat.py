@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any, cast
 
 import openai
@@ -9,7 +10,9 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import BaseModel
+from tokenizers import Tokenizer
 
+import lmwire_worker
 from support.http.http_server import Server
 
 TINY = "builtin:tiny"
@@ -97,6 +100,16 @@ def test_without_effort_nothing_is_thought(client: OpenAI) -> None:
     assert "42" in answer.choices[0].message.content
     same = say(client, SUM, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
     assert same.choices[0].message == answer.choices[0].message
+
+
+def test_a_stray_end_of_thought_is_not_content(client: OpenAI) -> None:
+    folder = Path(lmwire_worker.__file__).parent / "builtin" / "tiny"
+    end = Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id("</think>")
+    options: Any = {"reasoning_effort": "none", "logit_bias": {str(end): 100}, "max_tokens": 5}
+    answer = say(client, WHO, **options)
+    assert (answer.choices[0].message.content, answer.usage.completion_tokens) == ("", 5)
+    chunks = say(client, WHO, stream=True, **options)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ""
 
 
 def test_a_tool_is_called_and_its_result_is_used(client: OpenAI) -> None:

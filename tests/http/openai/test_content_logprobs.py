@@ -73,6 +73,8 @@ def test_of_a_chat_completion_they_are_its_content_streamed_or_not(client: opena
     assert tokens is not None
     assert joined(tokens) == (whole.message.content or "").encode()
     chunks = [chunk.choices[0] for chunk in client.chat.completions.create(stream=True, **options)]
+    for chunk in chunks:
+        assert chunk.logprobs is None or chunk.delta.content or "stop" in asked
     streamed = [token for chunk in chunks if chunk.logprobs for token in chunk.logprobs.content or ()]
     assert [(token.token, token.bytes) for token in streamed] == [(token.token, token.bytes) for token in tokens]
     assert "".join(chunk.delta.content or "" for chunk in chunks) == (whole.message.content or "")

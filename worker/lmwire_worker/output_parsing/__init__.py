@@ -11,7 +11,8 @@ Markers can overlap. These rules follow what models mean by them:
 - A complete call in reasoning ends the reasoning. Some models then close the reasoning late: that marker is not text.
   If the call proves invalid, the reasoning goes on.
 - In a tool call, only its end marker counts. Markers in the arguments are part of them.
-- An end marker without a start marker is text.
+- An end marker of reasoning without a start marker is not text. The text before it was content, and stays that.
+- The end marker of a tool call without a start marker is text.
 - Text that starts like a marker and does not become one is text, also at the end of an answer. An incomplete end
   marker after complete calls is dropped with the calls.
 - A section without a complete call is text with its markers. So is the rest of a section with complete calls.

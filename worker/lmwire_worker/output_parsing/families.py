@@ -91,9 +91,10 @@ def _tag_transitions(
     if reasoning_markers is None:
         return {CONTENT: content}
     start, end = reasoning_markers
+    content[end] = CONTENT  # a stray one
     content[start] = REASONING
     reasoning = {end: CONTENT} | ({call: REASONING_CALL} if call else {})
-    return {CONTENT: content, REASONING: reasoning, INTERRUPTED: {end: CONTENT} | content}
+    return {CONTENT: content, REASONING: reasoning, INTERRUPTED: content}
 
 
 def _state(name: str, edges: dict[str, str]) -> State:
