@@ -44,7 +44,10 @@ _CHAT: Final = (
     "messages.name",
 )
 
-_LOAD: Final = ("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force")
+_LOAD: Final = (
+    *("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force"),
+    *("reasoning_start", "reasoning_end"),
+)
 
 FEATURES: Final = (
     "tokenize",

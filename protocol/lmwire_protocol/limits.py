@@ -50,6 +50,9 @@ STOP_BYTES = 1024
 STOP_TOLD_BYTES = 3 * 1024
 """The JSON form of one stop string of a request with several choices: one line names a stop string for each choice."""
 
+MARKER_CHARACTERS = 128
+"""One marker around reasoning; it has at least 1 character."""
+
 LOGIT_BIASES = 1024
 """Tokens with a bias in one request, a count."""
 

@@ -25,6 +25,9 @@ _CLOSED_IF_CONTINUED: Final = _when(
 )
 _SOME_TOOLS: Final = {"required": ["tools"], "properties": {"tools": {"minItems": 1}}}
 CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
+    commands.Load: [
+        {"dependentRequired": {"reasoning_start": ["reasoning_end"], "reasoning_end": ["reasoning_start"]}}
+    ],
     commands.Generation: [
         {"properties": {"logit_bias": {"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,15})$"}}}},
         _when(

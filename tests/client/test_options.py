@@ -66,6 +66,8 @@ LOAD: LoadOptions = {
     "context_len": 4096,
     "kv_bits": 8,
     "force": True,
+    "reasoning_start": "<reason>",
+    "reasoning_end": "</reason>",
 }
 OPTIONS: GenerateOptions = {
     "max_tokens": 9,

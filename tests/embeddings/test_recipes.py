@@ -96,10 +96,11 @@ def test_a_way_to_make_vectors_that_is_not_known_is_refused(
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize("field", ["adapter_path", "draft_path"])
+@pytest.mark.parametrize("field", ["adapter_path", "draft_path", "reasoning_start"])
 def test_settings_of_models_that_generate_are_refused(tmp_path: Path, field: str) -> None:
     with pytest.raises(RequestError, match="does not use it") as refused:
-        open_lane(write_embedding_model(tmp_path / "model"), **{field: "x"})
+        more = {"reasoning_end": "x"} if field == "reasoning_start" else {}
+        open_lane(write_embedding_model(tmp_path / "model"), **{field: "x"}, **more)
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
 

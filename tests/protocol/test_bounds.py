@@ -85,6 +85,8 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "context_len": 1,
             "kv_bits": 4,
             "force": False,
+            "reasoning_start": "a",
+            "reasoning_end": "a",
         }
     ],
     "unload": [{}],

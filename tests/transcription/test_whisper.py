@@ -223,11 +223,13 @@ def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
 # Loading.
 
 
-@pytest.mark.parametrize("field", ["adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits"])
+@pytest.mark.parametrize(
+    "field", ["adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "reasoning_start"]
+)
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
     value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
     with pytest.raises(RequestError, match="does not use it") as refused:
-        open_lane(folder, **{field: value})
+        open_lane(folder, **{field: value}, **({"reasoning_end": "x"} if field == "reasoning_start" else {}))
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
 

@@ -130,6 +130,8 @@ class LoadOptions(TypedDict, total=False):
     context_len: int
     kv_bits: Literal[4, 8]
     force: bool
+    reasoning_start: str
+    reasoning_end: str
 
 
 class GenerateOptions(TypedDict, total=False):

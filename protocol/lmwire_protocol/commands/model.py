@@ -5,7 +5,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from .. import events
+from ..limits import MARKER_CHARACTERS
 from .base import Command, Positive
+
+Marker = Annotated[str, Meta(min_length=1, max_length=MARKER_CHARACTERS)]
 
 
 class Load(Command, frozen=True):
@@ -36,6 +39,16 @@ class Load(Command, frozen=True):
     worker computes one answer at a time."""
     force: bool = False
     """Load the model even if it seems not to fit into memory."""
+    reasoning_start: Marker | None = None
+    """Text that starts the model's reasoning, such as `<think>`. It goes with `reasoning_end`. Absent: the worker finds
+    the markers in the model's tokenizer."""
+    reasoning_end: Marker | None = None
+    """Text that ends the model's reasoning."""
+
+    def __post_init__(self) -> None:
+        if (self.reasoning_start is None) != (self.reasoning_end is None):
+            field = "reasoning_end" if self.reasoning_end is None else "reasoning_start"
+            raise ValueError(f"{field}: give both `reasoning_start` and `reasoning_end`, or neither")
 
 
 class Unload(Command, frozen=True):

@@ -25,9 +25,15 @@ def tokenizer_with(*markers: str, **options: Any) -> TokenizerWrapper:
     return TokenizerWrapper(fast, **options)
 
 
-def syntax_of(*markers: str, model_type: str = "llama", tools: ToolFormat | None = None, **options: Any) -> Syntax:
+def syntax_of(
+    *markers: str,
+    model_type: str = "llama",
+    tools: ToolFormat | None = None,
+    reasoning_markers: tuple[str, str] | None = None,
+    **options: Any,
+) -> Syntax:
     """Return the syntax of a model with these markers."""
-    return Syntax.of(tokenizer_with(*markers, **options), model_type, tools)
+    return Syntax.of(tokenizer_with(*markers, **options), model_type, tools, reasoning_markers)
 
 
 class LetterCalls:

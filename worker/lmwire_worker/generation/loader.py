@@ -18,6 +18,7 @@ from ..models.model_info import describe_model, limit_context
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
+from ..output_parsing import Syntax, find_syntax
 from ..prompts.model_templates import choose_template
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
@@ -57,6 +58,7 @@ class TextModelLoader:
             check_architecture(context.config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
+        syntax = _find_syntax(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
@@ -83,7 +85,9 @@ class TextModelLoader:
         if media:
             model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
         batches = media_loader is None or media_loader.supports_batching
-        runner = GenerationRunner(network, tokenizer, model, budget, disk, media, batches=batches, weights=weights)
+        runner = GenerationRunner(
+            network, tokenizer, model, budget, disk, media, batches=batches, weights=weights, syntax=syntax
+        )
         warm_up(runner, report)
         return runner
 
@@ -103,6 +107,11 @@ class TextModelLoader:
         disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
         self._disk = disk or self._disk
         return disk
+
+
+def _find_syntax(tokenizer: TokenizerWrapper, context: LoadContext) -> Syntax:
+    start, end = context.request.reasoning_start, context.request.reasoning_end
+    return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
 
 
 def _build_network(

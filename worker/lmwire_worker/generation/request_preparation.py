@@ -11,7 +11,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
-from ..output_parsing import REASONING, OutputParser, Syntax
+from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.template_probe import probe_template
@@ -19,7 +19,6 @@ from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
 from ..text_stream.detokenizer import make_detokenizers, token_bytes
 from ..text_stream.string_matcher import StringAutomaton
-from ..tool_parsers import find_format
 from .media_backend import MediaBackend, MediaLayout
 from .output_processor import OutputProcessor
 from .sampling.logprobs import LogprobFormatter
@@ -50,10 +49,16 @@ class RequestPreparer:
         model: The model's description.
         max_bytes: Memory that the model and its requests may take, in bytes.
         media: Expands media in prompts; None for a model without.
+        syntax: The model's output syntax; None to find it.
     """
 
     def __init__(
-        self, tokenizer: TokenizerWrapper, model: ModelInfo, max_bytes: int, media: MediaBackend | None = None
+        self,
+        tokenizer: TokenizerWrapper,
+        model: ModelInfo,
+        max_bytes: int,
+        media: MediaBackend | None = None,
+        syntax: Syntax | None = None,
     ) -> None:
         self.eos_token_ids = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
         """The model's end-of-turn tokens."""
@@ -66,7 +71,7 @@ class RequestPreparer:
         self._encoder = Encoder(tokenizer, model.context_len, max_bytes)
         self._new_detokenizer = make_detokenizers(tokenizer)
         self._format_logprob = LogprobFormatter(token_bytes(tokenizer))
-        self._syntax = Syntax.of(tokenizer, model.model_type, find_format(tokenizer, model.model_type))
+        self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
 
     def warm_up(self) -> None:

@@ -25,6 +25,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared
 from ..models.memory_budget import measure_freed, memory_usage
+from ..output_parsing import Syntax
 from .active_requests import ActiveRequests, Batch
 from .admission import Admission, MemoryBudget
 from .batching import (
@@ -64,6 +65,7 @@ class GenerationRunner:
         media: Reads and computes media; None for a model without.
         batches: Whether rows may be computed together.
         weights: Kept in memory as long as the runner, so that the next load may share it.
+        syntax: The model's output syntax; None to find it.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class GenerationRunner:
         *,
         batches: bool = True,
         weights: object = None,
+        syntax: Syntax | None = None,
     ) -> None:
         self.model = model
         can_batch = batches and supports_batching(network) and not isinstance(network, TargetDraftPair)
@@ -85,7 +88,7 @@ class GenerationRunner:
         self._network = network
         self._weights = weights
         self._media = media
-        self._preparer = RequestPreparer(tokenizer, model, budget.total_bytes, media)
+        self._preparer = RequestPreparer(tokenizer, model, budget.total_bytes, media, syntax)
         self._threads = PreparationThreads(self._preparer, media)
         self._active = ActiveRequests(self._new_batch)
         self._cache_manager = CacheManager(

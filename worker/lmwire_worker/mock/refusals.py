@@ -14,13 +14,8 @@ from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
 
 NEEDS_A_RULE: Final = (
-    "format",
-    "chat_template",
-    "template_args",
-    "adapter_path",
-    "draft_path",
-    "kv_bits",
-    "chat_template_name",
+    *("format", "chat_template", "template_args"),
+    *("adapter_path", "draft_path", "kv_bits", "chat_template_name", "reasoning_start", "reasoning_end"),
 )
 """Fields that need a rule that matches on them."""
 

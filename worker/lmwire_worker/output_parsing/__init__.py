@@ -21,6 +21,6 @@ Markers can overlap. These rules follow what models mean by them:
 
 from .output_parser import OutputParser, TextFragment
 from .states import CONTENT, REASONING
-from .syntax import Syntax
+from .syntax import Syntax, find_syntax
 
-__all__ = ["CONTENT", "REASONING", "OutputParser", "Syntax", "TextFragment"]
+__all__ = ["CONTENT", "REASONING", "OutputParser", "Syntax", "TextFragment", "find_syntax"]

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
+from lmwire_protocol import RequestError
+
 from ..text_stream.string_matcher import StringMatcher
-from ..tool_parsers import ToolFormat
+from ..tool_parsers import ToolFormat, find_format
 from . import harmony
-from .families import find_reasoning_markers, find_states
+from .families import ReasoningMarkers, find_reasoning_markers, find_states
 from .states import CONTENT, HEADER, State
 
 
@@ -27,18 +29,32 @@ class Syntax:
     """Format of tool calls; None for a model without tools."""
 
     @classmethod
-    def of(cls, tokenizer: TokenizerWrapper, model_type: str, tools: ToolFormat | None) -> "Syntax":
+    def of(
+        cls,
+        tokenizer: TokenizerWrapper,
+        model_type: str,
+        tools: ToolFormat | None,
+        reasoning_markers: ReasoningMarkers | None = None,
+    ) -> "Syntax":
         """Return the syntax of a model, by the markers in its vocabulary.
 
         Args:
             tokenizer: The model's tokenizer.
             model_type: The `model_type` of the model's configuration.
             tools: The format of tool calls.
+            reasoning_markers: The markers around reasoning; None to find them.
+
+        Raises:
+            RequestError: unsupported: markers are given, and the model's answers are messages with channels.
         """
         vocabulary = tokenizer.get_vocab().keys()  # takes 0.1 s for 150k tokens
-        if model_type == "gpt_oss" and vocabulary >= harmony.MARKERS:
+        is_harmony = model_type == "gpt_oss" and vocabulary >= harmony.MARKERS
+        if reasoning_markers is not None and (is_harmony or tokenizer.response_transitions):
+            problem = "this model's answers are messages with channels, which the worker knows; leave it out"
+            raise RequestError("unsupported", f"reasoning_start: {problem}", field="reasoning_start")
+        if is_harmony:
             return cls(harmony.STATES, HEADER, harmony.THINK_START, harmony.THINK_END, tools)
-        markers = find_reasoning_markers(tokenizer, vocabulary)
+        markers = reasoning_markers or find_reasoning_markers(tokenizer, vocabulary)
         states = find_states(tokenizer, vocabulary, markers, tools)
         return cls(states, tokenizer.response_initial_state or CONTENT, *(markers or (None, None)), tools)
 
@@ -66,3 +82,16 @@ class Syntax:
     def without_call(self, name: str) -> str:
         """Return the name of the state after a call's start marker that counts as text."""
         return CONTENT if self.states[name].kind == "header" else name
+
+
+def find_syntax(
+    tokenizer: TokenizerWrapper, model_type: str, reasoning_markers: ReasoningMarkers | None = None
+) -> Syntax:
+    """Return a model's syntax with the format of its tool calls; see `Syntax.of`.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        model_type: The `model_type` of the model's configuration.
+        reasoning_markers: The markers around reasoning; None to find them.
+    """
+    return Syntax.of(tokenizer, model_type, find_format(tokenizer, model_type), reasoning_markers)

@@ -124,6 +124,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "context_len": MAX_INT,
         "kv_bits": 4,
         "force": True,
+        "reasoning_start": "<é>",
+        "reasoning_end": "</é>",
     },
 }
 
