@@ -34,6 +34,8 @@ class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
     context_len: int | None
     problem: str | None
     """The reason why the model cannot run, or None if it can."""
+    load_bytes: int = 0
+    """Estimated memory of a load, in bytes: the weights and a short answer. 0 if unknown."""
 
 
 def local_models(*folders: str) -> list[LocalModel]:

@@ -11,6 +11,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..engine.interface import InsufficientMemory, ModelInfo
+from ..models.load_estimate import MIN_CONTEXT_TOKENS
 from ..models.memory_budget import check_fits, format_bytes
 from .batching import assign_buckets, max_padding_tokens
 from .prefix_cache import flatten_caches
@@ -19,8 +20,6 @@ CACHE_STEP_TOKENS: Final = 256
 """Tokens by which mlx-lm's caches grow at a time."""
 RESERVED_ANSWER_TOKENS: Final = 256
 """Answer tokens for which memory is reserved at admission. Few answers reach their max_tokens."""
-MIN_CONTEXT_TOKENS: Final = 1024
-"""Context for which memory must suffice when a model is loaded, in tokens."""
 PROBE_TOKENS: Final = 8
 CACHE_FRACTION: Final = 0.25
 """Share of the budget for the prefix cache."""

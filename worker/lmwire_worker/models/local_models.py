@@ -22,6 +22,7 @@ from lmwire_protocol import RequestError
 from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
+from .load_estimate import estimate_load_bytes
 from .model_files import read_file, walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
 
@@ -54,6 +55,8 @@ class LocalModel:
     context_len: int | None
     problem: str | None
     """Why the model cannot run; None if it can."""
+    load_bytes: int = 0
+    """Estimated memory of a load, in bytes: the weights and a short answer. 0 if unknown."""
 
 
 def find_models(check: CheckSupport) -> Iterator[LocalModel]:
@@ -128,6 +131,7 @@ def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
         bits=_number(_object(config, "quantization"), "bits"),
         context_len=_number(language, "max_position_embeddings"),
         problem=problem,
+        load_bytes=estimate_load_bytes(folder, config) if config else 0,
     )
 
 

@@ -12,6 +12,7 @@ from lmwire_protocol import events
 from ..errors import ApiError
 from .affinity import PrefixAffinity
 from .fair_queue import FairQueue
+from .load_need import LoadNeed
 from .model_spec import ModelSpec
 from .replica import Replica
 from .status import ModelStatus
@@ -59,6 +60,7 @@ class ManagedModel:
         """Unloads the model."""
         self.has_memory = False
         """True while the budget reserves memory for the model."""
+        self.load_need = LoadNeed()
         self.fair_queue = FairQueue(self._batch_size)
         """Decides which request goes to the workers next."""
         self._max_requests, self._clock = max_requests, clock
@@ -77,6 +79,11 @@ class ManagedModel:
     def is_serving(self) -> bool:
         """Return whether a worker can serve a request now."""
         return not self.unload_task and any(replica.worker for replica in self.replicas)
+
+    @property
+    def load_bytes(self) -> int:
+        """Memory that a load needs in all replicas, in bytes, as far as it is known."""
+        return self.load_need.bytes(self.spec) * len(self.replicas)
 
     @property
     def loaded(self) -> events.ModelDone | None:
@@ -129,6 +136,8 @@ class ManagedModel:
             LmwireError: A replica failed. The others continue.
         """
         await asyncio.gather(*(replica.start() for replica in self.replicas if not replica.worker))
+        if self.loaded:
+            self.load_need.record_loaded(self.loaded)
 
     async def close(self) -> None:
         """End all replicas at once, and return when they have exited."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Final
 
 from lmwire import RequestFailed
@@ -114,9 +115,15 @@ class ModelLifecycle:
                 await model.start()
                 break
             except RequestFailed as error:
+                available = self._budget.available_to(model)
                 await self._release(model)
-                if error.code != "out_of_memory" or not self._budget.holders:
+                if error.code != "out_of_memory":
                     raise
+                if not self._budget.holders:
+                    model.load_need.record_final_refusal(error, monotonic())
+                    raise
+                if available is not None:
+                    model.load_need.record_refusal(available // len(model.replicas))
                 crowded = True  # the worker found less free memory than the budget shows
             except BaseException:
                 await self._release(model)
@@ -126,10 +133,13 @@ class ModelLifecycle:
 
     async def _reserve_memory(self, model: ManagedModel, *, crowded: bool, wait: bool) -> None:
         """Reserve memory for a model, and return when the models that it displaces have exited."""
-        need = model.spec.size_bytes * len(model.replicas)
-        if self._budget.limit is not None and need > self._budget.limit:
-            problem = f"{model.spec.id} takes {need:,} bytes, and all models together have {self._budget.limit:,}"
+        least = model.spec.min_load_bytes * len(model.replicas)
+        if self._budget.limit is not None and least > self._budget.limit:
+            problem = f"{model.spec.id} takes {least:,} bytes, and all models together have {self._budget.limit:,}"
             raise ApiError(400, problem, code="out_of_memory", param="model")
+        model.load_need.check(monotonic())
+        # The estimate may be too large. A worker with the whole budget decides.
+        need = model.load_bytes if self._budget.limit is None else min(model.load_bytes, self._budget.limit)
         try:
             async with asyncio.timeout(self._memory_wait_s):
                 evictions = await self._start_evictions(model, need, crowded=crowded, wait=wait)

@@ -112,6 +112,7 @@ class ModelResolver:
                 path=spec.id if spec.problem else spec.path,  # an incomplete model is downloaded again
                 aliases=(*spec.aliases, name),
                 size_bytes=spec.size_bytes,
+                load_bytes=spec.load_bytes,
                 context_len=spec.context_len,
             )
         return ModelSpec(id=name, path=name)
@@ -181,6 +182,7 @@ def _to_spec(model: LocalModel, id: str | None = None, *, by_path: bool = True) 
         path=model.path,
         aliases=(*model.aliases, model.path) if by_path else tuple(model.aliases),
         size_bytes=model.size_bytes,
+        load_bytes=model.load_bytes,
         context_len=model.context_len,
         problem=model.problem,
     )

@@ -22,10 +22,17 @@ class ModelSpec:
     """Further names of the model."""
     size_bytes: int = 0
     """Total size of the model files, in bytes; 0 if unknown."""
+    load_bytes: int = 0
+    """Estimated memory of a load in one worker, in bytes; 0 if unknown."""
     context_len: int | None = None
     """Context length in tokens; None if unknown."""
     problem: str | None = None
     """Why the model cannot run; None if it can, or if that is unknown."""
+
+    @property
+    def min_load_bytes(self) -> int:
+        """Memory without which no load succeeds, in bytes; 0 if unknown. A folder may have files that no load reads."""
+        return min(self.size_bytes, self.load_bytes or self.size_bytes)
 
     @property
     def base_name(self) -> str:
