@@ -25,7 +25,7 @@ def fits(folder: Path, memory: int) -> bool:
     tokenizer = load_tokenizer(folder, weights.config, trust_remote_code=False)
     try:
         check_load(
-            describe_model(folder, weights.config, network, tokenizer), RowCost.measure(network), memory, free=None
+            describe_model(folder, weights.config, network, tokenizer), RowCost.measure(network), memory, free=memory
         )
     except RequestError as error:
         assert error.code == "out_of_memory"

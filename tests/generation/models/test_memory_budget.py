@@ -1,11 +1,15 @@
 """The memory budget of a device."""
 
+import sys
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
+from lmwire_protocol import RequestError
+from lmwire_worker.engine.interface import ModelInfo
 from lmwire_worker.models import memory_budget
+from lmwire_worker.process.memory_pressure import MemoryPressure
 
 GIB = 2**30
 
@@ -57,25 +61,55 @@ def test_a_control_group_may_allow_less_than_the_machine_has(
     assert memory_budget.device_bytes() == (size or machine)
 
 
-def test_memory_that_is_held_now_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:    4096 kB\n")
-    monkeypatch.setattr(memory_budget, "MEMINFO", str(tmp_path / "meminfo"))
-    monkeypatch.setattr(mx, "device_info", lambda: {})
-    monkeypatch.setattr(mx.metal, "is_available", lambda: False)
+@pytest.fixture(params=[False, True], ids=["cpu", "metal"])
+def unified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the device one that shares the system's memory, of which 4096 bytes are free, and MLX uses 1200."""
+    info = {"memory_size": 16 * GIB, "max_recommended_working_set_size": 12 * GIB} if request.param else {}
+    monkeypatch.setattr(mx, "device_info", lambda: info)
+    monkeypatch.setattr(mx.metal, "is_available", lambda: request.param)
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
     monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
-    assert memory_budget.free_bytes() == 4096 * 1024 + 1200
+    monkeypatch.setattr(memory_budget, "available_system_bytes", lambda: 4096)
 
 
-def test_a_system_that_does_not_say_what_is_free_is_asked_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("unified")
+@pytest.mark.parametrize(
+    ("pressure", "free"),
+    [
+        (MemoryPressure.NORMAL, 4096 + 1200),
+        (MemoryPressure.WARNING, 4096 + 1200),
+        (MemoryPressure.CRITICAL, 1200),
+    ],
+)
+def test_memory_that_is_held_now_counts_as_free_and_under_pressure_no_more(
+    pressure: MemoryPressure, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_budget, "MEMINFO", str(tmp_path / "none"))
-    monkeypatch.setattr(mx, "device_info", lambda: {})
-    assert memory_budget.free_bytes() is None
+    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: pressure)
+    assert memory_budget.free_bytes() == free
+
+
+@pytest.mark.usefixtures("unified")
+def test_a_load_above_the_systems_free_memory_is_refused_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ModelInfo("m", "llama", 100, 1, 1, 100, 5000, [])
+    memory_budget.check_fits(model, 200, GIB, memory_budget.free_bytes())
+    with pytest.raises(
+        RequestError, match=r"for its weights and .* for a short answer, and .* of 1024.0 MiB are free;"
+    ):
+        memory_budget.check_fits(model, 400, GIB, memory_budget.free_bytes())
+    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
+    with pytest.raises(RequestError, match="are free, because the system is critically short of memory"):
+        memory_budget.check_fits(model, 200, GIB, memory_budget.free_bytes())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's own figure")
+def test_the_systems_free_memory_is_what_programs_can_get() -> None:
+    meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    assert abs(memory_budget.available_system_bytes() - available) < available / 2
 
 
 def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
     monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 5000})
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
     monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)

@@ -95,6 +95,11 @@ class WorkerProcess:
                 assert not self._ended, f"the worker's output ended; stderr: {self.stderr.decode()!r}"
                 assert self._news.wait(SECONDS), f"not seen; last events: {self.events[-3:]}"
 
+    def wait_for_stderr(self, part: bytes) -> None:
+        """Wait until the worker's stderr contains a text."""
+        with self._news:
+            assert self._news.wait_for(lambda: part in self.stderr, SECONDS), f"not seen: {self.stderr.decode()!r}"
+
     def terminal(self, id: str) -> Event:
         """Wait for the terminal of a request, and return it."""
         return self.wait_for(lambda event: event.get("id") == id and event["event"] in TERMINALS)
@@ -178,4 +183,6 @@ class WorkerProcess:
 
     def _read_stderr(self, stderr: Any) -> None:
         while data := stderr.read(1 << 16):
-            self.stderr += data
+            with self._news:
+                self.stderr += data
+                self._news.notify_all()

@@ -26,6 +26,7 @@ from lmwire_worker.engine.interface import (
     TokenDelta,
 )
 from lmwire_worker.media import find_media_refs
+from lmwire_worker.process.memory_pressure import MemoryPressure
 from lmwire_worker.process.stderr_log import Log
 from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session.lifecycle import LifecycleMonitor
@@ -203,6 +204,9 @@ class SteppedRunner:
     def clear_cache(self) -> int:
         return 0
 
+    def release_caches(self) -> None:
+        self._started("released caches")
+
     def close(self) -> int:
         assert not self._held
         return 0
@@ -221,6 +225,9 @@ class SteppedModelLoader:
 
     def prepare(self) -> None:
         pass
+
+    def read_pressure(self) -> MemoryPressure:
+        return MemoryPressure.NORMAL
 
     def flush(self) -> None:
         pass

@@ -23,7 +23,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared, Preparer
 from ..media import Image, MediaReader, find_media_refs
-from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage
+from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage, release_unused_memory
 from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
@@ -158,6 +158,10 @@ class EmbeddingRunner:
     def clear_cache(self) -> int:
         """Return 0: nothing is cached."""
         return 0
+
+    def release_caches(self) -> None:
+        """See `ModelRunner.release_caches`."""
+        release_unused_memory()
 
     def close(self) -> int:
         """Release the model, and return the bytes freed."""

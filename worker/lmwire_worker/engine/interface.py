@@ -18,6 +18,8 @@ from msgspec import Struct
 from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit, Word
 
+from ..process.memory_pressure import MemoryPressure
+
 
 class InsufficientMemory(Exception):
     """Raised by `ModelRunner.add`: the request fits into memory only after others have ended."""
@@ -273,6 +275,10 @@ class ModelRunner(Protocol):
         """Empty the prefix cache, and return the bytes freed."""
         ...
 
+    def release_caches(self) -> None:
+        """Free what can be computed again, but not what requests have pinned. Requests go on."""
+        ...
+
     def close(self) -> int:
         """Release all memory, and return the bytes freed. The runner has no request."""
         ...
@@ -286,6 +292,10 @@ class ModelLoader(Protocol):
 
     features: list[str]
     """Features beyond protocol 1.0; see `lmwire_protocol.FEATURES`."""
+
+    def read_pressure(self) -> MemoryPressure:
+        """Return the pressure on the memory that the models are in. Any thread may call it."""
+        ...
 
     def prepare(self) -> None:
         """Do the slow imports. Called once, after the first reply to the host."""

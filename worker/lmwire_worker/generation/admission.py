@@ -192,14 +192,14 @@ class Admission:
         return RequestError("out_of_memory", problem)
 
 
-def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int | None) -> None:
+def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int) -> None:
     """Check that a model and a short answer fit; see `memory_budget.check_fits`.
 
     Args:
         model: The model's description.
         cost: The memory of its rows.
         limit: Maximum for everything, in bytes.
-        free: Free memory, in bytes; None if unknown.
+        free: Free memory, in bytes.
     """
     check_fits(model, _minimal_context(model, cost), limit, free)
 

@@ -24,7 +24,7 @@ from ..engine.interface import (
     RunnerEvent,
 )
 from ..engine.preparation import Prepared
-from ..models.memory_budget import measure_freed, memory_usage
+from ..models.memory_budget import measure_freed, memory_usage, release_unused_memory
 from ..output_parsing import Syntax
 from .active_requests import ActiveRequests, Batch
 from .admission import Admission, MemoryBudget
@@ -295,6 +295,11 @@ class GenerationRunner:
         freed = self._cache_manager.clear()
         mx.clear_cache()
         return freed
+
+    def release_caches(self) -> None:
+        """See `ModelRunner.release_caches`."""
+        self._cache_manager.evict(self._cache_manager.bytes)
+        release_unused_memory()
 
     def close(self) -> int:
         """See `ModelRunner.close`."""

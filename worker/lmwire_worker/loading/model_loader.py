@@ -15,6 +15,7 @@ from ..engine.load_context import LoadContext
 from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import MediaPolicy
 from ..process.exits import on_exit
+from ..process.memory_pressure import MemoryPressure
 
 if TYPE_CHECKING:
     from ..generation.loader import TextModelLoader
@@ -75,6 +76,12 @@ class MlxModelLoader:
                 import mlx_lm  # noqa: F401
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
             self._missing = f"mlx-lm cannot be imported ({error}); {_install_hint()}"
+
+    def read_pressure(self) -> MemoryPressure:
+        """Return the pressure on the system's memory; NORMAL on a device with memory of its own."""
+        from ..models.memory_budget import read_pressure
+
+        return read_pressure()
 
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> ModelRunner:
         """Load a model, and translate every failure into an error of the load."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
+from ..process.memory_pressure import MemoryPressure
 from .refusals import check_load, features
 from .replies import Reply, Stage
 from .runner import MockRunner, hang
@@ -35,6 +36,10 @@ class MockModelLoader:
 
     def prepare(self) -> None:
         """Do nothing: the mock imports nothing slow."""
+
+    def read_pressure(self) -> MemoryPressure:
+        """Return NORMAL: the mock has no memory to free."""
+        return MemoryPressure.NORMAL
 
     def flush(self) -> None:
         """Do nothing: no thread writes files."""

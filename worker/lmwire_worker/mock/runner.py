@@ -216,6 +216,9 @@ class MockRunner:
         """Empty the prefix cache, and return the bytes freed."""
         return self._cache.clear()
 
+    def release_caches(self) -> None:
+        """Do nothing: the mock's cache takes no memory."""
+
     def close(self) -> int:
         """Return 0: the mock has nothing to free."""
         return 0

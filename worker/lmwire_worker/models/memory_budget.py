@@ -10,20 +10,20 @@ import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import mlx.core as mx
 
 from lmwire_protocol import RequestError
 
 from ..engine.interface import MemoryUsage, ModelInfo
+from ..process.memory_pressure import MemoryPressure, read_memory_pressure
 
 DEVICE_FRACTION: Final = 0.9
 """Share of the device's memory in the default budget. The rest is for temporary buffers and the process itself."""
 STEP_BYTES: Final = 256 * 2**20
 """Temporary memory of a step, in bytes. MLX is slow while it exceeds its limit."""
 CONTROL_GROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-MEMINFO: Final = "/proc/meminfo"
 ALLOCATION_FAILURES: Final = ("malloc", "unable to allocate", "out of memory")
 """Parts of the messages of MLX's allocators and of CUDA."""
 
@@ -47,31 +47,51 @@ def device_bytes() -> int:
     return size if isinstance(size, int) else _machine_bytes()
 
 
-def free_bytes() -> int | None:
-    """Return the free memory plus what MLX uses now, in bytes; None if the system does not report it."""
-    free: Any = mx.device_info().get("free_memory")
-    if free is None and not mx.metal.is_available():
-        free = _available_bytes()
-    return None if free is None else free + mx.get_active_memory() + mx.get_cache_memory()
+def free_bytes() -> int:
+    """Return the free memory plus what MLX uses now, in bytes. No more than that is free under critical pressure."""
+    own = mx.get_active_memory() + mx.get_cache_memory()
+    if has_own_memory():
+        return int(mx.device_info()["free_memory"]) + own
+    return own if read_pressure() is MemoryPressure.CRITICAL else available_system_bytes() + own
 
 
-def check_fits(model: ModelInfo, others: int, limit: int, free: int | None) -> None:
+def has_own_memory() -> bool:
+    """Return whether the device has memory of its own, as CUDA devices do, and reports how much is free."""
+    return "free_memory" in mx.device_info()
+
+
+def available_system_bytes() -> int:
+    """Return the memory that programs can get without swapping, in bytes."""
+    import psutil  # only a load needs it
+
+    return psutil.virtual_memory().available
+
+
+def read_pressure() -> MemoryPressure:
+    """Return the pressure on the system's memory; NORMAL on a device with memory of its own. Safe in any thread."""
+    return MemoryPressure.NORMAL if has_own_memory() else read_memory_pressure()
+
+
+def check_fits(model: ModelInfo, others: int, limit: int, free: int) -> None:
     """Check that memory suffices for a model's weights and a short answer.
 
     Args:
         model: The model to load.
         others: Size of a short answer, in bytes; 0 for a model without answers.
         limit: Maximum for everything, in bytes.
-        free: Free memory, in bytes; None if unknown.
+        free: Free memory, in bytes.
 
     Raises:
         RequestError: out_of_memory.
     """
-    there_are = limit if free is None else min(limit, free)
+    there_are = min(limit, free)
     if model.weights_bytes + others > there_are:
         answer = f" and {format_bytes(others)} for a short answer" if others else ""
         need = f"{model.path} needs {format_bytes(model.weights_bytes)} for its weights{answer}"
-        problem = f"{need}, and {format_bytes(there_are)} of {format_bytes(limit)} are free; `force` loads it anyway"
+        problem = f"{need}, and {format_bytes(there_are)} of {format_bytes(limit)} are free"
+        if read_pressure() is MemoryPressure.CRITICAL:
+            problem += ", because the system is critically short of memory"
+        problem += "; `force` loads it anyway"
         raise RequestError("out_of_memory", problem)
 
 
@@ -93,8 +113,13 @@ def measure_freed(let_go: Callable[[], None]) -> int:
 
 
 def release_cached_memory() -> None:
-    """Return unused memory to the system."""
+    """Return the memory of dropped models to the system."""
     gc.collect()  # modules refer to each other in circles
+    release_unused_memory()
+
+
+def release_unused_memory() -> None:
+    """Return memory that was freed to the system: that of MLX, and that of the C library."""
     mx.clear_cache()
     with contextlib.suppress(AttributeError, OSError):  # only glibc has it; it would keep as much as a model
         ctypes.CDLL(None).malloc_trim(0)
@@ -117,11 +142,3 @@ def _machine_bytes() -> int:
         with contextlib.suppress(OSError, ValueError):  # absent, or `max`
             sizes.append(int(Path(path).read_text()))
     return min(sizes)
-
-
-def _available_bytes() -> int | None:
-    try:
-        lines = Path(MEMINFO).read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)

@@ -56,6 +56,7 @@ from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
 from .fair_queue import FairQueue
+from .pressure_relief import PressureRelief
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
@@ -93,14 +94,18 @@ class Scheduler:
         self._blocked_on_memory: Request | None = None
         """The request that did not fit into memory; no request has ended since."""
         self._keys = 0
+        self._pressure = PressureRelief(loader.read_pressure, registry.wake, log)
         self.tokens = TokenStats(prompt=0, completion=0)
 
     def run(self) -> None:
         """Serve requests until the registry has drained."""
         self._registry.activity.become("running")
-        while (arrived := self._registry.take_new(block=not (self._active or self._waiting))) is not None:
+        due = self._pressure.is_due
+        while (arrived := self._registry.take_new(block=not (self._active or self._waiting), unless=due)) is not None:
             self._waiting.enqueue(arrived)
             self._apply_cancels()
+            if self._pressure.relieve(self._runner):
+                self._note_capacity()
             was_empty = not self._active
             if self._waiting and (
                 arrived or self._capacity_changed or not self._registry.is_in_flight(self._waiting[0])
@@ -208,7 +213,7 @@ class Scheduler:
 
     def _may_fit(self, request: Request) -> bool:
         """Return whether the batch has rows for a request. One with too many choices starts in an empty batch."""
-        if request is self._blocked_on_memory:
+        if request is self._blocked_on_memory or (self._active and self._pressure.pauses_admission):
             return False
         taken = sum(active.state.unfinished_choices for active in self._active.values())
         return not (self._runner and taken) or taken + request.rows <= self._runner.max_batch_size
@@ -300,6 +305,7 @@ class Scheduler:
         finally:
             self._registry.activity.become("running")
         self._registry.model_loaded = True
+        self._pressure.start()
         return self._describe(request)
 
     def _release_runner(self) -> None:

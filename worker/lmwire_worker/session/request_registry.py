@@ -165,11 +165,12 @@ class RequestRegistry:
         with self._lock:
             self._changed.wait_for(self._is_drained)
 
-    def take_new(self, *, block: bool) -> list[Request] | None:
+    def take_new(self, *, block: bool, unless: Callable[[], bool] = lambda: False) -> list[Request] | None:
         """Return the requests accepted since the last call; None when the worker has drained.
 
         Args:
             block: Wait until there is a request or a cancel.
+            unless: Returns whether something else has changed, so that the wait ends.
         """
         if not (block or self._inbox or self.draining):
             return []  # hardly ever is there a request between two steps, and the lock is slower than this check
@@ -177,7 +178,7 @@ class RequestRegistry:
             while not self._inbox and not self._cancelled:
                 if self._is_drained():
                     return None
-                if not block:
+                if not block or unless():
                     break
                 self._wait_in_state("idle")
             return self._take_inbox_locked()

@@ -23,7 +23,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared, Preparer
 from ..media import MediaReader, Sound, find_media_refs
-from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage
+from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage, release_unused_memory
 from .recording import Recording, open_recording
 from .transcriber import Transcriber, Window, split_segment
 
@@ -133,6 +133,10 @@ class TranscriptionRunner:
     def clear_cache(self) -> int:
         """Return 0: nothing is cached."""
         return 0
+
+    def release_caches(self) -> None:
+        """See `ModelRunner.release_caches`."""
+        release_unused_memory()
 
     def close(self) -> int:
         """Release the model, and return the bytes freed."""
