@@ -101,6 +101,8 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--template-dir": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
         "--context-len": f"{_SERVE}::test_a_shorter_context_holds_less",
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
+        "--env-file": "http/server/test_environment.py::"
+        "test_a_file_in_the_current_directory_is_read_only_if_it_is_named",
         "--host": f"{_SERVE}::test_the_host_is_the_given_one",
         "--port": f"{_SERVE}::test_the_port_is_the_given_one",
         "--uds": "http/server/test_sockets.py::test_a_server_serves_on_one_and_removes_it",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_http.cli.main import parse
+from lmwire_http.cli.parser import make_parser
 from lmwire_http.settings import Settings
 from support.process.lmwire_command import lmwire
 
@@ -58,6 +59,9 @@ CASES: list[tuple[list[str], str, object]] = [
 ]
 
 
+FLAGS = {option for action in make_parser()._actions for option in action.option_strings if action.nargs == 0}
+
+
 def refusal(capsys: pytest.CaptureFixture[str], *argv: str, environment: dict[str, str] | None = None) -> str:
     with pytest.raises(SystemExit) as exit:
         parse(argv, environment or {})
@@ -75,6 +79,20 @@ def test_without_anything_it_serves_this_machine_what_it_has() -> None:
 @pytest.mark.parametrize(("argv", "field", "value"), CASES)
 def test_every_option_becomes_a_setting(argv: Sequence[str], field: str, value: object) -> None:
     assert getattr(parse(argv, {}), field) == value
+
+
+@pytest.mark.parametrize(("argv", "field", "value"), CASES)
+def test_every_option_can_come_from_the_environment(argv: Sequence[str], field: str, value: object) -> None:
+    environment: dict[str, str] = {}
+    option = "MODEL"
+    for word in argv:
+        if word.startswith("--"):
+            option = word.lstrip("-").replace("-", "_").upper()
+            environment.setdefault(f"LMWIRE_SERVE_{option}", "1" if word in FLAGS else "")
+        else:
+            variable = f"LMWIRE_SERVE_{option}"
+            environment[variable] = f"{environment.get(variable, '')} {word}".strip()
+    assert getattr(parse([], environment), field) == value
 
 
 def test_the_old_name_of_client_timeout_works_and_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,15 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ..http.api_keys import ENVIRONMENT_VARIABLE, InvalidApiKeys, exposure_warning, read_api_keys
+from ..http.api_keys import InvalidApiKeys, exposure_warning, read_api_keys
 from ..server.server import serve
 from ..server.sockets import CannotListen
 from ..settings import ANY_ORIGIN, Settings
+from .environment import parse_arguments, remove_keys_from_environment
 from .parser import make_parser
 
 _INTERRUPTED: Final = 130
@@ -20,7 +21,7 @@ _LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits", 
 def main(argv: Sequence[str]) -> int:
     """Serve until a signal stops the server, and return the exit code."""
     settings = parse(argv, os.environ)
-    os.environ.pop(ENVIRONMENT_VARIABLE, None)  # workers inherit the environment
+    remove_keys_from_environment()
     try:
         return serve(settings)
     except CannotListen as error:
@@ -30,15 +31,15 @@ def main(argv: Sequence[str]) -> int:
         return _INTERRUPTED
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+def parse(argv: Sequence[str], environment: MutableMapping[str, str]) -> Settings:
     """Return the settings of a command line. Exit with a sentence on stderr if it is wrong.
 
     Args:
         argv: The arguments after `lmwire serve`.
-        environment: The environment variables.
+        environment: The environment variables. Those of `--env-file` are added unless they exist.
     """
     parser = make_parser()
-    given = vars(parser.parse_args(argv))
+    given, warnings = parse_arguments(parser, argv, environment)
     key_file = given.pop("api_key_file")
     try:
         given["api_keys"] = read_api_keys(given.pop("api_key"), key_file, environment)
@@ -46,7 +47,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         parser.error(str(error))
     if problem := _find_contradiction(given):
         parser.error(problem)
-    given["warnings"] = _find_warnings(given, key_file)
+    given["warnings"] = [*warnings, *_find_warnings(given, key_file)]
     given["worker_args"] = _pop_worker_args(given)
     given["load_options"] = {name: value for name in _LOAD_OPTIONS if (value := given.pop(name)) is not None}
     return Settings(**{name: _frozen(value) for name, value in given.items() if value is not None})
@@ -76,7 +77,7 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
 
 
 def _find_warnings(given: Mapping[str, Any], key_file: Path | None) -> list[str]:
-    warnings = [] if key_file is None else [exposure_warning(key_file)]
+    warnings = [] if key_file is None else [exposure_warning("--api-key-file", key_file)]
     if ANY_ORIGIN in (given["cors_origins"] or ()) and not given["api_keys"]:
         warnings.append(
             "--cors '*' without an API key: every web page in a browser on this machine can send any request"

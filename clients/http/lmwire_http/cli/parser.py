@@ -2,16 +2,21 @@
 
 import argparse
 import os
+from pathlib import Path
 from typing import Any, Final, NoReturn
+
+from lmwire.cli.environment import EnvironmentParser
 
 from ..settings import Settings
 from . import model_options, server_options
 
+ENVIRONMENT_PREFIX: Final = "LMWIRE_SERVE"
 _DESCRIPTION: Final = """\
 Serve models over HTTP with the OpenAI and Anthropic APIs. Point a client at http://127.0.0.1:8080/v1, with any API
 key. Each model runs in a process of its own, which starts at the model's first request. Ctrl-C or SIGTERM stops the
 server after the running requests; a second one stops it at once.
-Besides the APIs, the server has /health, /ready, /metrics (Prometheus) and /openapi.json."""
+Besides the APIs, the server has /health, /ready, /metrics (Prometheus) and /openapi.json.
+Environment variables with the prefix LMWIRE_SERVE set options, too: LMWIRE_SERVE_MAX_QUEUE sets --max-queue."""
 _EXAMPLES: Final = """\
 examples:
   lmwire serve                                          any model on this machine
@@ -24,21 +29,29 @@ examples:
 """
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(EnvironmentParser):
     """argparse with preformatted help, without abbreviations, and with the exit code for wrong usage of sysexits.h."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        super().__init__(
+            environment_prefix=ENVIRONMENT_PREFIX,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            **options,
+        )
 
     def error(self, message: str) -> NoReturn:
         """Print the problem and exit with the code for wrong usage."""
-        self.exit(os.EX_USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+        self.exit(os.EX_USAGE, f"{self.prog}: {self.add_sources(message)}\nSee {self.prog} --help\n")
 
 
 def make_parser() -> Parser:
     """Return the parser. An option that is not given is None, so that `Settings` has all defaults."""
     parser = Parser(prog="lmwire serve", description=_DESCRIPTION, epilog=_EXAMPLES)
     defaults = Settings()
+    parser.add_argument(
+        "--env-file", type=Path, metavar="FILE", help="read environment variables from this file, such as .env"
+    )
     model_options.add_models(parser)
     server_options.add_access(parser.add_argument_group("address and access"), defaults)
     model_options.add_limits(parser.add_argument_group("models in memory"), defaults)

@@ -39,12 +39,17 @@ def read_api_keys(typed: Sequence[str], file: Path | None, environment: Mapping[
     return tuple(dict.fromkeys(keys))
 
 
-def exposure_warning(path: Path) -> str | None:
-    """Return a warning if other users of this machine can read or change a key file; None otherwise."""
+def exposure_warning(option: str, path: Path) -> str | None:
+    """Return a warning if other users of this machine can read or change a file with keys; None otherwise.
+
+    Args:
+        option: The option that names the file.
+        path: The file.
+    """
     mode = stat.S_IMODE(path.stat().st_mode)
     if not mode & _OTHER_USERS:
         return None
-    return f"--api-key-file: other users can read or change {path} (mode {mode:04o}): chmod 600 {path}"
+    return f"{option}: other users can read or change {path} (mode {mode:04o}): chmod 600 {path}"
 
 
 def _from_file(path: Path) -> list[str]:

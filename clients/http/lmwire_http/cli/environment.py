@@ -1,0 +1,49 @@
+"""Arguments of `lmwire serve` from the command line, the environment and the file of `--env-file`."""
+
+import os
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ..http.api_keys import ENVIRONMENT_VARIABLE, exposure_warning
+from .env_file import InvalidEnvFile, read_env_file
+from .parser import ENVIRONMENT_PREFIX, Parser
+
+_KEY_VARIABLES: Final = (ENVIRONMENT_VARIABLE, f"{ENVIRONMENT_PREFIX}_API_KEY")
+
+
+def parse_arguments(
+    parser: Parser, argv: Sequence[str], environment: MutableMapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the parsed arguments, and warnings for the log. Exit with a sentence on stderr if one is invalid.
+
+    Args:
+        parser: The command's parser.
+        argv: The arguments after `lmwire serve`.
+        environment: The environment variables. Those of `--env-file` are added unless they exist.
+    """
+    arguments = vars(parser.parse_with_environment(argv, environment))
+    warnings: list[str] = []
+    if file := arguments["env_file"]:
+        warnings += _add_variables(parser, file, environment)
+        arguments = vars(parser.parse_with_environment(argv, environment))
+    del arguments["env_file"]
+    return arguments, warnings + parser.unknown_variables(environment)
+
+
+def remove_keys_from_environment() -> None:
+    """Remove the variables with API keys: workers inherit the environment."""
+    for variable in _KEY_VARIABLES:
+        os.environ.pop(variable, None)
+
+
+def _add_variables(parser: Parser, file: Path, environment: MutableMapping[str, str]) -> list[str]:
+    """Add the variables of a file to the environment, and return a warning if other users can read keys in it."""
+    try:
+        variables = read_env_file(file)
+    except InvalidEnvFile as error:
+        parser.error(str(error))
+    for name, value in variables.items():
+        environment.setdefault(name, value)
+    warning = exposure_warning("--env-file", file) if variables.keys() & set(_KEY_VARIABLES) else None
+    return [warning] if warning else []
