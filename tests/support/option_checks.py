@@ -111,6 +111,8 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--api-key-file": "http/requests/test_api_keys.py::test_any_of_the_keys_opens_as_a_bearers",
         "--cors": "http/requests/test_api_keys.py::test_without_keys_a_page_that_was_named_is_served",
         "--log-format": "http/requests/test_logs.py::test_or_an_object",
+        "--log-level": "http/requests/test_logs.py::test_less_important_lines_are_left_out",
+        "--max-tokens": f"{_SERVE}::test_answers_to_requests_without_a_limit_have_the_servers",
         "--memory": f"{_SERVE}::test_a_model_that_is_larger_than_the_memory_is_refused",
         "--memory-wait": f"{_SERVE}::test_a_request_waits_for_memory_no_longer_than_the_given_time",
         "--idle": f"{_SERVE}::test_a_model_that_is_not_used_leaves_memory",

@@ -1,9 +1,10 @@
 """Settings of a server. Each has an option of `lmwire serve`."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 MIB = 1024 * 1024
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 MAX_IMAGE_GROUP = 64
 """Largest number of images in a group."""
 ANY_ORIGIN = "*"
@@ -50,6 +51,8 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may send requests."""
 
+    default_max_tokens: int | None = None
+    """Longest answer of a request that sets no limit, in tokens; that of the API if None."""
     request_templates: bool = False
     """Allow requests to send chat templates. They are programs and take a worker's time."""
     strict: bool = False
@@ -75,5 +78,7 @@ class Settings:
     max_stored_responses: int = 1024
     """Most stored responses of /v1/responses."""
     log_format: Literal["text", "json"] = "text"
+    log_level: LogLevel = "info"
+    """Level of the least important lines in the log."""
     warnings: tuple[str, ...] = ()
     """Sentences for the log, about settings that may be a mistake."""

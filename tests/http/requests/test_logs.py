@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from lmwire_http.http.replies import Reply
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
 from support.http.asgi_exchange import exchanged
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, wait_until
 from support.http.raw_http import CHAT, asked, chat_body
 
 SECRET = "plumbago"
@@ -44,6 +45,28 @@ def test_a_request_is_a_line_of_names_and_values(mock_server: Server) -> None:
         "completion_tokens": "3",
         "request_id": "in-text",
     }
+
+
+def test_debug_adds_a_line_for_each_request_that_arrives() -> None:
+    with served("--worker", MOCK, "--log-level", "debug") as server:
+        asked(server.url, "POST", CHAT, chat_body(SECRET), x_request_id="arrives")
+        line = server.wait_for_line("debug request received .*arrives")
+        assert f"method=POST path={CHAT} request_id=arrives" in line
+    assert SECRET not in "".join(server.log)
+
+
+def test_less_important_lines_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    command = [sys.executable, "-P", "-m", "lmwire_http", "--uds", str(path), "--log-level", "warning", "--worker"]
+    with subprocess.Popen([*command, f"{MOCK} --fault failed-load"], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(path.exists, "the server does not listen")
+            asked(f"unix:{path}", "POST", CHAT, chat_body("hello"))
+        finally:
+            process.terminate()
+        lines = process.communicate()[1].splitlines()
+    assert lines
+    assert {line.split()[1] for line in lines} == {"warning"}
 
 
 def test_or_an_object(json_server: Server) -> None:

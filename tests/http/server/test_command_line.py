@@ -55,6 +55,8 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--drain", "0"], "drain_s", 0.0),
     (["--stored", "7"], "max_stored_responses", 7),
     (["--log-format", "json"], "log_format", "json"),
+    (["--log-level", "warning"], "log_level", "warning"),
+    (["--max-tokens", "9"], "default_max_tokens", 9),
     (["--memory-wait", "9"], "memory_wait_s", 9.0),
 ]
 

@@ -88,6 +88,29 @@ def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:
         assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
 
 
+def test_answers_to_requests_without_a_limit_have_the_servers(plain: Server) -> None:
+    asks: list[tuple[str, dict[str, Any], str]] = [
+        (CHAT, chat_body("Who are you?", model=TINY), "max_completion_tokens"),
+        ("/v1/completions", {"model": TINY, "prompt": "Who are you?"}, "max_tokens"),
+        ("/v1/responses", {"model": TINY, "input": "Who are you?"}, "max_output_tokens"),
+    ]
+
+    def lengths(server: Server, limit: int | None = None) -> list[int]:
+        answers = [
+            asked(server.url, "POST", path, {**body, "ignore_eos": True, field: limit}) for path, body, field in asks
+        ]
+        usages = [answer.json["usage"] for answer in answers]
+        return [usage.get("completion_tokens", usage.get("output_tokens")) for usage in usages]
+
+    with served(TINY, "--max-tokens", "3") as server:
+        assert lengths(server) == [3, 3, 3]
+        assert lengths(server, limit=5) == [5, 5, 5]
+    with served(TINY, "--context-len", "64") as server:
+        chat, completion, response = lengths(server)
+    assert completion == 16
+    assert chat == response > 16
+
+
 def test_a_body_that_is_too_large_is_refused() -> None:
     with served("--worker", MOCK, "--max-body", "100") as server:
         assert ask(server, model="mock", stop="word " * 100).status == 413

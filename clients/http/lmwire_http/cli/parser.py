@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 from lmwire.cli.environment import EnvironmentParser
 
 from ..settings import Settings
-from . import model_options, server_options
+from . import answer_options, model_options, server_options
 
 ENVIRONMENT_PREFIX: Final = "LMWIRE_SERVE"
 _DESCRIPTION: Final = """\
@@ -56,5 +56,6 @@ def make_parser() -> Parser:
     server_options.add_access(parser.add_argument_group("address and access"), defaults)
     model_options.add_limits(parser.add_argument_group("models in memory"), defaults)
     server_options.add_limits(parser.add_argument_group("requests and connections"), defaults)
+    answer_options.add_answers(parser.add_argument_group("answers"))
     model_options.add_workers(parser.add_argument_group("workers"))
     return parser

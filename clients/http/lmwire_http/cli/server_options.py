@@ -2,8 +2,9 @@
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
-from ..settings import MIB, Settings
+from ..settings import MIB, LogLevel, Settings
 from .arg_types import ArgumentGroup, count, duration, host_name, image_count, origin, port, positive_duration, size
 
 
@@ -42,6 +43,11 @@ def add_access(group: ArgumentGroup, defaults: Settings) -> None:
     )
     group.add_argument(
         "--log-format", choices=("text", "json"), help=f"format of the log on stderr (default: {defaults.log_format})"
+    )
+    group.add_argument(
+        "--log-level",
+        choices=get_args(LogLevel),
+        help=f"the least important lines of the log to write (default: {defaults.log_level})",
     )
 
 

@@ -75,6 +75,8 @@ class RequestHandler:
 
     async def run(self) -> None:
         """Handle the request. Every error becomes a response."""
+        if _log.isEnabledFor(logging.DEBUG):
+            log_facts(logging.DEBUG, "request received", self._facts() | {"request_id": self._context.id})
         self._response_task = asyncio.create_task(self._respond())
         try:
             with self._state.metrics.in_flight(), self._state.in_flight.track(self):
@@ -210,9 +212,7 @@ class RequestHandler:
         status = CLIENT_CLOSED_REQUEST if self._disconnected else self._response.status or 500
         seconds = monotonic() - context.started_at
         self._state.metrics.request_finished(self._endpoint.path, context.model, status, seconds)
-        # The endpoint's path, not the client's: that may contain anything, even an API key.
-        path = self._endpoint.path.replace(":path", "") or UNKNOWN_PATH
-        facts: dict[str, Any] = {"method": self._method, "path": path, "status": status}
+        facts: dict[str, Any] = {**self._facts(), "status": status}
         if context.model:
             facts["model"] = context.model
         if context.prompt_tokens or context.completion_tokens:
@@ -222,6 +222,10 @@ class RequestHandler:
             "request",
             facts | {"seconds": round(seconds, 6), "request_id": context.id},
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the method and the endpoint's path. The client's path may contain anything, even an API key."""
+        return {"method": self._method, "path": self._endpoint.path.replace(":path", "") or UNKNOWN_PATH}
 
 
 class _ClientDisconnected(Exception):

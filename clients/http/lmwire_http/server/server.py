@@ -37,7 +37,7 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotListen: The address is invalid or taken, or would let anyone in.
     """
-    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys):
+    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys, settings.log_level):
         failure = _serve(settings, found)
     return os.EX_UNAVAILABLE if failure else os.EX_OK
 

@@ -12,6 +12,8 @@ from queue import SimpleQueue
 from time import sleep
 from typing import Any, Final, Literal
 
+from ..settings import LogLevel
+
 _MAX_WAITING_LINES: Final = 10_000
 """Lines that wait for stderr. Further lines are dropped: a slow terminal or pipe must not stop the server."""
 _FLUSH_S: Final = 2.0
@@ -44,18 +46,24 @@ def redact(text: str, keys: Sequence[str]) -> str:
 
 
 @contextmanager
-def log_to_stderr(format: Literal["text", "json"], keys: Sequence[str] = ()) -> Generator[None]:
+def log_to_stderr(
+    format: Literal["text", "json"], keys: Sequence[str] = (), level: LogLevel = "info"
+) -> Generator[None]:
     """Write all log records, also those of libraries, to stderr while the block runs.
 
     Args:
         format: Format of the lines.
         keys: API keys to remove from the lines.
+        level: Level of the least important lines. `debug` is for the server's own: a library's could quote a prompt.
     """
+    least = logging.getLevelNamesMapping()[level.upper()]
     lines = StderrHandler(keys)
+    lines.setLevel(least)
     lines.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
     root.addHandler(lines)
-    root.setLevel(logging.INFO)
+    root.setLevel(max(least, logging.INFO))
+    _log.setLevel(least)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without "Started server process" and the like
     try:
         yield

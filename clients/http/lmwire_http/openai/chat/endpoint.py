@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from time import time
-from typing import Final
+from typing import Any, Final
 
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
+from ...inference.default_options import default_options
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
 from ...inference.new_media import new_media
@@ -38,7 +39,8 @@ class ChatGeneration:
 
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
         self._context, self._body = context, body
-        self._messages, self._options = wire_messages(body.messages), chat_options(body)
+        self._messages = wire_messages(body.messages)
+        self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
         if any(part["type"] == "image" for _, part in new_media(self._messages)):
             self._options.setdefault("max_tokens", IMAGE_ANSWER_TOKENS)
         self._groups = image_groups(self._messages, image_group_size(body, context.state.settings.image_group))

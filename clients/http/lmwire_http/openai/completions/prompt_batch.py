@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from lmwire import Answer
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
+from ...inference.default_options import default_options
 from ...inference.generation import Batch, Generation, run_generation
 from .merge_streams import merge_streams
 from .request_schema import CompletionRequest, client_field, completion_options, prompts_of
 
+_DEFAULTS: Final = {"max_tokens": 16}
+"""OpenAI's default."""
 _MAX_CONCURRENT: Final = 32
 """Most prompts of one request that run together, so that other requests can run."""
 
@@ -37,7 +40,7 @@ class PromptBatch:
     def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
         self._context, self._body = context, body
         self._prompts = prompts_of(body)
-        self._options = completion_options(body)
+        self._options: Any = {**_DEFAULTS, **default_options(context.state.settings), **completion_options(body)}
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     @property

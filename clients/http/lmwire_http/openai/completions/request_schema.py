@@ -14,8 +14,6 @@ from ..unsupported_fields import reject_fields
 Prompt: TypeAlias = str | list[int]
 """Text or token ids."""
 
-_DEFAULT_MAX_TOKENS: Final = 16
-"""OpenAI's default."""
 _TOKEN_FIELD: Final = "prompt["
 _UNSUPPORTED: Final = {"suffix": "text before a suffix is not supported; put the text to continue into `prompt`"}
 
@@ -66,7 +64,8 @@ def completion_options(body: CompletionRequest) -> GenerateOptions:
     if body.echo:
         _check_echo(body)
     options = generation_options(body)
-    options["max_tokens"] = _DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+    if body.max_tokens is not None:
+        options["max_tokens"] = body.max_tokens
     if body.logprobs is not None:
         options["logprobs"] = True
         options["top_logprobs"] = body.logprobs

@@ -10,6 +10,7 @@ from ...errors import ApiError, invalid_field, translate_worker_errors
 from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
+from ...inference.default_options import default_options
 from ...inference.generation import Generation, run_generation
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
@@ -53,7 +54,7 @@ class ResponseGeneration:
 
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
-        self._options: Any = chat_options(body)
+        self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
         earlier = self._find_earlier()
         items = [
             self._resolve_reference(item, number)
