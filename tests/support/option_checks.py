@@ -99,6 +99,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--draft": f"{_SERVE}::test_a_draft_model_has_tokens_accepted_that_it_proposed",
         "--chat-template": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
         "--template-dir": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
+        "--trust-remote-code": f"{_SERVE}::test_code_of_a_named_model_runs_only_if_it_is_trusted",
         "--context-len": f"{_SERVE}::test_a_shorter_context_holds_less",
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
         "--env-file": "http/server/test_environment.py::"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .model_listing import LocalModel, end_listings, local_models
+    from .model_listing import LocalModel, NameProblem, end_listings, find_name_problems, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
@@ -88,6 +88,7 @@ __all__ = [
     "MediaDict",
     "MediaPartDict",
     "MessageDict",
+    "NameProblem",
     "NamedToolDict",
     "ProtocolViolation",
     "RequestEvents",
@@ -114,6 +115,7 @@ __all__ = [
     "WorkerUnavailable",
     "audio_part",
     "end_listings",
+    "find_name_problems",
     "image_part",
     "local_models",
     "media",
@@ -138,6 +140,7 @@ _MODULES = {
     "MediaDict": "options",
     "MediaPartDict": "options",
     "MessageDict": "options",
+    "NameProblem": "model_listing",
     "NamedToolDict": "options",
     "ProtocolViolation": "errors",
     "RequestEvents": "protocol.session",
@@ -164,6 +167,7 @@ _MODULES = {
     "WorkerUnavailable": "errors",
     "audio_part": "attachments",
     "end_listings": "model_listing",
+    "find_name_problems": "model_listing",
     "image_part": "attachments",
     "local_models": "model_listing",
     "media": "attachments",

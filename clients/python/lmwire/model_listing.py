@@ -3,6 +3,7 @@
 import logging
 import os
 import subprocess
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
@@ -38,17 +39,36 @@ class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated memory of a load, in bytes: the weights and a short answer. 0 if unknown."""
 
 
-def local_models(*folders: str) -> list[LocalModel]:
+def local_models(*folders: str, trust_remote_code: bool = False) -> list[LocalModel]:
     """Return the models in the hub's cache and the built-in ones, which takes about a second.
 
     Args:
         folders: Model folders to describe instead. One that cannot be described has a `problem`, and the log has a
             warning.
+        trust_remote_code: Whether models that bring their own code count as models that can run.
 
     Raises:
         LmwireError: The worker is not installed here, or the listing failed.
     """
-    command = listing_command("--json", "--all", "--", *folders)
+    trusted = ("--trust-remote-code",) if trust_remote_code else ()
+    command = listing_command("--json", "--all", *trusted, "--", *folders)
+    output, errors = _run(command, "the models on this machine cannot be listed")
+    for line in errors.splitlines():
+        if line.startswith("lmwire: "):
+            _log.warning(line.removeprefix("lmwire: "))
+    models = msgspec.json.decode(output, type=list[LocalModel])
+    if len(models) < len(folders):
+        raise LmwireError(f"{folders[len(models)]} cannot be described in time")
+    return models
+
+
+def _run(command: Sequence[str], problem: str) -> tuple[bytes, str]:
+    """Return what a program wrote to stdout and stderr.
+
+    Args:
+        command: The program and its arguments.
+        problem: What an error says failed.
+    """
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     environment = child_environment()
     with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=pipe, env=environment) as process:
@@ -58,23 +78,42 @@ def local_models(*folders: str) -> list[LocalModel]:
         except BaseException as error:
             process.kill()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise LmwireError(f"the models on this machine cannot be listed in {LISTING_S:.0f} s") from None
+                raise LmwireError(f"{problem} in {LISTING_S:.0f} s") from None
             raise
         finally:
             _running.discard(process)
+    text = errors.decode(errors="replace")
     if process.returncode:
-        raise LmwireError(f"the models on this machine cannot be listed: {errors.decode(errors='replace')}")
-    for line in errors.decode(errors="replace").splitlines():
-        if line.startswith("lmwire: "):
-            _log.warning(line.removeprefix("lmwire: "))
-    models = msgspec.json.decode(output, type=list[LocalModel])
-    if len(models) < len(folders):
-        raise LmwireError(f"{folders[len(models)]} cannot be described in time")
-    return models
+        raise LmwireError(f"{problem}: {text}")
+    return output, text
+
+
+class NameProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A name that no load can find."""
+
+    name: str
+    problem: str
+    """A sentence with the reason and with similar names."""
+    retryable: bool
+    """True if the hub could not be asked, so that a later load may find the model."""
+
+
+def find_name_problems(*names: str) -> list[NameProblem]:
+    """Return which of these names no load can find. The hub is asked, and nothing is downloaded.
+
+    Args:
+        names: Names of models that `local_models` does not list.
+
+    Raises:
+        LmwireError: The worker is not installed here, or the check failed.
+    """
+    _require_worker()
+    output, _ = _run(python_command("lmwire_worker.models.name_check", *names), "the names of models cannot be checked")
+    return msgspec.json.decode(output, type=list[NameProblem])
 
 
 def end_listings() -> None:
-    """Kill the running listings of this process. Their callers get an error."""
+    """Kill the running listings and name checks of this process. Their callers get an error."""
     for process in list(_running):
         process.kill()
 
@@ -88,6 +127,10 @@ def listing_command(*options: str) -> list[str]:
     Raises:
         LmwireError: The worker is not installed here.
     """
+    _require_worker()
+    return python_command("lmwire_worker.list_models", "--parent", str(os.getpid()), *options)
+
+
+def _require_worker() -> None:
     if find_spec("huggingface_hub") is None:
         raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")
-    return python_command("lmwire_worker.list_models", "--parent", str(os.getpid()), *options)

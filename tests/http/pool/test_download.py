@@ -45,9 +45,9 @@ async def test_nothing_is_fetched_unless_that_was_allowed(hub: Hub) -> None:
 
 @awaited
 async def test_what_the_hub_has_not_got_is_not_found(hub: Hub) -> None:
-    async with pooled("owner/none") as pool:
+    async with pooled(download=True) as pool:
         with pytest.raises(ApiError, match="the hub does not give it") as error:
-            await asked(pool, "none")
+            await asked(pool, "owner/none")
         assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
 
 

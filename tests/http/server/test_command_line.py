@@ -29,6 +29,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["a", "--chat-template", "chatml"], "load_options", {"chat_template_name": "chatml"}),
     (["a", "--template-dir", "t", "--chat-template", "chatml"], "worker_args", ("--template-dir", "t")),
     (["--context-len", "4096", "--kv-bits", "8"], "load_options", {"context_len": 4096, "kv_bits": 8}),
+    (["a", "--trust-remote-code"], "load_options", {"trust_remote_code": True}),
     (["--worker", "ssh -T studio 'lmwire worker'"], "worker_command", ("ssh", "-T", "studio", "lmwire worker")),
     (["--cache-dir", "c", "--cache-disk", "1G"], "worker_args", ("--cache-dir", "c", "--cache-disk-bytes", str(2**30))),
     (
@@ -145,6 +146,7 @@ def test_every_setting_can_be_typed() -> None:
         (["a", "b", "--draft", "small"], "--draft: it belongs to one model"),
         (["--chat-template", "chatml"], "--chat-template: it belongs to one model"),
         (["a", "--template-dir", "t"], "--template-dir: name the template to use with --chat-template"),
+        (["--trust-remote-code"], "--trust-remote-code: name the models whose code may run"),
         (["--uds", "/tmp/s", "--port", "1"], "--uds: it replaces --host and --port"),
         (["--colour"], "unrecognized arguments: --colour"),
         (["--prel"], "unrecognized arguments: --prel"),

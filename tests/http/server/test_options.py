@@ -15,6 +15,8 @@ from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
 from support.models.fake_hub import Hub, running
+from support.models.misbehaving_models import RAISES, write_misbehaving_model
+from support.process.worker_process import SECONDS
 
 TINY = "builtin:tiny"
 
@@ -56,6 +58,15 @@ def test_a_shorter_context_holds_less(plain: Server) -> None:
 def test_keys_and_values_of_fewer_bits_are_others(plain: Server) -> None:
     with served(TINY, "--kv-bits", "4") as server:
         assert logprob(server) != logprob(plain)
+
+
+def test_code_of_a_named_model_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
+    folder = str(write_misbehaving_model(tmp_path / "model", RAISES))
+    with served(folder, "--trust-remote-code") as server:
+        assert ask(server, model=folder, max_tokens=1).status == 200
+    with served(folder) as server:
+        assert server.process.wait(SECONDS) == 69
+        assert "brings its own code" in server.wait_for_line("cannot start")
 
 
 def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:

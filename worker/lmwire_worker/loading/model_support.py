@@ -12,13 +12,17 @@ from ..multimodal.detect import is_supported, unsupported_problem
 from .model_kind import detect_kind
 
 
-def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
+def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dict[str, Any], str | None]:
     """Return a model's config.json, and why the model cannot run; None if it can.
 
     If the folder's files are incomplete, the config.json is an empty object.
+
+    Args:
+        folder: The model folder.
+        trust_remote_code: Whether the folder's Python files may run.
     """
     try:
-        kind, config = detect_kind(folder, trust_remote_code=False)
+        kind, config = detect_kind(folder, trust_remote_code=trust_remote_code)
     except RequestError as error:
         return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
     if kind == "speech":
@@ -27,6 +31,8 @@ def check_support(folder: Path) -> tuple[dict[str, Any], str | None]:
         return config, _missing("mlx_vlm")
     if kind == "vision" and is_supported(config) and config["model_type"] in _architectures("mlx_vlm"):
         return config, None
+    if config.get("model_file") is not None:
+        return config, None  # its architecture is in its own code
     if config["model_type"] not in _architectures("mlx_lm"):
         if kind == "vision" and not is_supported(config):
             return config, unsupported_problem(config)

@@ -27,6 +27,8 @@ POLL_S: Final = 0.05
 """Interval at which a download reports its progress and notices a cancel, in seconds."""
 Validate = Callable[[Path], dict[str, Any]]
 """Returns the config.json of a model folder, or raises RequestError if files are missing or damaged."""
+INFO_TIMEOUT_S: Final = 10.0
+"""Time for the hub to describe a model, in seconds."""
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -71,6 +73,19 @@ def _fetch(hub_id: str, patterns: list[str], report: Report) -> Path:
     if isinstance(download.result, Path):
         return download.result
     raise _explain(hub_id, download.result)
+
+
+def explain_absence(hub_id: str) -> RequestError | None:
+    """Ask the hub for a model without fetching it, and return why it cannot be fetched; None if it can.
+
+    Args:
+        hub_id: The model's name on the hub.
+    """
+    try:
+        HfApi().model_info(hub_id, timeout=INFO_TIMEOUT_S)
+    except Exception as error:
+        return _explain(hub_id, error)
+    return None
 
 
 class _Download:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ MAX_REF_BYTES: Final = 1_000
 EXIT_ORPHAN: Final = 74
 
 
-CheckSupport = Callable[[Path], tuple[dict[str, Any], str | None]]
+CheckSupport = Callable[..., tuple[dict[str, Any], str | None]]
 """Returns a model's config.json, and why the model cannot run; None if it can."""
 
 
@@ -173,9 +174,11 @@ def main(check: CheckSupport) -> None:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started it, ends")
+    parser.add_argument("--trust-remote-code", action="store_true")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     options = parser.parse_args()
     found: list[LocalModel] = []
+    check = partial(check, trust_remote_code=options.trust_remote_code)
     search = find_in_folders(options.folders, check) if options.folders else find_models(check)
     if not _collect(search, found, options.parent):
         print(f"lmwire: the listing is not complete after {LISTING_TIMEOUT_S:.0f} s", file=sys.stderr)

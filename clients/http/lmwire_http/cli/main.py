@@ -15,7 +15,10 @@ from .parser import make_parser
 
 _INTERRUPTED: Final = 130
 """Exit code of a program that SIGINT has ended, as shells report it."""
-_LOAD_OPTIONS: Final = ("adapter_path", "draft_path", "context_len", "kv_bits", "chat_template_name")
+_LOAD_OPTIONS: Final = (
+    *("adapter_path", "draft_path", "context_len", "kv_bits"),
+    *("chat_template_name", "trust_remote_code"),
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -69,6 +72,8 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
             return f"{option}: it belongs to one model: name that one, and no other"
     if given["template_dir"] and not given["chat_template_name"]:
         return "--template-dir: name the template to use with --chat-template"
+    if given["trust_remote_code"] and not given["models"]:
+        return "--trust-remote-code: name the models whose code may run: requests must not choose them"
     if given["allow_paths"] and given["models"]:
         return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["unix_socket"] and (given["host"] or given["port"] is not None):

@@ -35,6 +35,12 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the chat template to use: one of the model's, or NAME.jinja in --template-dir",
     )
+    parser.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        default=None,
+        help="run the Python code that the named models bring; it may do what this user may do",
+    )
     parser.add_argument("--context-len", type=count, metavar="N", help="context length in tokens, answer included")
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
 

@@ -5,15 +5,17 @@ import logging
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
-from lmwire import LmwireError, LocalModel, end_listings, local_models
+from lmwire import LmwireError, LocalModel, NameProblem, end_listings, find_name_problems, local_models
 
 from ..errors import ApiError
 from ..settings import Settings
 from .model_spec import ModelCatalog, ModelSpec, model_not_found, unknown_model
 
+T = TypeVar("T")
 _LISTING_TTL_S: Final = 10.0
 """Age of a listing, in seconds, after which an unknown name or a request for the list renews it."""
 _FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
@@ -32,6 +34,7 @@ class ModelResolver:
         settings: The server's settings. They name the served models, or allow all on this machine.
         listing: Lists the models on this machine, or those in some folders.
         clock: Returns a monotonic time in seconds.
+        check_names: Returns which names of models that are not on this machine no load can find.
     """
 
     def __init__(
@@ -39,8 +42,11 @@ class ModelResolver:
         settings: Settings,
         listing: Callable[..., Sequence[LocalModel]] = local_models,
         clock: Callable[[], float] = monotonic,
+        check_names: Callable[..., Sequence[NameProblem]] = find_name_problems,
     ) -> None:
-        self._settings, self._listing, self._clock = settings, listing, clock
+        trusts_code = settings.load_options.get("trust_remote_code")
+        self._listing = partial(listing, trust_remote_code=True) if trusts_code else listing
+        self._settings, self._clock, self._check_names = settings, clock, check_names
         self._catalogue = ModelCatalog(())
         self._listed_at: float | None = None
         self._unusable = ModelCatalog(())
@@ -51,7 +57,7 @@ class ModelResolver:
         """Find the models that the settings name.
 
         Raises:
-            ApiError: A model is not on this machine or cannot run.
+            ApiError: A model cannot run, or is neither on this machine nor on the hub.
         """
         if self._settings.models:
             self._catalogue = ModelCatalog([await self._resolve_configured(name) for name in self._settings.models])
@@ -115,7 +121,19 @@ class ModelResolver:
                 load_bytes=spec.load_bytes,
                 context_len=spec.context_len,
             )
+        await self._check_downloadable(name)
         return ModelSpec(id=name, path=name)
+
+    async def _check_downloadable(self, name: str) -> None:
+        """Check that a load can download a model. If the hub cannot be asked now, only log it.
+
+        Raises:
+            ApiError: No load can find the model. The message has similar names.
+        """
+        for found in await self._ask_program(self._check_names, name):
+            if not found.retryable:
+                raise model_not_found(found.problem)
+            _log.warning("%s cannot be checked: %s", name, found.problem)
 
     def _resolve_for_custom_worker(self, name: str) -> ModelSpec | None:
         if not name or (_REMOTE_FOLDER.match(name) and not self._settings.allow_paths):
@@ -159,8 +177,17 @@ class ModelResolver:
                 self._listed_at = self._clock()
 
     async def _list_folders(self, *folders: str) -> Sequence[LocalModel]:
+        return await self._ask_program(self._listing, *folders)
+
+    async def _ask_program(self, ask: Callable[..., T], *names: str) -> T:
+        """Return what a program of the worker's reports.
+
+        Args:
+            ask: Runs the program.
+            names: Folders or names of models.
+        """
         try:
-            return await asyncio.to_thread(self._listing, *folders)
+            return await asyncio.to_thread(ask, *names)
         except LmwireError as error:
             _log.error("%s", error)
             message = "the models on this machine cannot be listed; see the server's log"
