@@ -44,6 +44,13 @@ _CHAT: Final = (
     "messages.name",
 )
 
+_SHAPES: Final = (
+    "messages.content.image_url",
+    "messages.tool_calls.type",
+    "messages.tool_calls.function",
+    "messages.tool_call_id.absent",
+)
+"""OpenAI's shapes of messages."""
 _LOAD: Final = (
     *("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force"),
     *("reasoning_start", "reasoning_end"),
@@ -57,8 +64,13 @@ FEATURES: Final = (
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
     *(f"chat.{field}" for field in _CHAT),
+    *(f"{command}.{field}" for command in ("chat", "tokenize") for field in _SHAPES),
+    "generate.stop.string",
+    "chat.stop.string",
+    "chat.tool_choice.type",
+    "chat.tool_choice.function",
     "tokenize.reasoning",
     "tokenize.continue_final_message",
 )
 """Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a
-listed command has had from its start are not listed."""
+listed command has had from its start are not listed. `string` and `absent` are forms of a field, like its values."""

@@ -1,13 +1,17 @@
 """The parts of a conversation: messages, their parts, and the tools that a model may call."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from .limits import NAME_CHARACTERS
 
 FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
 """Fields that hold any JSON object. It is passed on unchanged: a null within it stays a null."""
+
+_ABSENT: Final[Any] = None
+"""Default of a field that is required unless another shape of the object stands in for it."""
 
 
 class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
@@ -46,18 +50,68 @@ class AudioPart(Struct, tag_field="type", tag="audio", forbid_unknown_fields=Tru
     """Source of the sound."""
 
 
+class ImageUrl(Struct, forbid_unknown_fields=True, frozen=True):
+    """The source of an image, in OpenAI's shape."""
+
+    url: str
+    """A data URI, or an address on the network."""
+    detail: Literal["auto"] = "auto"
+    """The model decides about the resolution."""
+
+
+class ImageUrlPart(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, frozen=True):
+    """An image in a message, in OpenAI's shape. A decoded message holds an ImagePart in its place."""
+
+    image_url: ImageUrl | str
+    """Source of the image, or its address alone."""
+
+    def native(self) -> ImagePart:
+        """Return the part in the native shape."""
+        url = self.image_url if isinstance(self.image_url, str) else self.image_url.url
+        return ImagePart(Media(data=url) if url[:5].lower() == "data:" else Media(url=url))
+
+
 Part = TextPart | ImagePart | AudioPart
+if TYPE_CHECKING:
+    Content: TypeAlias = str | list[Part]
+else:  # accepted, and replaced by the native parts
+    Content = str | list[Part | ImageUrlPart]
 
 
-class CalledTool(Struct, forbid_unknown_fields=True, frozen=True):
-    """A call that the model made earlier in the conversation."""
+class CalledFunction(Struct, forbid_unknown_fields=True, frozen=True):
+    """The function and the arguments of a call, in OpenAI's shape."""
 
-    id: Annotated[str, Meta(min_length=1)]
-    """The `call_id` of the tool_call event. The tool's message refers to it."""
     name: Annotated[str, Meta(min_length=1)]
     """The function's name."""
     arguments: dict[str, Any] | str
     """A JSON object, or its text."""
+
+
+class CalledTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A call that the model made earlier in the conversation."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    """The `call_id` of the tool_call event. The tool's message refers to it."""
+    name: Annotated[str, Meta(min_length=1)] = _ABSENT
+    """The function's name. Required without `function`."""
+    arguments: dict[str, Any] | str = _ABSENT
+    """A JSON object, or its text. Required without `function`."""
+    type: Literal["function"] = "function"
+    """The only kind."""
+    function: CalledFunction | None = None
+    """OpenAI's shape, in place of `name` and `arguments`. A decoded call has those."""
+
+    def __post_init__(self) -> None:
+        if self.function is None:
+            for field in ("name", "arguments"):
+                if getattr(self, field) is None:
+                    raise ValueError(f"{field}: is required, here or in `function`")
+        elif self.name is not None or self.arguments is not None:
+            raise ValueError("function: holds the name and the arguments; give them in one place")
+        else:
+            force_setattr(self, "name", self.function.name)
+            force_setattr(self, "arguments", self.function.arguments)
+            force_setattr(self, "function", None)
 
 
 class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -65,14 +119,15 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     """`developer` and `system` have the same meaning. `tool` holds a tool's result."""
-    content: str | list[Part] | None = None
+    content: Content | None = None
     """Text, or parts, whose texts are joined unchanged. An assistant's message with tool_calls may lack it."""
     reasoning: str | None = None
     """The assistant's reasoning before its answer, from the reasoning channel."""
     tool_calls: list[CalledTool] = []
     """The assistant's tool calls, in order."""
     tool_call_id: str | None = None
-    """The id of the call that a tool's message answers; required there."""
+    """The id of the call that a tool's message answers. Absent: the first call that is open, of the function `name` if
+    that is given. A decoded command has the id."""
     name: str | None = None
     """The function that a tool's message comes from. Absent: the call's function."""
 
@@ -85,10 +140,13 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
             for field in ("tool_call_id", "name"):
                 if getattr(self, field) is not None:
                     raise ValueError(f"{field}: only a tool's message has it")
-        elif not self.tool_call_id:
-            raise ValueError("tool_call_id: is required in a tool's message; it is the id of the call it answers")
+        elif self.tool_call_id == "":
+            raise ValueError("tool_call_id: must be the id of the call that the message answers")
         if self.content is None and not self.tool_calls:
             raise ValueError("content: is required, except in an assistant's message with tool_calls")
+        if isinstance(self.content, list) and any(isinstance(part, ImageUrlPart) for part in self.content):
+            parts = [part.native() if isinstance(part, ImageUrlPart) else part for part in self.content]
+            force_setattr(self, "content", parts)
 
 
 class Function(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -113,8 +171,29 @@ class Tool(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The function's description for the model."""
 
 
-class NamedTool(Struct, forbid_unknown_fields=True, frozen=True):
-    """The function to call."""
+class ChosenFunction(Struct, forbid_unknown_fields=True, frozen=True):
+    """The function to call, in OpenAI's shape."""
 
     name: str
     """The name of one of `tools`."""
+
+
+class NamedTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """The function to call."""
+
+    name: str = _ABSENT
+    """The name of one of `tools`. Required without `function`."""
+    type: Literal["function"] = "function"
+    """The only kind."""
+    function: ChosenFunction | None = None
+    """OpenAI's shape, in place of `name`. A decoded command has the name."""
+
+    def __post_init__(self) -> None:
+        if self.function is None:
+            if self.name is None:
+                raise ValueError("name: is required, here or in `function`")
+        elif self.name is not None:
+            raise ValueError("function: holds the name; give it in one place")
+        else:
+            force_setattr(self, "name", self.function.name)
+            force_setattr(self, "function", None)

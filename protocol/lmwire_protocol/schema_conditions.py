@@ -19,6 +19,15 @@ def _one_of(*fields: str) -> Json:
     return {"oneOf": [{"required": [field]} for field in fields]}
 
 
+def _function_or(*fields: str) -> Json:
+    """Return a condition: either `function` is present, or all of these fields are."""
+    return {
+        "if": {"required": ["function"]},
+        "then": {"properties": dict.fromkeys(fields, False)},
+        "else": {"required": list(fields)},
+    }
+
+
 _CLOSED_IF_CONTINUED: Final = _when(
     {"continue_final_message": {"const": True}},
     {"required": ["add_generation_prompt"], "properties": {"add_generation_prompt": {"const": False}}},
@@ -59,6 +68,8 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
     ],
     commands.Cancel: [_one_of("target", "all")],
     messages.Media: [_one_of("data", "path", "url")],
+    messages.CalledTool: [_function_or("name", "arguments")],
+    messages.NamedTool: [_function_or("name")],
     messages.Message: [
         _when(
             {"role": {"const": "assistant"}},
@@ -67,7 +78,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
         ),
         _when(
             {"role": {"const": "tool"}},
-            {"required": ["tool_call_id"], "properties": {"tool_call_id": {"minLength": 1}}},
+            {"properties": {"tool_call_id": {"minLength": 1}}},
             {"properties": {"tool_call_id": False, "name": False}},
         ),
         {

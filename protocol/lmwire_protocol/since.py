@@ -60,18 +60,24 @@ _NEWER_IN_EVENTS: Final = frozenset(
 """Events, forms of `done`, their fields and values that 1.0 did not have. A part of one that is listed is newer too."""
 
 
+_FORMS: Final = ("string", "absent")
+"""Forms of a field besides its usual one, as `features` names them."""
+
+
 class _Part(NamedTuple):
-    """A field, or one of its values.
+    """A field, or one of its values or forms.
 
     Args:
         path: The field, such as `messages[].role`.
-        value: The value; None for the field itself.
+        value: The value or form; None for the field itself.
         newer: What makes it newer than 1.0: names of `_Parts.listed`. Empty for a part of 1.0.
+        group: Where the entry of the field lists it: `values` or `forms`.
     """
 
     path: str
     value: str | None
     newer: tuple[str, ...]
+    group: str = "values"
 
 
 def of_command(command: type[Command]) -> Json:
@@ -96,7 +102,7 @@ def _described(parts: "_Parts", struct: type[msgspec.Struct], *, with_features: 
         if part.value is None:
             fields[part.path] = entry
         else:
-            fields[part.path].setdefault("values", {})[part.value] = entry
+            fields[part.path].setdefault(part.group, {})[part.value] = entry
     return {**_entry(parts.listed_as(parts.owner, ()), with_features=with_features), "fields": fields}
 
 
@@ -147,6 +153,9 @@ class _Parts:
             inner = f"{name}.{field.encode_name}"
             own = self.listed_as(inner, newer)
             yield _Part(path + field.encode_name, None, own)
+            for form in _FORMS:
+                if listed := self.listed_as(f"{inner}.{form}", ()):
+                    yield _Part(path + field.encode_name, form, listed, "forms")
             yield from self._inside(field.type, path + field.encode_name, inner, own)
 
     def _inside(self, kind: Type, path: str, name: str, newer: tuple[str, ...]) -> Iterator[_Part]:

@@ -20,6 +20,13 @@ PARTS = [
     *({"type": kind, "media": media} for kind in ("image", "audio") for media in MEDIA),
 ]
 EMBEDDED = [part for part in PARTS if part["type"] != "audio"]
+OPENAI_PARTS = [
+    {"type": "image_url", "image_url": {"url": "http://a", "detail": "auto"}},
+    {"type": "image_url", "image_url": "http://a"},
+]
+OPENAI_CALLS = [
+    {"id": "c", "type": "function", "function": {"name": "look", "arguments": arguments}} for arguments in ({}, "{}")
+]
 FORMATS = [
     {"type": "json_object"},
     {"type": "json_schema", "schema": {}},
@@ -72,6 +79,8 @@ MESSAGES = [
     {"role": "assistant", "reasoning": "a", "tool_calls": [CALL]},
     {"role": "assistant", "content": "a", "tool_calls": [{**CALL, "arguments": "{}"}]},
     {"role": "tool", "content": "a", "tool_call_id": "c", "name": "look"},
+    {"role": "user", "content": OPENAI_PARTS},
+    {"role": "assistant", "tool_calls": OPENAI_CALLS},
 ]
 BASES: dict[str, list[dict[str, Any]]] = {
     "hello": [{"protocol": [1, 1], "client": "a", "host_pid": 1}],
@@ -93,10 +102,17 @@ BASES: dict[str, list[dict[str, Any]]] = {
     "generate": [
         *({"prompt": "a", **GENERATION, "format": form} for form in FORMATS),
         {"prompt": [1], **GENERATION},
+        {"prompt": "a", **GENERATION, "stop": "a"},
     ],
     "chat": [
         {"messages": MESSAGES, **GENERATION, **CHAT, "tool_choice": "auto"},
         *({"messages": MESSAGES, **CHAT, "format": form, "tool_choice": {"name": "look"}} for form in FORMATS),
+        {
+            "messages": MESSAGES,
+            **CHAT,
+            "stop": "a",
+            "tool_choice": {"type": "function", "function": {"name": "look"}},
+        },
     ],
     "tokenize": [{"prompt": "a", "count_only": True}, {"messages": MESSAGES, **TEMPLATE}],
     "embed": [
@@ -173,11 +189,12 @@ def bounds() -> list[Any]:
     found: dict[str, Any] = {}
     for name, command in COMMANDS.items():
         for path, kind in paths(inspect.type_info(command)):
+            sized = SIZED.get(type(kind.type if isinstance(kind, inspect.Metadata) else kind), object)
             held_here = [
                 (base, place, held)
                 for base in BASES[name]
                 for place, held in places(base, path)
-                if type(kind) not in SIZED or isinstance(held, SIZED[type(kind)])
+                if isinstance(held, sized)
             ]
             base, place, held = held_here[0]
             for value, words in beyond(kind, held):

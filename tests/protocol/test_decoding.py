@@ -89,8 +89,8 @@ def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, senten
             '`messages[0].role`: must be "assistant", "developer", "system", "tool" or "user", not "narrator"',
         ),
         (
-            '{"cmd":"chat","messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{}}]}]}',
-            "`messages[0].tool_calls[0].function`: unknown field; there are id, name, arguments",
+            '{"cmd":"chat","messages":[{"role":"assistant","tool_calls":[{"id":"1","index":0}]}]}',
+            "`messages[0].tool_calls[0].index`: unknown field; there are id, name, arguments, type, function",
         ),
         (
             '{"cmd":"chat","messages":[{"role":"user","content":"a"}],"tool_choice":"maybe"}',

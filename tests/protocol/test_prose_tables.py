@@ -60,7 +60,10 @@ def bounds_words(kind: Any, byte_limit: int | None = None) -> str:
     """Return a type's bounds as the tables write them."""
     if isinstance(kind, inspect.Metadata):
         return bounds_words(kind.type, (kind.extra_json_schema or {}).get("maxLength"))
-    found = [_bounds(part, byte_limit) for part in parts(kind)]
+    if isinstance(kind, inspect.UnionType):
+        found = [bounds_words(part) for part in kind.types]
+    else:
+        found = [_bounds(part, byte_limit) for part in parts(kind)]
     return "; ".join(filter(None, found))
 
 

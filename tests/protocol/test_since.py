@@ -71,7 +71,8 @@ def test_every_feature_is_that_of_a_newer_part_of_its_command() -> None:
     needed: dict[str, set[str]] = {}
     for name, command in META["commands"].items():
         parts = [command, *command["fields"].values()]
-        parts += [value for field in command["fields"].values() for value in field.get("values", {}).values()]
+        for group in ("values", "forms"):
+            parts += [value for field in command["fields"].values() for value in field.get(group, {}).values()]
         for part in parts:
             assert ("features" in part) == (part["since"] != META["revisions"][0])
             needed.setdefault(name, set()).update(part.get("features", ()))
@@ -97,8 +98,25 @@ def test_every_feature_is_that_of_a_newer_part_of_its_command() -> None:
         ("tokenize", "messages[].tool_calls", None, ["tokenize"]),
         ("tokenize", "reasoning", "off", ["tokenize.reasoning"]),
         ("cancel", "all", "true", None),
+        ("chat", "messages[].tool_calls[].function.name", None, ["chat.messages.tool_calls.function"]),
+        ("tokenize", "messages[].content[].image_url", None, ["tokenize.messages.content.image_url"]),
+        ("chat", "messages[].content[].type", "image_url", ["chat.messages.content.image_url"]),
     ],
 )
 def test_what_a_worker_must_list(command: str, path: str, value: str | None, features: list[str] | None) -> None:
     field = META["commands"][command]["fields"][path]
     assert (field if value is None else field["values"][value]).get("features") == features
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "form"),
+    [
+        ("generate", "stop", "string"),
+        ("chat", "stop", "string"),
+        ("chat", "messages[].tool_call_id", "absent"),
+        ("tokenize", "messages[].tool_call_id", "absent"),
+    ],
+)
+def test_a_newer_form_of_a_field_is_a_feature(command: str, path: str, form: str) -> None:
+    entry = META["commands"][command]["fields"][path]["forms"][form]
+    assert entry == {"since": META["revisions"][1], "features": [f"{command}.{path.replace('[]', '')}.{form}"]}

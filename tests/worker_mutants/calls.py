@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from lmwire_protocol import encoding, events
+from lmwire_protocol import TextPart, encoding, events, messages
+from lmwire_protocol.commands import generation
 from lmwire_worker.session.output_queue import OutputQueue
-from support.protocol.mutation import mutant, wrap
+from support.protocol.mutation import mutant, replace, wrap
 from worker_mutants.changes import change_calls, change_pieces, change_results
 
 
@@ -55,3 +56,13 @@ def marks_no_text_of_a_call() -> None:
 @mutant("K-5", "p-2-no-calls")
 def marks_all_text_as_that_of_a_call() -> None:
     change_pieces(lambda piece: setattr(piece, "is_call_text", True))
+
+
+@mutant("M-5", "m-5-openai-shapes")
+def shows_no_image_in_the_shape_of_openai() -> None:
+    replace(messages.ImageUrlPart, "native", lambda part: TextPart(""))
+
+
+@mutant("M-6", "m-6-open-calls")
+def takes_a_result_of_no_call() -> None:
+    replace(generation, "with_call_ids", lambda conversation: conversation)

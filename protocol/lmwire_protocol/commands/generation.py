@@ -1,14 +1,16 @@
 """The commands `generate` and `chat`, and `tokenize`, which shares their prompts."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from .. import events
 from ..formats import Format
 from ..framing import json_bytes
 from ..limits import LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
 from ..messages import Message, NamedTool, Tool
+from ..tool_results import with_call_ids
 from .base import Command, NonNegative, Positive
 
 _TEMPLATE_FIELDS: Final = (
@@ -23,6 +25,11 @@ _TEMPLATE_FIELDS: Final = (
 """Fields of `tokenize` that apply to messages only."""
 Messages = Annotated[list[Message], Meta(min_length=1)]
 Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
+if TYPE_CHECKING:
+    StopStrings: TypeAlias = list[str]
+else:  # one string is accepted, and replaced by a list
+    _StopString = Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]
+    StopStrings = _StopString | Annotated[list[_StopString], Meta(max_length=STOP_STRINGS)]
 
 
 class Generation(Command, frozen=True, kw_only=True):
@@ -64,12 +71,10 @@ class Generation(Command, frozen=True, kw_only=True):
     seed: NonNegative | None = None
     """The same seed, request and model give the same tokens, alone or in a batch, if the model computes the same logits
     in a batch as alone. Absent: random; `done` has the seed in use."""
-    stop: Annotated[
-        list[Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]],
-        Meta(max_length=STOP_STRINGS),
-    ] = []
+    stop: StopStrings = []
     """End before the first of these strings, in the content or in the reasoning. Each has at most 1,024 bytes, and with
-    n above 1 at most 3,072 bytes in its JSON form."""
+    n above 1 at most 3,072 bytes in its JSON form. A string stands for a list of one; a decoded command has the list.
+    """
     include_stop: bool = False
     """Include the stop string that ended the answer in its text."""
     logprobs: bool = False
@@ -91,11 +96,15 @@ class Generation(Command, frozen=True, kw_only=True):
     result."""
 
     def __post_init__(self) -> None:
+        alone = isinstance(self.stop, str)
+        if alone:
+            force_setattr(self, "stop", [self.stop])
         for index, text in enumerate(self.stop):
+            field = "stop" if alone else f"stop[{index}]"
             if len(text.encode()) > STOP_BYTES:
-                raise ValueError(f"stop[{index}]: must be a string of 1 to {STOP_BYTES:,} bytes")
+                raise ValueError(f"{field}: must be a string of 1 to {STOP_BYTES:,} bytes")
             if self.n > 1 and json_bytes(text) > STOP_TOLD_BYTES:
-                raise ValueError(f"stop[{index}]: must be up to {STOP_TOLD_BYTES:,} bytes in JSON when `n` is above 1")
+                raise ValueError(f"{field}: must be up to {STOP_TOLD_BYTES:,} bytes in JSON when `n` is above 1")
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: must be 0 to max_tokens, which is {self.max_tokens}")
         if self.top_logprobs and not self.logprobs:
@@ -149,6 +158,7 @@ class Chat(Generation, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_continued(self)
+        force_setattr(self, "messages", with_call_ids(self.messages))
         if isinstance(self.tool_choice, NamedTool):
             if self.tool_choice.name not in (tool.function.name for tool in self.tools):
                 raise ValueError(f"tool_choice.name: {self.tool_choice.name!r} is not among `tools`")
@@ -193,6 +203,8 @@ class Tokenize(Command, frozen=True):
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
         _check_continued(self)
+        if self.messages is not None:
+            force_setattr(self, "messages", with_call_ids(self.messages))
 
 
 def _check_continued(command: Chat | Tokenize) -> None:
