@@ -24,7 +24,7 @@ def ask(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:
 def test_a_call_is_a_block_behind_the_thought_and_the_text(scripted: anthropic.Anthropic) -> None:
     thought, text, call = ask(scripted, "weather in Rome").content
     assert (thought.thinking, text.text) == ("I look it up.", "One moment.")
-    assert (call.type, call.id, call.name, call.input) == ("tool_use", "call_rome", "weather", {"city": "Rome"})
+    assert (call.type, call.id, call.name, call.input) == ("tool_use", "toolu_call_rome", "weather", {"city": "Rome"})
 
 
 def test_several_calls_are_several_blocks(scripted: anthropic.Anthropic) -> None:

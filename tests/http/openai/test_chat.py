@@ -118,6 +118,7 @@ def test_a_tool_is_called_and_its_result_is_used(client: OpenAI) -> None:
     assert (message.content, answer.choices[0].finish_reason) == (None, "tool_calls")
     [call] = message.tool_calls
     assert (call.type, call.function.name) == ("function", "get_weather")
+    assert call.id.startswith("call_")
     assert json.loads(call.function.arguments) == {"city": "Paris"}
     result = {"role": "tool", "tool_call_id": call.id, "content": "sunny, 21 degrees"}
     after = say(client, [*PARIS, message.model_dump(), cast(Any, result)], tools=[WEATHER])

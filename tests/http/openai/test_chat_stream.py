@@ -140,12 +140,12 @@ def test_thoughts_text_and_calls_come_in_their_order(scripted: Server) -> None:
         {"content": "Let "},
         {"content": "me "},
         {"content": "see."},
-        call(0, "", id="a", type="function", name="weather"),
+        call(0, "", id="call_a", type="function", name="weather"),
         call(0, '{"at":'),
         call(0, '{"city":'),
         call(0, '"Rome"'),
         call(0, "}}"),
-        call(1, "", id="b", type="function", name="weather"),
+        call(1, "", id="call_b", type="function", name="weather"),
         call(1, "{"),
         call(1, "}"),
         "tool_calls",
@@ -158,7 +158,7 @@ def test_a_stream_of_calls_is_the_whole_answer(client: OpenAI) -> None:
     with client.chat.completions.stream(**asked) as stream:
         streamed = stream.get_final_completion().choices[0]
     assert [call.function.arguments for call in whole.message.tool_calls or []] == ['{"at":{"city":"Rome"}}', "{}"]
-    assert [call.id for call in streamed.message.tool_calls or []] == ["a", "b"]
+    assert [call.id for call in streamed.message.tool_calls or []] == ["call_a", "call_b"]
     assert (streamed.message.content, streamed.finish_reason) == (whole.message.content, whole.finish_reason)
 
 

@@ -112,6 +112,7 @@ def test_the_model_calls_a_function_and_tells_its_result(tiny: OpenAI) -> None:
     asked = ask_tiny(tiny, "What is the weather in Paris?", tools=[WEATHER])
     [call] = [item for item in asked.output if item.type == "function_call"]
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Paris"})
+    assert call.call_id.startswith("call_")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "rain, 9 degrees"}
     told = ask_tiny(tiny, [result], tools=[WEATHER], previous_response_id=asked.id)
     assert "rain" in told.output_text

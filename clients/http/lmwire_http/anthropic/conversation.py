@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..errors import invalid_field
+from ..inference.call_ids import ANTHROPIC_PREFIX, restore_call_ids
 from ..inference.media_inputs import image_input
 from .content_blocks import (
     AssistantMessage,
@@ -54,6 +55,7 @@ class Conversation:
                 self.prefix = _prefix(message, path)
             else:
                 self._add_message(message, path)
+        restore_call_ids(self.messages, ANTHROPIC_PREFIX)
         if not self.messages:
             raise invalid_field(
                 "messages: hold only the start of the answer; put the message that it answers before it", "messages"

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lmwire import TokenDelta, ToolCallDelta
 
 from ..http.sse import NamedEventEncoder
+from ..inference.call_ids import ANTHROPIC_PREFIX, client_call_id
 from ..inference.partial_tool_calls import complete_members
 from .response_schema import (
     UNSIGNED,
@@ -203,7 +204,7 @@ class ContentBuilder:
     def _finish_call(self) -> Iterator[Event]:
         call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
         first, arguments = call[0], "".join(each.arguments for each in call)
-        yield from self._open_block(ToolUseBlock(first.call_id or "", first.name or "", {}))
+        yield from self._open_block(ToolUseBlock(client_call_id(first.call_id, ANTHROPIC_PREFIX), first.name or "", {}))
         yield ContentBlockDelta(
             self._index, InputJsonDelta(arguments if call[-1].complete else complete_members(arguments))
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
+from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.default_options import default_options
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
@@ -40,6 +41,7 @@ class ChatGeneration:
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
         self._context, self._body = context, body
         self._messages = wire_messages(body.messages)
+        restore_call_ids(self._messages, OPENAI_PREFIX)
         self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
         if any(part["type"] == "image" for _, part in new_media(self._messages)):
             self._options.setdefault("max_tokens", IMAGE_ANSWER_TOKENS)

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import Answer, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
+from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, content_logprobs
@@ -136,7 +137,8 @@ def collect_tool_calls(deltas: Iterable[TokenDelta | ToolCallDelta]) -> list[Too
         if isinstance(delta, ToolCallDelta):
             if delta.index not in calls:
                 function = FunctionCall(name=delta.name or "", arguments="")
-                calls[delta.index] = ToolCall(id=delta.call_id or "", function=function), ArgumentsBuffer()
+                id = client_call_id(delta.call_id, OPENAI_PREFIX)
+                calls[delta.index] = ToolCall(id=id, function=function), ArgumentsBuffer()
             call, arguments = calls[delta.index]
             call.function.arguments += arguments.next_delta(delta.arguments, delta.complete)
     return [call for call, _ in calls.values()]

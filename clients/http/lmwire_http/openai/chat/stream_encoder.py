@@ -18,6 +18,7 @@ from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
+from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, content_logprobs
@@ -151,7 +152,8 @@ class ChatStreamEncoder:
         if (call := self._calls.get(key)) is None:
             call = self._calls[key] = ArgumentsBuffer()
             function = FunctionDelta(name=delta.name or "", arguments="")
-            yield ToolCallChunk(index=delta.index, id=delta.call_id or "", type="function", function=function)
+            id = client_call_id(delta.call_id, OPENAI_PREFIX)
+            yield ToolCallChunk(index=delta.index, id=id, type="function", function=function)
         if arguments := call.next_delta(delta.arguments, delta.complete):
             yield ToolCallChunk(index=delta.index, function=FunctionDelta(arguments=arguments))
 

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from lmwire import TokenDelta, ToolCallDelta
 
+from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..logprobs import TokenLogprob, content_logprobs
 from .items import FunctionCall, Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
@@ -117,7 +118,7 @@ class OutputBuilder:
         buffer = ArgumentsBuffer()
         arguments = "".join(buffer.next_delta(delta.arguments, delta.complete) for delta in call)
         id, index = item_id("fc"), len(self.items)
-        name, call_id = call[0].name or "", call[0].call_id or ""
+        name, call_id = call[0].name or "", client_call_id(call[0].call_id, OPENAI_PREFIX)
         started = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
         whole = FunctionCall(id=id, call_id=call_id, name=name, arguments=arguments, status=status)
         yield ItemAdded(output_index=index, item=started)

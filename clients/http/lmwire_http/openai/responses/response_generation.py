@@ -10,6 +10,7 @@ from ...errors import ApiError, invalid_field, translate_worker_errors
 from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
+from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.default_options import default_options
 from ...inference.generation import Generation, run_generation
 from .conversation import Conversation
@@ -63,6 +64,7 @@ class ResponseGeneration:
         self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)
+        restore_call_ids(self._conversation.messages, OPENAI_PREFIX)
         self._items = items
         self._output = OutputBuilder()
         self._response = new_response(body)
