@@ -36,6 +36,12 @@ RULES: list[dict[str, Any]] = [
         "match": {"last_message": "several"},
         "reply": {"choices": [{"text": "One."}, {"text": "Two two."}, {"text": "", "finish_reason": "length"}]},
     },
+    {
+        "match": {"last_message": "blanks, then a call"},
+        "reply": {"tokens": ["\n", "\n"], "tool_calls": [{"name": "weather", "id": "a"}]},
+    },
+    {"match": {"last_message": "blanks, then text"}, "reply": {"tokens": ["\n", " ", "a", " ", "b"]}},
+    {"match": {"last_message": "blanks alone"}, "reply": {"tokens": ["\n", " "]}},
     {"match": {"last_message": "sampled", "fields": {"temperature": 1.0}}, "reply": {"text": "Sampled."}},
     {"match": {"last_message": "no room"}, "reply": {"text": "Half", "finish_reason": "capacity"}},
     {"match": {"last_message": "fails"}, "reply": {"tokens": ["Half"], "error": {"code": "engine_error"}}},
@@ -91,6 +97,41 @@ def test_the_role_comes_first_then_the_text_then_the_reason_then_the_end(scripte
         {"content": "b"},
         "stop",
     ]
+
+
+@pytest.mark.parametrize("logprobs", [False, True])
+@pytest.mark.parametrize(
+    ("said", "content", "streamed"),
+    [
+        ("blanks, then a call", None, []),
+        ("blanks, then text", "\n a b", ["\n a", " ", "b"]),
+        ("blanks alone", "\n ", ["\n "]),
+    ],
+)
+def test_white_space_beside_calls_alone_is_no_content(
+    scripted: Server, said: str, content: str | None, streamed: list[str], logprobs: bool
+) -> None:
+    body: Any = {"model": "mock", "messages": [{"role": "user", "content": said}], "tools": [WEATHER]}
+    body["logprobs"] = logprobs
+    whole = httpx2.post(f"{scripted.url}/v1/chat/completions", json=body).json()["choices"][0]
+    assert whole["message"]["content"] == content
+    _, *chunks, _done = events(scripted, said, tools=[WEATHER], logprobs=logprobs)
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    assert [choice["delta"]["content"] for choice in choices if "content" in choice["delta"]] == streamed
+    for tokens in (
+        whole["logprobs"] and whole["logprobs"]["content"],
+        [token for choice in choices if choice["logprobs"] for token in choice["logprobs"]["content"]],
+    ):
+        assert "".join(token["token"] for token in tokens or ()) == ((content or "") if logprobs else "")
+
+
+def test_the_stop_string_that_ended_the_answer_is_named_streamed_or_not(scripted: Server) -> None:
+    body: Any = {"model": "mock", "messages": [{"role": "user", "content": "a b c"}], "stop": ["x", "b"]}
+    whole = httpx2.post(f"{scripted.url}/v1/chat/completions", json=body).json()["choices"][0]
+    assert (whole["finish_reason"], whole["stop_str"]) == ("stop", "b")
+    *_, last, _ = events(scripted, "a b c", stop=["x", "b"])
+    assert last["choices"][0]["stop_str"] == "b"
+    assert all("stop_str" not in choice for chunk in events(scripted, "a")[:-1] for choice in chunk["choices"])
 
 
 def test_a_text_that_looks_like_json_comes_as_it_is(scripted: Server) -> None:

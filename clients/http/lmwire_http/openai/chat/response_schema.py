@@ -36,7 +36,7 @@ class AssistantMessage(Struct, kw_only=True):
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    """Null if the answer has only tool calls."""
+    """Null if the answer has only tool calls, and white space beside them."""
     refusal: None = None
     reasoning_content: str | UnsetType = UNSET
     """The model's reasoning."""
@@ -50,6 +50,8 @@ class ChatChoice(Struct, kw_only=True):
     message: AssistantMessage
     logprobs: Logprobs | None
     finish_reason: FinishReason
+    stop_str: str | UnsetType = UNSET
+    """The stop string that ended the answer."""
 
 
 class ChatCompletion(Struct, kw_only=True):
@@ -90,11 +92,10 @@ def collect_choices(
         tokens = [token for delta in own for token in content_logprobs(delta)]
         text = "".join([delta.text for delta in own if not delta.call])
         reasoning = "".join([delta.reasoning for delta in own if not delta.call])
-        choices.append(
-            ChoiceParts(
-                answer, Logprobs(content=tokens) if logprobs else None, collect_tool_calls(own), text, reasoning
-            )
-        )
+        calls = collect_tool_calls(own)
+        if calls and not text.strip():
+            text, tokens = "", []
+        choices.append(ChoiceParts(answer, Logprobs(content=tokens) if logprobs else None, calls, text, reasoning))
     return choices
 
 
@@ -123,6 +124,7 @@ def chat_completion(
                 message=_message(choice),
                 logprobs=choice.logprobs,
                 finish_reason=finish_reason(choice.answer.finish_reason),
+                stop_str=UNSET if choice.answer.stop is None else choice.answer.stop,
             )
             for index, choice in enumerate(choices)
         ],

@@ -6,7 +6,7 @@ and `[DONE]`.
 Tool calls are streamed, since an argument can be a whole file. A call can turn out to be invalid ([Q-2]), but sent
 chunks cannot be withdrawn. So the braces that would make the arguments valid are held back until the call is complete.
 After a cut-off call, the client has arguments that are not valid JSON, which OpenAI's documentation allows. The call's
-text is never sent as content as well.
+text is never sent as content as well. White space is held back until text follows, and dropped if only calls do.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..finish_reason import FinishReason, finish_reason
-from ..logprobs import Logprobs, content_logprobs
+from ..logprobs import Logprobs, TokenLogprob, content_logprobs
 from ..usage import Usage, total_usage
 
 
@@ -60,6 +60,8 @@ class ChunkChoice(Struct, kw_only=True):
     delta: Delta
     logprobs: Logprobs | None = None
     finish_reason: FinishReason | None = None
+    stop_str: str | UnsetType = UNSET
+    """In the last chunk: the stop string that ended the answer."""
 
 
 class Chunk(Struct, kw_only=True):
@@ -88,7 +90,9 @@ class ChatStreamEncoder:
         self._id, self._created, self._model = id, created, model
         self._usage: UnsetType | None = None if usage else UNSET
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
-        """Templates by choice and channel, for the choices that have started."""
+        """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
+        self._whitespace: dict[int, tuple[str, list[TokenLogprob]]] = {}
+        """White space of choices without text, with its log-probabilities."""
         self._calls: dict[tuple[int, int], ArgumentsBuffer] = {}
 
     def deltas(self, batch: list[TokenDelta | ToolCallDelta]) -> bytes:
@@ -108,8 +112,9 @@ class ChatStreamEncoder:
         choices: list[ChunkChoice] = []
         for index, choice in enumerate(result.choices or [result]):
             reason = finish_reason(choice.finish_reason)
-            choices += self._begin(index)
-            choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason))
+            choices += [*self._begin(index), *self._end_text(index)]
+            stop = UNSET if choice.stop is None else choice.stop
+            choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason, stop_str=stop))
         frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
             frames.append(data_event(self._chunk(None, total_usage(result.usage))))
@@ -134,15 +139,31 @@ class ChatStreamEncoder:
         elif reasoning := delta.reasoning:
             choices.append(_choice(index, Delta(reasoning_content=reasoning)))
         elif (logprobs := content_logprobs(delta)) or delta.text:
-            choices.append(_choice(index, Delta(content=delta.text), Logprobs(content=logprobs) if logprobs else None))
+            choices += self._add_text(index, delta.text, logprobs)
         return choices
 
     def _begin(self, index: int) -> list[ChunkChoice]:
-        if (index, "content") in self._texts:
+        if (index, "reasoning") in self._texts:
             return []
-        self._texts[index, "content"] = self._texts_as(index, lambda text: Delta(content=text))
         self._texts[index, "reasoning"] = self._texts_as(index, lambda text: Delta(reasoning_content=text))
         return [_choice(index, Delta(role="assistant", content="", refusal=None))]
+
+    def _add_text(self, index: int, text: str, logprobs: list[TokenLogprob]) -> Iterator[ChunkChoice]:
+        """Yield the content of the chunk for text. White space at the start is held back."""
+        if (index, "content") not in self._texts:
+            whitespace, earlier = self._whitespace.pop(index, ("", []))
+            text, logprobs = whitespace + text, earlier + logprobs
+            if not text.strip():
+                self._whitespace[index] = text, logprobs
+                return
+            self._texts[index, "content"] = self._texts_as(index, lambda text: Delta(content=text))
+        yield _choice(index, Delta(content=text), Logprobs(content=logprobs) if logprobs else None)
+
+    def _end_text(self, index: int) -> Iterator[ChunkChoice]:
+        """Yield the content of the chunk for white space that is the whole answer."""
+        text, logprobs = self._whitespace.pop(index, ("", []))
+        if text and not any(choice == index for choice, _ in self._calls):
+            yield _choice(index, Delta(content=text), Logprobs(content=logprobs) if logprobs else None)
 
     def _texts_as(self, index: int, make_delta: Callable[[str], Delta]) -> TextEventTemplate:
         return TextEventTemplate(lambda text: self._chunk(_choice(index, make_delta(text))))
