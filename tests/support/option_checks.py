@@ -133,6 +133,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--media-urls": "http/requests/test_media_inputs.py::test_an_address_is_looked_up_only_where_that_is_allowed",
         "--request-templates": "http/openai/test_chat_unsupported_fields.py::"
         "test_a_requests_own_template_is_refused_unless_the_server_was_told_to_run_them",
+        "--any-model-name": "http/requests/test_model_names.py::test_any_name_stands_for_the_one_model_if_allowed",
         "--allow-paths": "http/pool/test_served_models.py::test_a_folder_is_served_only_where_that_was_allowed",
         "--host-name": "http/requests/test_origin_guard.py::test_so_is_one_for_a_name_that_the_operator_gave",
         "--body-timeout": "http/server/test_client_timeouts.py::"

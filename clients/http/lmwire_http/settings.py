@@ -17,6 +17,8 @@ class Settings:
 
     models: tuple[str, ...] = ()
     """Names of the models to serve; any model on this machine if empty."""
+    any_model_name: bool = False
+    """Answer requests for any model name with the one model that is served."""
     allow_paths: bool = False
     """Allow requests to name any folder on this machine as their model."""
     download: bool = False

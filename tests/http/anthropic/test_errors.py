@@ -26,7 +26,6 @@ def refusal(server: Server, **fields: Any) -> str:
     ("fields", "named"),
     [
         ({"max_tokens": ...}, "max_tokens"),
-        ({"model": ...}, "model"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "So"}]}, "messages"),
         ({"messages": [user([])]}, "messages[0].content"),

@@ -186,9 +186,10 @@ async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
         r"C:\Qwen",
         "..",
         "a/../b",
-        "",
     ):
         await refused(anything, name)
+    with pytest.raises(ApiError, match="model: is required"):
+        await anything.resolve("")
     any_path = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"), allow_paths=True)
     assert (await any_path.resolve("/Users/ada/models/Qwen")).path == "/Users/ada/models/Qwen"
     named = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"), models=("/Users/ada/models/Qwen",))

@@ -94,14 +94,15 @@ class ContextManagement(StrictStruct):
     edits: list[KeepThinking] = []
 
 
-class CountTokensRequest(StrictStruct):
+class CountTokensRequest(StrictStruct, kw_only=True):
     """The body of /v1/messages/count_tokens: the prompt.
 
     `cache_control`, `speed`, `user_profile_id` and `workspace_id` are ignored. The last two fields are lmwire's own and
     have the meaning of PROTOCOL.md.
     """
 
-    model: str
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
     messages: Annotated[list[Message], Meta(min_length=1)]
     system: str | list[SystemText] | None = None
     tools: list[Tool] | None = None

@@ -74,6 +74,8 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
         return "--template-dir: name the template to use with --chat-template"
     if given["trust_remote_code"] and not given["models"]:
         return "--trust-remote-code: name the models whose code may run: requests must not choose them"
+    if given["any_model_name"] and len(given["models"]) != 1:
+        return "--any-model-name: any name stands for one model: name that one, and no other"
     if given["allow_paths"] and given["models"]:
         return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["unix_socket"] and (given["host"] or given["port"] is not None):

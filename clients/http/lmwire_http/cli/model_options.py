@@ -18,6 +18,11 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preload", action="store_true", help="load the models when the server starts")
     parser.add_argument("--download", action="store_true", help="download models that are not on this machine")
     parser.add_argument(
+        "--any-model-name",
+        action="store_true",
+        help="serve the one MODEL under any name that a request has, such as gpt-4o",
+    )
+    parser.add_argument(
         "--allow-paths",
         action="store_true",
         help="let requests name any folder on this machine as their model (default: only those that /v1/models lists)",

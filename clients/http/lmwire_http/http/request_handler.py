@@ -101,6 +101,7 @@ class RequestHandler:
                     await self._state.startup.wait()
                 decoded = await self._decode_body(body)
                 check_template(decoded, self._state.settings)
+                await self._name_model(decoded)
                 await self._response.write(await self._endpoint.handler(self._context, decoded))
         except _ClientDisconnected:
             self._disconnected = True
@@ -199,6 +200,15 @@ class RequestHandler:
             return await read_form(self._headers, body, self._endpoint.request_type, self._context.unknown_fields)
         except MultiPartException as error:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
+
+    async def _name_model(self, body: Any) -> None:
+        """Set the model's name in a body without one.
+
+        Raises:
+            ApiError: Not exactly one model is served.
+        """
+        if getattr(body, "model", None) == "":
+            body.model = (await self._state.pool.served_model("")).id
 
     def _log_exception(self, error: BaseException) -> None:
         """Log where an exception was raised, without its message, which may quote a prompt."""

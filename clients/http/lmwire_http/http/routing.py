@@ -1,12 +1,13 @@
 """Routing of requests to endpoints by path and method."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final
 
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ApiError
 from .app_state import AppState
@@ -17,12 +18,13 @@ from .replies import Reply
 from .request_handler import RequestHandler
 
 _ANTHROPIC_PATH: Final = "/v1/messages"
+_VERSION: Final = re.compile(r"^/+(?:v1/+)*")
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
 def make_router(
     endpoints: Sequence[Endpoint], unsupported: Mapping[str, str], state: AppState, lifespan: Lifespan
-) -> Router:
+) -> ASGIApp:
     """Return an ASGI application that handles every request, also those without an endpoint.
 
     Args:
@@ -36,12 +38,34 @@ def make_router(
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     routes = [Route(path, _UnsupportedPath(path, message, state)) for path, message in unsupported.items()]
     routes += [Route(path, _PathRoute(path, methods, state)) for path, methods in by_path.items()]
-    return Router(
+    router = Router(
         routes,
         default=_UnknownPath(sorted(by_path), state),
         redirect_slashes=False,
         lifespan=lifespan,
     )
+    return _PathNormalizer(router, by_path)
+
+
+class _PathNormalizer:
+    """Application that accepts the paths of the APIs without `/v1`, with it twice, and with a slash at the end.
+
+    Clients differ in which of these their base URL contains.
+    """
+
+    def __init__(self, app: ASGIApp, paths: Iterable[str]) -> None:
+        self._app = app
+        parts = (path.split("/") for path in paths)
+        self._sections = {section for _, version, *rest in parts if version == "v1" for section in rest[:1]}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            rest = _VERSION.sub("", scope["path"]).rstrip("/")
+            if rest.partition("/")[0] in self._sections:
+                scope["path"] = f"/v1/{rest}"
+            elif rest:
+                scope["path"] = scope["path"].rstrip("/")
+        await self._app(scope, receive, send)
 
 
 class _PathRoute:

@@ -15,13 +15,13 @@ from ..http.replies import Json, Reply
 from ..inference.model_kinds import check_capability
 from ..inference.option_fields import given_fields
 from ..inference.worker_lease import lease_worker
-from .generation_params import NonEmptyText
 
 
 class EmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Texts to embed. Null fields count as absent."""
 
-    model: NonEmptyText
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
     input: str | list[str | int | list[int]]
     """One or several texts. Token ids are not supported."""
     dimensions: int | None = None

@@ -10,7 +10,6 @@ from lmwire_protocol import Format
 from ..inference.logit_bias import LogitBias, token_biases
 from ..inference.option_fields import given_fields, shared_fields
 
-NonEmptyText: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _SEED_COUNT: Final = 2**53
@@ -33,7 +32,8 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     The fields from `top_k` on are lmwire's own and have the meaning of PROTOCOL.md.
     """
 
-    model: NonEmptyText
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: float | None = None
     presence_penalty: float | None = None

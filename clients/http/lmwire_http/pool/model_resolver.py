@@ -13,7 +13,7 @@ from lmwire import LmwireError, LocalModel, NameProblem, end_listings, find_name
 
 from ..errors import ApiError
 from ..settings import Settings
-from .model_spec import ModelCatalog, ModelSpec, model_not_found, unknown_model
+from .model_spec import ModelCatalog, ModelSpec, missing_model, model_not_found, unknown_model
 
 T = TypeVar("T")
 _LISTING_TTL_S: Final = 10.0
@@ -23,6 +23,7 @@ _REMOTE_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)
 """A path on the worker's machine, which may be another one. A hub id has exactly one slash."""
 _DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
+_DEFAULT_NAMES: Final = frozenset({"", "default"})
 _MAX_FOLDERS: Final = 256
 _log = logging.getLogger("lmwire_http")
 
@@ -65,6 +66,9 @@ class ModelResolver:
     async def resolve(self, name: str) -> ModelSpec:
         """Return the model that a client names.
 
+        Args:
+            name: The name. If it is empty or `default`, it stands for the only model that is served.
+
         Raises:
             ApiError: No model has that name, or several have it.
         """
@@ -74,11 +78,13 @@ class ModelResolver:
             spec = self._resolve_for_custom_worker(name)
         else:
             spec = await self._resolve_local(name)
+        if spec is None and (name in _DEFAULT_NAMES or self._settings.any_model_name):
+            spec = await self._only_model()
         if spec is None or spec.problem:
             # Only the log gives the reason: the error must not reveal which files exist on this machine.
             for unusable in [spec] if spec else self._unusable.find_all(name):
                 _log.warning("a request named the model %s, which cannot run: %s", unusable.id, unusable.problem)
-            raise unknown_model(name, self._runnable())
+            raise unknown_model(name, self._runnable()) if name else missing_model(self._runnable())
         return spec
 
     async def list_models(self) -> list[ModelSpec]:
@@ -97,6 +103,10 @@ class ModelResolver:
             self._listed_at = None
             self._catalogue = self._unusable = ModelCatalog(())
             self._folders.clear()
+
+    async def _only_model(self) -> ModelSpec | None:
+        models = await self.list_models()
+        return models[0] if len(models) == 1 else None
 
     def _runnable(self) -> list[ModelSpec]:
         return sorted((spec for spec in self._catalogue if not spec.problem), key=lambda spec: spec.id.lower())

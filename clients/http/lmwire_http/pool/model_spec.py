@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..errors import ApiError
+from ..errors import ApiError, invalid_field
 
 _MAX_NAMES_SHOWN = 20
 """Number of model names in an error message."""
@@ -78,15 +78,27 @@ def unknown_model(name: str, known: Iterable[ModelSpec]) -> ApiError:
         name: The name in the request.
         known: The served models, which the message lists.
     """
-    ids = [spec.id for spec in known]
-    more = f" and {len(ids) - _MAX_NAMES_SHOWN} more" if len(ids) > _MAX_NAMES_SHOWN else ""
-    there = f"there are {', '.join(ids[:_MAX_NAMES_SHOWN])}{more}" if ids else "there is none"
-    return model_not_found(f"the model {name[:200]!r} is not served here; {there}")
+    return model_not_found(f"the model {name[:200]!r} is not served here; {_listed(known)}")
+
+
+def missing_model(known: Iterable[ModelSpec]) -> ApiError:
+    """Return the error for a request without a model's name, where not exactly one model is served.
+
+    Args:
+        known: The served models, which the message lists.
+    """
+    return invalid_field(f"model: is required, since not exactly one model is served here; {_listed(known)}", "model")
 
 
 def model_not_found(message: str) -> ApiError:
     """Return the error for a model that cannot be loaded."""
     return ApiError(404, message, code="model_not_found", param="model")
+
+
+def _listed(known: Iterable[ModelSpec]) -> str:
+    ids = [spec.id for spec in known]
+    more = f" and {len(ids) - _MAX_NAMES_SHOWN} more" if len(ids) > _MAX_NAMES_SHOWN else ""
+    return f"there are {', '.join(ids[:_MAX_NAMES_SHOWN])}{more}" if ids else "there is none"
 
 
 def _only(name: str, specs: list[ModelSpec]) -> ModelSpec:

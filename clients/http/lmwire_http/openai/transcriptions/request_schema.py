@@ -8,7 +8,6 @@ from lmwire import TranscribeOptions
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields
-from ..generation_params import NonEmptyText
 from ..unsupported_fields import reject_fields
 
 _UNSUPPORTED: Final = {
@@ -24,7 +23,8 @@ class TranscriptionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A recording to transcribe."""
 
     file: bytes
-    model: NonEmptyText
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
     language: str | None = None
     """The spoken language. The model detects it if it is absent, or empty as some clients' forms send it."""
     prompt: str | None = None
