@@ -1,20 +1,8 @@
 import pytest
 
-from lmwire_worker.session.request_registry import RequestRegistry
-from support.runners.registry_recorder import Recorder
 from support.runners.stepped_turns import Turns
 
 
 @pytest.fixture
 def turns() -> Turns:
     return Turns()
-
-
-@pytest.fixture
-def outbox() -> Recorder:
-    return Recorder()
-
-
-@pytest.fixture
-def registry(outbox: Recorder) -> RequestRegistry:
-    return RequestRegistry(outbox)
