@@ -13,6 +13,7 @@ _LOAD: Final = "cli/test_options.py::test_every_option_of_a_load_reaches_it"
 _KIT: Final = "conformance/test_command.py"
 _HOST_KIT: Final = "conformance_host/test_kit.py"
 _SERVE: Final = "http/server/test_options.py"
+_ANSWERS: Final = "http/server/test_answer_options.py"
 
 CHECKS: Final[dict[str, dict[str, str]]] = {
     "lmwire": {"--version": "cli/test_arguments.py::test_the_version_is_the_packages"},
@@ -104,6 +105,11 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
         "--env-file": "http/server/test_environment.py::"
         "test_a_file_in_the_current_directory_is_read_only_if_it_is_named",
+        "--strict-tools": f"{_ANSWERS}::test_arguments_follow_the_schema_on_a_strict_server_unless_the_request_says_no",
+        "--reasoning": f"{_ANSWERS}::test_a_server_turns_reasoning_on_unless_the_request_turns_it_off",
+        "--force-reasoning": f"{_ANSWERS}::test_an_operator_can_force_reasoning_on_or_off",
+        "--reasoning-start": f"{_ANSWERS}::test_the_markers_of_reasoning_can_be_named",
+        "--reasoning-end": f"{_ANSWERS}::test_the_markers_of_reasoning_can_be_named",
         "--host": f"{_SERVE}::test_the_host_is_the_given_one",
         "--port": f"{_SERVE}::test_the_port_is_the_given_one",
         "--uds": "http/server/test_sockets.py::test_a_server_serves_on_one_and_removes_it",

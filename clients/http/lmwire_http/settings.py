@@ -40,6 +40,13 @@ class Settings:
     worker_args: tuple[str, ...] = ()
     """Further arguments of the worker command."""
 
+    strict_tools: bool = False
+    """Enforce the schemas of tools that do not say whether they are strict."""
+    reasoning: Literal["on", "off"] | None = None
+    """Reasoning of requests that do not say; the choice of the model if None."""
+    force_reasoning: bool = False
+    """Apply `reasoning` to all requests."""
+
     host: str = "127.0.0.1"
     port: int = 8080
     unix_socket: str | None = None

@@ -32,6 +32,14 @@ CASES: list[tuple[list[str], str, object]] = [
     (["a", "--template-dir", "t", "--chat-template", "chatml"], "worker_args", ("--template-dir", "t")),
     (["--context-len", "4096", "--kv-bits", "8"], "load_options", {"context_len": 4096, "kv_bits": 8}),
     (["a", "--trust-remote-code"], "load_options", {"trust_remote_code": True}),
+    (
+        ["--reasoning-start", "<a>", "--reasoning-end", "</a>"],
+        "load_options",
+        {"reasoning_start": "<a>", "reasoning_end": "</a>"},
+    ),
+    (["--strict-tools"], "strict_tools", True),
+    (["--reasoning", "off"], "reasoning", "off"),
+    (["--reasoning", "on", "--force-reasoning"], "force_reasoning", True),
     (["--worker", "ssh -T studio 'lmwire worker'"], "worker_command", ("ssh", "-T", "studio", "lmwire worker")),
     (["--cache-dir", "c", "--cache-disk", "1G"], "worker_args", ("--cache-dir", "c", "--cache-disk-bytes", str(2**30))),
     (

@@ -12,6 +12,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json
+from ..inference.server_defaults import apply_server_defaults
 from .conversation import Conversation
 from .request_options import prompt_options, thinking_of
 from .request_schema import CountTokensRequest
@@ -26,6 +27,7 @@ class TokenCount(Struct):
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
     """Handle a request to /v1/messages/count_tokens."""
     conversation, options = Conversation(body), prompt_options(body)
+    apply_server_defaults(options, context.state.settings)
     context.model = body.model
     prompt = [options.get("tools"), *conversation.messages]
     with translate_worker_errors(conversation.client_field):

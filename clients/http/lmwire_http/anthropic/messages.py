@@ -14,6 +14,7 @@ from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
 from ..inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..inference.generation import Batch, Generation, run_generation
+from ..inference.server_defaults import apply_server_defaults
 from .conversation import Conversation
 from .request_options import chat_options, shows_thinking, thinking_of
 from .request_schema import MessagesRequest
@@ -45,6 +46,7 @@ class MessageGeneration:
         self._context, self._body = context, body
         self._conversation = Conversation(body)
         self._options = chat_options(body)
+        apply_server_defaults(self._options, context.state.settings)
         self._blocks = ContentBuilder(shows_thinking=shows_thinking(body))
         self._prompt_tokens = 0
         self._id = f"msg_{uuid.uuid4().hex}"

@@ -89,12 +89,11 @@ def _reasoning_options(body: CountTokensRequest) -> dict[str, Any]:
 
 def _wire_tool(tool: Tool) -> ToolDict:
     examples = "".join(f"\nExample of its input: {json.dumps(example)}" for example in tool.input_examples or ())
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": (tool.description or "") + examples,
-            "parameters": tool.input_schema,
-            "strict": bool(tool.strict),
-        },
+    function: Any = {
+        "name": tool.name,
+        "description": (tool.description or "") + examples,
+        "parameters": tool.input_schema,
     }
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}

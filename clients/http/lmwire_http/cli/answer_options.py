@@ -1,4 +1,4 @@
-"""Options of `lmwire serve` for the answers of requests that leave something open."""
+"""Options of `lmwire serve` for answers: their length, tool calls and reasoning."""
 
 import argparse
 
@@ -15,3 +15,23 @@ def add_answers(group: argparse._ArgumentGroup) -> None:
         help="maximum length of an answer, in tokens, if the request sets none (default: the rest of the context; "
         "16 for /v1/completions)",
     )
+    group.add_argument(
+        "--strict-tools",
+        action="store_true",
+        default=None,
+        help="make the arguments of tool calls follow their schema, unless a tool has `strict`: false",
+    )
+    group.add_argument(
+        "--reasoning",
+        choices=("on", "off"),
+        help="whether models reason if the request does not say (default: as the model does)",
+    )
+    group.add_argument(
+        "--force-reasoning", action="store_true", default=None, help="apply --reasoning to all requests, whatever they say"
+    )
+    group.add_argument(
+        "--reasoning-start",
+        metavar="TEXT",
+        help="the text that starts the model's reasoning (default: found in its tokenizer)",
+    )
+    group.add_argument("--reasoning-end", metavar="TEXT", help="the text that ends it")

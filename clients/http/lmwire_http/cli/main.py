@@ -16,8 +16,8 @@ from .parser import make_parser
 _INTERRUPTED: Final = 130
 """Exit code of a program that SIGINT has ended, as shells report it."""
 _LOAD_OPTIONS: Final = (
-    *("adapter_path", "draft_path", "context_len", "kv_bits"),
-    *("chat_template_name", "trust_remote_code"),
+    *("adapter_path", "draft_path", "context_len", "kv_bits", "chat_template_name"),
+    *("trust_remote_code", "reasoning_start", "reasoning_end"),
 )
 
 
@@ -76,6 +76,10 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
         return "--trust-remote-code: name the models whose code may run: requests must not choose them"
     if given["any_model_name"] and len(given["models"]) != 1:
         return "--any-model-name: any name stands for one model: name that one, and no other"
+    if given["force_reasoning"] and given["reasoning"] is None:
+        return "--force-reasoning: say what to force, with --reasoning on or --reasoning off"
+    if (given["reasoning_start"] is None) != (given["reasoning_end"] is None):
+        return "--reasoning-start: it goes with --reasoning-end: give both, or neither"
     if given["allow_paths"] and given["models"]:
         return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["unix_socket"] and (given["host"] or given["port"] is not None):

@@ -9,10 +9,11 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.default_options import default_options
+from ...inference.server_defaults import default_options
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
 from ...inference.new_media import new_media
+from ...inference.server_defaults import apply_server_defaults
 from ..generation_params import wants_usage
 from ..ids import new_id
 from ..messages import wire_messages
@@ -43,6 +44,7 @@ class ChatGeneration:
         self._messages = wire_messages(body.messages)
         restore_call_ids(self._messages, OPENAI_PREFIX)
         self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
+        apply_server_defaults(self._options, context.state.settings)
         if any(part["type"] == "image" for _, part in new_media(self._messages)):
             self._options.setdefault("max_tokens", IMAGE_ANSWER_TOKENS)
         self._groups = image_groups(self._messages, image_group_size(body, context.state.settings.image_group))

@@ -11,8 +11,9 @@ from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.default_options import default_options
+from ...inference.server_defaults import default_options
 from ...inference.generation import Generation, run_generation
+from ...inference.server_defaults import apply_server_defaults
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder
@@ -56,6 +57,7 @@ class ResponseGeneration:
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
         self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
+        apply_server_defaults(self._options, context.state.settings)
         earlier = self._find_earlier()
         items = [
             self._resolve_reference(item, number)
