@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lmwire import LmwireError, local_models, model_listing
+from lmwire import LmwireError, local_models, model_listing, worker_programs
 from lmwire.model_listing import listing_command
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
@@ -376,14 +376,14 @@ def test_a_listing_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(model_listing, "LISTING_S", 0.1)
     with pytest.raises(LmwireError, match="cannot be listed in"):
         local_models()
-    assert not model_listing._running
+    assert not worker_programs._running
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_server_that_ends_ends_its_listings() -> None:
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(local_models)
-        wait_until(lambda: bool(model_listing._running), "the listing did not start")
+        wait_until(lambda: bool(worker_programs._running), "the listing did not start")
         asyncio.run(Pool(Settings()).close())
         with pytest.raises(LmwireError, match="cannot be listed"):
             found.result(SECONDS)

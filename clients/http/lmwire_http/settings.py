@@ -27,8 +27,8 @@ class Settings:
     """Load the models before the server is ready."""
     replicas: int = 1
     """Number of workers for each model."""
-    memory_bytes: int | None = None
-    """Memory for all models together, in bytes; no limit if None."""
+    memory_bytes: int | Literal["none"] | None = None
+    """Memory for all models together, in bytes; no limit if "none"; this machine's default if None."""
     memory_wait_s: float = 60.0
     """Longest wait of a model for memory that models in use hold, in seconds."""
     idle_s: float | None = None
@@ -91,3 +91,13 @@ class Settings:
     """Level of the least important lines in the log."""
     warnings: tuple[str, ...] = ()
     """Sentences for the log, about settings that may be a mistake."""
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Memory for all models together that the settings give, in bytes."""
+        return None if self.memory_bytes == "none" else self.memory_bytes
+
+    @property
+    def measures_memory(self) -> bool:
+        """True if this machine's default is the limit. Workers of another command may run on another machine."""
+        return self.memory_bytes is None and self.worker_command is None

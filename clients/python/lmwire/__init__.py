@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .attachments import audio_part, image_part, media
     from .base_worker import DEFAULT_COMMAND
     from .circuit_breaker import CircuitBreaker
+    from .device import DeviceMemory, device_memory
     from .errors import (
         LmwireError,
         ProtocolViolation,
@@ -79,6 +80,7 @@ __all__ = [
     "ChatOptions",
     "CircuitBreaker",
     "ClientSession",
+    "DeviceMemory",
     "EmbedOptions",
     "Embeddings",
     "GenerateOptions",
@@ -114,6 +116,7 @@ __all__ = [
     "WorkerLost",
     "WorkerUnavailable",
     "audio_part",
+    "device_memory",
     "end_listings",
     "find_name_problems",
     "image_part",
@@ -131,6 +134,7 @@ _MODULES = {
     "CircuitBreaker": "circuit_breaker",
     "ClientSession": "protocol.session",
     "DEFAULT_COMMAND": "base_worker",
+    "DeviceMemory": "device",
     "EmbedOptions": "options",
     "Embeddings": "responses.embeddings",
     "GenerateOptions": "options",
@@ -166,6 +170,7 @@ _MODULES = {
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
     "audio_part": "attachments",
+    "device_memory": "device",
     "end_listings": "model_listing",
     "find_name_problems": "model_listing",
     "image_part": "attachments",

@@ -2,20 +2,18 @@
 
 import logging
 import os
-import subprocess
-from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
 import msgspec
 
-from .child_process import child_environment, python_command
+from .child_process import python_command
 from .errors import LmwireError
+from .worker_programs import kill_programs, run_program
 
 LISTING_S: Final = 60.0
 """Seconds after which a listing is killed. It ends by itself after half of them, with the models found so far."""
 _log = logging.getLogger("lmwire")
-_running: set["subprocess.Popen[bytes]"] = set()
 
 
 class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +50,7 @@ def local_models(*folders: str, trust_remote_code: bool = False) -> list[LocalMo
     """
     trusted = ("--trust-remote-code",) if trust_remote_code else ()
     command = listing_command("--json", "--all", *trusted, "--", *folders)
-    output, errors = _run(command, "the models on this machine cannot be listed")
+    output, errors = run_program(command, LISTING_S, "the models on this machine cannot be listed")
     for line in errors.splitlines():
         if line.startswith("lmwire: "):
             _log.warning(line.removeprefix("lmwire: "))
@@ -60,32 +58,6 @@ def local_models(*folders: str, trust_remote_code: bool = False) -> list[LocalMo
     if len(models) < len(folders):
         raise LmwireError(f"{folders[len(models)]} cannot be described in time")
     return models
-
-
-def _run(command: Sequence[str], problem: str) -> tuple[bytes, str]:
-    """Return what a program wrote to stdout and stderr.
-
-    Args:
-        command: The program and its arguments.
-        problem: What an error says failed.
-    """
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    environment = child_environment()
-    with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=pipe, env=environment) as process:
-        _running.add(process)
-        try:
-            output, errors = process.communicate(timeout=LISTING_S)
-        except BaseException as error:
-            process.kill()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise LmwireError(f"{problem} in {LISTING_S:.0f} s") from None
-            raise
-        finally:
-            _running.discard(process)
-    text = errors.decode(errors="replace")
-    if process.returncode:
-        raise LmwireError(f"{problem}: {text}")
-    return output, text
 
 
 class NameProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,14 +80,14 @@ def find_name_problems(*names: str) -> list[NameProblem]:
         LmwireError: The worker is not installed here, or the check failed.
     """
     _require_worker()
-    output, _ = _run(python_command("lmwire_worker.models.name_check", *names), "the names of models cannot be checked")
+    command = python_command("lmwire_worker.models.name_check", *names)
+    output, _ = run_program(command, LISTING_S, "the names of models cannot be checked")
     return msgspec.json.decode(output, type=list[NameProblem])
 
 
 def end_listings() -> None:
     """Kill the running listings and name checks of this process. Their callers get an error."""
-    for process in list(_running):
-        process.kill()
+    kill_programs()
 
 
 def listing_command(*options: str) -> list[str]:

@@ -97,3 +97,10 @@ def test_the_last_one_stays_whatever_it_has() -> None:
     assert budget.surplus() == [old]
     budget.release(old)
     assert budget.surplus() == []
+
+
+def test_for_a_shortage_as_many_go_as_are_needed_and_as_can() -> None:
+    budget = budget_with(100, (old := Model(1), 3), (new := Model(2), 3), (Model(0, is_idle=False), 3))
+    assert budget.evictable(1, shortage=3) == [old]
+    assert budget.evictable(1, shortage=4) == [old, new]
+    assert budget.evictable(1, shortage=50) == [old, new]

@@ -40,15 +40,14 @@ def test_each_switch_starts_one_worker_which_loads(memory: str, twin: str) -> No
             answer = ask(server, (TINY, twin)[number % 2])
             assert answer.status == 200, answer.body
         assert server.figure("lmwire_model_loaded") == 1
-        assert count(server, "is not loaded") == 0
-        assert count(server, "has loaded") == SWITCHES
+    assert (count(server, "has loaded"), count(server, "is not loaded")) == (SWITCHES, 0)
 
 
 def test_two_models_that_fit_stay_in_memory(twin: str) -> None:
     with served(TINY, twin, "--memory", "40000000") as server:
         for number in range(SWITCHES):
             assert ask(server, (TINY, twin)[number % 2]).status == 200
-        assert (count(server, "has loaded"), count(server, "is not loaded")) == (2, 0)
+    assert (count(server, "has loaded"), count(server, "is not loaded")) == (2, 0)
 
 
 def test_a_load_that_was_refused_with_the_whole_budget_is_not_tried_again_at_once() -> None:
@@ -56,4 +55,4 @@ def test_a_load_that_was_refused_with_the_whole_budget_is_not_tried_again_at_onc
         answers = [ask(server, TINY) for _ in range(3)]
         assert {answer.json["error"]["code"] for answer in answers} == {"out_of_memory"}
         assert len({answer.json["error"]["message"] for answer in answers}) == 1
-        assert count(server, "is not loaded") == 1
+    assert count(server, "is not loaded") == 1

@@ -24,6 +24,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--memory", "8G"], "memory_bytes", 8 * 2**30),
     (["--memory", "1.5 GiB"], "memory_bytes", 3 * 2**29),
     (["--memory", "1000"], "memory_bytes", 1000),
+    (["--memory", "none"], "memory_bytes", "none"),
     (["--idle", "10m"], "idle_s", 600.0),
     (["--idle", "1.5"], "idle_s", 1.5),
     (["a", "--adapter", "poet"], "load_options", {"adapter_path": "poet"}),

@@ -90,6 +90,12 @@ def test_a_model_that_is_larger_than_the_memory_is_refused() -> None:
         refused = ask(server)
     assert refused.status == 400
     assert refused.json["error"]["code"] == "out_of_memory"
+    with served(TINY) as server:
+        assert ask(server).status == 200
+    assert any("all models together may take" in line for line in server.log)
+    with served(TINY, "--memory", "none") as server:
+        assert ask(server).status == 200
+    assert not any("all models together may take" in line for line in server.log)
 
 
 def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import wraps
 from time import monotonic
 from typing import Any, ParamSpec
 
-from lmwire import LocalModel, MessageDict, local_models
+from lmwire import DeviceMemory, LocalModel, MessageDict, device_memory, local_models
 from lmwire_http.pool import ModelStatus, Pool
 from lmwire_http.settings import Settings
 from support.process.worker_process import SECONDS
@@ -43,11 +43,12 @@ def awaited(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 async def pooled(
     *models: str,
     listing: Callable[..., Sequence[LocalModel]] = local_models,
+    measure_device: Callable[[], DeviceMemory] = device_memory,
     clock: Callable[[], float] = monotonic,
     **settings: Any,
 ) -> AsyncIterator[Pool]:
     """A pool that is ended with the block."""
-    pool = Pool(Settings(models=models, **settings), listing=listing, clock=clock)
+    pool = Pool(Settings(models=models, **settings), listing=listing, measure_device=measure_device, clock=clock)
     try:
         await pool.start()
         yield pool

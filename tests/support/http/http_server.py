@@ -92,6 +92,7 @@ def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
         if process.poll() is None:
             process.send_signal(SIGTERM)
             assert process.wait(SECONDS) == 0, "".join(log)
+        reader.join(SECONDS)  # the log is whole after the block
     finally:
         process.kill()
         process.wait()

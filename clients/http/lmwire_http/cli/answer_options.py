@@ -27,7 +27,10 @@ def add_answers(group: argparse._ArgumentGroup) -> None:
         help="whether models reason if the request does not say (default: as the model does)",
     )
     group.add_argument(
-        "--force-reasoning", action="store_true", default=None, help="apply --reasoning to all requests, whatever they say"
+        "--force-reasoning",
+        action="store_true",
+        default=None,
+        help="apply --reasoning to all requests, whatever they say",
     )
     group.add_argument(
         "--reasoning-start",

@@ -7,7 +7,7 @@ import argparse
 import re
 import shlex
 from argparse import ArgumentTypeError
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..settings import ANY_ORIGIN, MAX_IMAGE_GROUP
 
@@ -30,6 +30,11 @@ def size(text: str) -> int:
     if bytes < 1:
         raise ArgumentTypeError(f"{text!r} must be 1 byte or more")
     return bytes
+
+
+def memory_limit(text: str) -> int | Literal["none"]:
+    """Return a number of bytes, or "none"."""
+    return "none" if text.strip().lower() == "none" else size(text)
 
 
 def duration(text: str) -> float:

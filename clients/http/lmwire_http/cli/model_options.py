@@ -3,7 +3,7 @@
 import argparse
 
 from ..settings import Settings
-from .arg_types import ArgumentGroup, command, count, duration, model, positive_duration, size
+from .arg_types import ArgumentGroup, command, count, duration, memory_limit, model, positive_duration, size
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +55,10 @@ def add_limits(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--memory",
         dest="memory_bytes",
-        type=size,
+        type=memory_limit,
         metavar="BYTES",
-        help="memory for all models together, such as 24G; the least recently used model is unloaded for a new one",
+        help="memory for all models together, such as 24G; the least recently used model is unloaded for a new one. "
+        "`none` sets no limit (default: nine tenths of the device's memory; none with --worker)",
     )
     group.add_argument(
         "--memory-wait",

@@ -35,15 +35,20 @@ class MemoryBudget(Generic[T]):
 
     @property
     def limit(self) -> int | None:
-        """Bytes for all models together."""
+        """Bytes for all models together; None if only the workers decide."""
         return self._limit
 
-    def evictable(self, need: int, *, crowded: bool = False) -> list[T] | None:
+    @limit.setter
+    def limit(self, limit: int | None) -> None:
+        self._limit = limit
+
+    def evictable(self, need: int, *, crowded: bool = False, shortage: int = 0) -> list[T] | None:
         """Return the models to unload for a new one, least recently used first.
 
         Args:
             need: Memory of the new model, in bytes.
             crowded: Whether at least one model must go, because a worker found less free memory than the budget shows.
+            shortage: Bytes that the models must free if they can, because the device has less than the need.
 
         Returns:
             Idle models; None if they would not free enough, because the others are in use.
@@ -54,20 +59,23 @@ class MemoryBudget(Generic[T]):
             if not idle:
                 return None
             evicted.append(idle.pop(0))
+        while idle and self._size(evicted) < shortage:
+            evicted.append(idle.pop(0))
         return evicted
 
-    def reserve(self, newcomer: T, need: int, *, crowded: bool = False) -> list[T] | None:
+    def reserve(self, newcomer: T, need: int, *, crowded: bool = False, shortage: int = 0) -> list[T] | None:
         """Reserve memory for a new model, and return the models to unload before it is loaded.
 
         Args:
             newcomer: The new model.
             need: Its memory, in bytes.
             crowded: As in `evictable`.
+            shortage: As in `evictable`.
 
         Returns:
             The result of `evictable`. Nothing is reserved if that is None.
         """
-        evicted = self.evictable(need, crowded=crowded)
+        evicted = self.evictable(need, crowded=crowded, shortage=shortage)
         if evicted is not None:
             self._reserved[newcomer] = need
         return evicted
@@ -120,6 +128,9 @@ class MemoryBudget(Generic[T]):
 
     def _idle_holders(self) -> list[T]:
         return sorted((holder for holder in self._reserved if holder.is_idle), key=lambda holder: holder.last_used)
+
+    def _size(self, holders: list[T]) -> int:
+        return sum(self._reserved[holder] for holder in holders)
 
     def _exceeds(self, need: int, evicted: list[T]) -> bool:
         if self._limit is None:

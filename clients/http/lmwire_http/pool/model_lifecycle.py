@@ -8,6 +8,7 @@ from typing import Final
 from lmwire import RequestFailed
 
 from ..errors import ApiError
+from .device_gauge import DeviceGauge
 from .managed_model import ManagedModel
 from .memory_budget import MemoryBudget
 
@@ -25,10 +26,13 @@ class ModelLifecycle:
     Args:
         budget: The memory that all models share.
         memory_wait_s: Longest wait for memory that other models use, in seconds.
+        gauge: Measures the device's free memory; None if the workers may run on another machine.
     """
 
-    def __init__(self, budget: MemoryBudget[ManagedModel], memory_wait_s: float) -> None:
-        self._budget, self._memory_wait_s = budget, memory_wait_s
+    def __init__(
+        self, budget: MemoryBudget[ManagedModel], memory_wait_s: float, gauge: DeviceGauge | None = None
+    ) -> None:
+        self._budget, self._memory_wait_s, self._gauge = budget, memory_wait_s, gauge
         self._closed = False
 
     async def ensure_loaded(self, model: ManagedModel, *, wait: bool = True) -> None:
@@ -147,18 +151,23 @@ class ModelLifecycle:
             raise self._out_of_memory(model) from None
         if evictions:
             await asyncio.wait(evictions)
+            if self._gauge and self._budget.limit is not None:
+                await self._gauge.wait_until_free(need)
 
     async def _start_evictions(
         self, model: ManagedModel, need: int, *, crowded: bool, wait: bool
     ) -> "list[asyncio.Task[None]]":
         """Reserve memory for a model, and return the unload tasks of the models that it displaces."""
         while True:
+            shortage = 0
             if self._budget.limit is not None:
                 await self.measure_memory()
                 await self.clear_caches(self._budget.evictable(need) or (), min(_CLEAR_S, self._memory_wait_s / 2))
+                if self._gauge and self._budget.holders:
+                    shortage = await self._gauge.shortage(need)
             if not model.users:
                 raise asyncio.CancelledError  # no request waits any more; the next one starts a new load
-            if (displaced := self._budget.reserve(model, need, crowded=crowded)) is not None:
+            if (displaced := self._budget.reserve(model, need, crowded=crowded, shortage=shortage)) is not None:
                 model.has_memory = True
                 return [self.unload(other) for other in displaced]
             if not wait:

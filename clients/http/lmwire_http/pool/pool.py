@@ -1,17 +1,27 @@
 """The pool: every served model with its workers."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from lmwire import AsyncWorker, LmwireError, LocalModel, RequestFailed, local_models
+from lmwire import (
+    AsyncWorker,
+    DeviceMemory,
+    LmwireError,
+    LocalModel,
+    RequestFailed,
+    device_memory,
+    local_models,
+)
 from lmwire_protocol import events
 
 from ..errors import ApiError, api_error
 from ..settings import Settings
+from .device_gauge import DeviceGauge
 from .idle_reaper import IdleReaper
 from .managed_model import ManagedModel
 from .memory_budget import MemoryBudget
@@ -23,6 +33,7 @@ from .status import Lease, ModelStatus, ServedModel
 from .worker_factory import make_worker
 
 T = TypeVar("T")
+_log = logging.getLogger("lmwire_http")
 
 
 class Pool:
@@ -31,6 +42,7 @@ class Pool:
     Args:
         settings: The server's settings.
         listing: Lists the models on this machine.
+        measure_device: Measures the memory of this machine's device.
         clock: Returns a monotonic time in seconds.
     """
 
@@ -39,14 +51,17 @@ class Pool:
         settings: Settings,
         *,
         listing: Callable[..., Sequence[LocalModel]] = local_models,
+        measure_device: Callable[[], DeviceMemory] = device_memory,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings, self._clock = settings, clock
         self._resolver = ModelResolver(settings, listing, clock)
-        self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_bytes)
-        self._lifecycle = ModelLifecycle(self._budget, settings.memory_wait_s)
+        self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_limit)
+        self._gauge = None if settings.worker_command else DeviceGauge(measure_device)
+        self._lifecycle = ModelLifecycle(self._budget, settings.memory_wait_s, self._gauge)
         self._models: dict[str, ManagedModel] = {}
         self._idle_reaper = IdleReaper(self._models.values, self._lifecycle, self._budget, settings.idle_s, clock)
+        self._limiting: asyncio.Task[None] | None = None
         self._reaping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -55,16 +70,16 @@ class Pool:
         Raises:
             ApiError: A model is not on this machine, cannot be loaded, or does not fit beside the others.
         """
+        self._limiting = asyncio.create_task(self._set_limit())
         await self._resolver.start()
         if self._settings.preload:
             await self._preload()
-        if self._settings.idle_s is not None or self._settings.memory_bytes is not None:
-            self._reaping = asyncio.create_task(self._idle_reaper.run())
 
     async def close(self) -> None:
         """End all workers at once, and return when they have exited."""
-        if self._reaping:
-            self._reaping.cancel()
+        for task in (self._limiting, self._reaping):
+            if task:
+                task.cancel()
         self._resolver.close()
         await self._lifecycle.close(list(self._models.values()))
 
@@ -146,6 +161,17 @@ class Pool:
         answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
         return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}
 
+    async def _set_limit(self) -> None:
+        """Limit the models to what one worker may take by default, unless the settings have a limit, and watch them.
+
+        The first load waits for it, and nothing else.
+        """
+        if self._settings.measures_memory and self._gauge and (memory := await self._gauge.read()):
+            self._budget.limit = memory.budget_bytes
+            _log.info("all models together may take %s bytes of memory", f"{memory.budget_bytes:,}")
+        if self._settings.idle_s is not None or self._budget.limit is not None:
+            self._reaping = asyncio.create_task(self._idle_reaper.run())
+
     async def _preload(self) -> None:
         """Load the models one by one. Each stays in use until the last is loaded, so that none displaces another."""
         with ExitStack() as all_used:
@@ -153,6 +179,7 @@ class Pool:
                 model = self._managed(await self._resolver.resolve(name))
                 all_used.enter_context(self._in_use(model))
                 try:
+                    await self._limit_is_set()
                     await self._lifecycle.ensure_loaded(model, wait=False)
                 except (LmwireError, ApiError) as error:
                     raise ApiError(503, f"{name} cannot be loaded: {error}", code="not_loaded") from error
@@ -165,9 +192,15 @@ class Pool:
 
     async def _ensure_loaded(self, model: ManagedModel) -> None:
         try:
+            await self._limit_is_set()
             await self._lifecycle.ensure_loaded(model)
         except LmwireError as error:
             raise self._load_error(model, error) from error
+
+    async def _limit_is_set(self) -> None:
+        """Return when the memory limit is known."""
+        if self._limiting and not self._limiting.done():
+            await asyncio.wait([self._limiting])
 
     def _load_error(self, model: ManagedModel, error: LmwireError) -> ApiError:
         """Return the error that a client receives when a model cannot be loaded."""

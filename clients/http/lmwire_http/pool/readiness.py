@@ -94,4 +94,5 @@ def hang_problem(model: str, pings: Sequence[events.PingDone | None]) -> str | N
 
 def _models_stay_loaded(settings: Settings) -> bool:
     """Return whether the preloaded models stay in memory until the server exits."""
-    return settings.preload and settings.idle_s is None and settings.memory_bytes is None
+    makes_room = settings.memory_limit is not None or (settings.measures_memory and len(settings.models) > 1)
+    return settings.preload and settings.idle_s is None and not makes_room

@@ -9,11 +9,10 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.server_defaults import default_options
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
 from ...inference.new_media import new_media
-from ...inference.server_defaults import apply_server_defaults
+from ...inference.server_defaults import apply_server_defaults, default_options
 from ..generation_params import wants_usage
 from ..ids import new_id
 from ..messages import wire_messages

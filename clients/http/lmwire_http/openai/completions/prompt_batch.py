@@ -10,8 +10,8 @@ from lmwire import Answer
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...inference.server_defaults import default_options
 from ...inference.generation import Batch, Generation, run_generation
+from ...inference.server_defaults import default_options
 from .merge_streams import merge_streams
 from .request_schema import CompletionRequest, client_field, completion_options, prompts_of
 

@@ -11,9 +11,8 @@ from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.server_defaults import default_options
 from ...inference.generation import Generation, run_generation
-from ...inference.server_defaults import apply_server_defaults
+from ...inference.server_defaults import apply_server_defaults, default_options
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder

@@ -1,0 +1,150 @@
+"""The memory of the machine: the default limit of all models, and what is free before a worker starts."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+import pytest
+
+from lmwire import DeviceMemory, LmwireError, LocalModel, device_memory, local_models
+from lmwire_http.pool import Pool, device_gauge
+from lmwire_http.pool import pool as pool_module
+from lmwire_http.settings import Settings
+from lmwire_worker.models.memory_budget import default_budget
+from support.http.http_pool import MOCK, asked, awaited, pooled
+
+Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
+
+TINY, TWIN = "builtin:tiny", "made-up/twin"
+PLENTY = 10**9
+"""Bytes for both models."""
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Listing:
+    """Two models: the built-in one, and a copy of it."""
+    [tiny] = [model for model in local_models() if model.id == TINY]
+    copy = shutil.copytree(tiny.path, tmp_path_factory.mktemp("models") / "twin")
+    twin = msgspec.structs.replace(tiny, id=TWIN, path=str(copy))
+    return lambda *folders: [tiny, twin]
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models for which a worker was started."""
+    started: list[str] = []
+    make_worker = pool_module.make_worker
+
+    def make(settings: Settings, model: str, memory: int | None) -> object:
+        started.append(model)
+        return make_worker(settings, model, memory)
+
+    monkeypatch.setattr(pool_module, "make_worker", make)
+    return started
+
+
+def in_memory(pool: Pool) -> set[str]:
+    return {model.id for model in pool.statuses() if model.loaded}
+
+
+def arguments(pid: int) -> str:
+    return subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
+
+
+def test_models_may_take_as_much_as_a_worker_takes_by_default() -> None:
+    memory = device_memory()
+    assert memory.budget_bytes == default_budget()
+    assert memory.free_bytes > 0
+
+
+@awaited
+async def test_without_a_limit_the_models_share_that(listing: Listing) -> None:
+    async with pooled(listing=listing) as pool:
+        worker, _ = await asked(pool, TINY)
+        assert f"--memory-limit {default_budget()}" in arguments(worker)
+
+
+@awaited
+async def test_no_limit_is_set_if_that_is_wanted_or_if_the_worker_may_run_elsewhere(listing: Listing) -> None:
+    def measure() -> DeviceMemory:
+        raise AssertionError("nothing needs it")
+
+    async with pooled(listing=listing, measure_device=measure, memory_bytes="none") as pool:
+        worker, _ = await asked(pool, TINY)
+        assert "--memory-limit" not in arguments(worker)
+    async with pooled(worker_command=MOCK, measure_device=measure) as pool:
+        await asked(pool, "mock")
+        assert pool._budget.limit is None
+
+
+@awaited
+async def test_the_default_limit_makes_models_give_way(listing: Listing, starts: list[str]) -> None:
+    memory = DeviceMemory(budget_bytes=30_000_000, free_bytes=PLENTY)
+    async with pooled(listing=listing, measure_device=lambda: memory) as pool:
+        for name in (TINY, TWIN, TINY):
+            await asked(pool, name)
+            assert in_memory(pool) == {name}
+        assert starts == [TINY, TWIN, TINY]
+
+
+@awaited
+async def test_a_machine_that_cannot_be_measured_has_no_limit(listing: Listing) -> None:
+    def measure() -> DeviceMemory:
+        raise LmwireError("the memory of this machine cannot be measured: no device")
+
+    async with pooled(listing=listing, measure_device=measure) as pool:
+        worker, _ = await asked(pool, TINY)
+        assert "--memory-limit" not in arguments(worker)
+
+
+def replaying(*free: int) -> Callable[[], DeviceMemory]:
+    """Return a function that measures these numbers of free bytes, one after the other; the last one repeats."""
+    left: Iterator[int] = iter(free)
+
+    def measure() -> DeviceMemory:
+        return DeviceMemory(budget_bytes=PLENTY, free_bytes=next(left, free[-1]))
+
+    return measure
+
+
+@awaited
+async def test_a_worker_starts_when_the_memory_of_an_unloaded_model_is_free_again(
+    listing: Listing, starts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_gauge, "_POLL_S", 0.01)
+    seen: list[tuple[int, int]] = []
+    free = replaying(PLENTY, 1_000_000, 1_000_000, 15_000_000, PLENTY)
+
+    def measure() -> DeviceMemory:
+        memory = free()
+        seen.append((memory.free_bytes, len(starts)))
+        return memory
+
+    async with pooled(listing=listing, measure_device=measure) as pool:
+        await asked(pool, TINY)
+        await asked(pool, TWIN)
+        assert in_memory(pool) == {TWIN}
+        assert starts == [TINY, TWIN]
+    # The limit, the shortage before the switch, and three readings until the memory is free, all before the start.
+    assert seen == [(PLENTY, 0), (1_000_000, 1), (1_000_000, 1), (15_000_000, 1), (PLENTY, 1)]
+
+
+@awaited
+async def test_a_worker_decides_if_the_memory_does_not_become_free(
+    listing: Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_gauge, "_RELEASE_S", 0.05)
+    async with pooled(listing=listing, measure_device=replaying(PLENTY, 0)) as pool:
+        await asked(pool, TINY)
+        await asked(pool, TWIN)
+        assert in_memory(pool) == {TWIN}
+
+
+@awaited
+async def test_models_stay_beside_one_for_which_the_device_has_memory(listing: Listing) -> None:
+    async with pooled(listing=listing, measure_device=replaying(PLENTY)) as pool:
+        await asked(pool, TINY)
+        await asked(pool, TWIN)
+        assert in_memory(pool) == {TINY, TWIN}

@@ -1,0 +1,17 @@
+"""`python -P -m lmwire_worker.device_memory`: print the memory of the device that models run on, as JSON."""
+
+import json
+import sys
+
+
+def main() -> None:
+    """Print the memory that models may take together by default, and the memory that is free, in bytes."""
+    try:
+        from .models.memory_budget import default_budget, free_bytes
+    except ImportError as error:  # mlx is not installed, or is installed without its Linux backend
+        sys.exit(f"MLX cannot be imported: {error}")
+    print(json.dumps({"budget_bytes": default_budget(), "free_bytes": free_bytes()}))
+
+
+if __name__ == "__main__":
+    main()
