@@ -1,5 +1,6 @@
 """The memory of the machine: the default limit of all models, and what is free before a worker starts."""
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,8 @@ from support.http.http_pool import MOCK, asked, awaited, pooled
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 
 TINY, TWIN = "builtin:tiny", "made-up/twin"
+ONE = 24_000_000
+"""Bytes that hold one of the models with its caches."""
 PLENTY = 10**9
 """Bytes for both models."""
 
@@ -62,8 +65,13 @@ def test_models_may_take_as_much_as_a_worker_takes_by_default() -> None:
 @awaited
 async def test_without_a_limit_the_models_share_that(listing: Listing) -> None:
     async with pooled(listing=listing) as pool:
-        worker, _ = await asked(pool, TINY)
-        assert f"--memory-limit {default_budget()}" in arguments(worker)
+        first, _ = await asked(pool, TINY)
+        assert "--memory-limit" not in arguments(first)  # alone, a worker keeps to the same by default
+        assert pool._budget.limit is None, "the first load need not wait for a measurement"
+        second, _ = await asked(pool, TWIN)
+        assert pool._budget.limit == default_budget()
+        limit = int(arguments(second).split("--memory-limit ")[1])
+        assert default_budget() - 2 * ONE < limit < default_budget()
 
 
 @awaited
@@ -72,10 +80,12 @@ async def test_no_limit_is_set_if_that_is_wanted_or_if_the_worker_may_run_elsewh
         raise AssertionError("nothing needs it")
 
     async with pooled(listing=listing, measure_device=measure, memory_bytes="none") as pool:
-        worker, _ = await asked(pool, TINY)
-        assert "--memory-limit" not in arguments(worker)
+        for name in (TINY, TWIN):
+            worker, _ = await asked(pool, name)
+            assert "--memory-limit" not in arguments(worker)
     async with pooled(worker_command=MOCK, measure_device=measure) as pool:
         await asked(pool, "mock")
+        await asked(pool, "mock:load_steps=2")
         assert pool._budget.limit is None
 
 
@@ -95,8 +105,18 @@ async def test_a_machine_that_cannot_be_measured_has_no_limit(listing: Listing) 
         raise LmwireError("the memory of this machine cannot be measured: no device")
 
     async with pooled(listing=listing, measure_device=measure) as pool:
-        worker, _ = await asked(pool, TINY)
-        assert "--memory-limit" not in arguments(worker)
+        for name in (TINY, TWIN):
+            worker, _ = await asked(pool, name)
+            assert "--memory-limit" not in arguments(worker)
+
+
+@awaited
+async def test_two_first_models_at_once_share_the_limit(listing: Listing) -> None:
+    memory = DeviceMemory(budget_bytes=30_000_000, free_bytes=PLENTY)
+    async with pooled(listing=listing, measure_device=lambda: memory) as pool:
+        (_, one), (_, other) = await asyncio.gather(asked(pool, TINY), asked(pool, TWIN))
+        assert one == other
+        assert len(in_memory(pool)) == 1
 
 
 def replaying(*free: int) -> Callable[[], DeviceMemory]:
@@ -128,7 +148,7 @@ async def test_a_worker_starts_when_the_memory_of_an_unloaded_model_is_free_agai
         assert in_memory(pool) == {TWIN}
         assert starts == [TINY, TWIN]
     # The limit, the shortage before the switch, and three readings until the memory is free, all before the start.
-    assert seen == [(PLENTY, 0), (1_000_000, 1), (1_000_000, 1), (15_000_000, 1), (PLENTY, 1)]
+    assert seen == [(PLENTY, 1), (1_000_000, 1), (1_000_000, 1), (15_000_000, 1), (PLENTY, 1)]
 
 
 @awaited

@@ -85,17 +85,16 @@ def test_a_chat_template_is_chosen_by_name(tmp_path: Path) -> None:
     assert "there are: default" in refused.json["error"]["message"]
 
 
-def test_a_model_that_is_larger_than_the_memory_is_refused() -> None:
+def test_a_model_that_is_larger_than_the_memory_is_refused(tmp_path: Path) -> None:
     with served(TINY, "--memory", "1M") as server:
         refused = ask(server)
     assert refused.status == 400
     assert refused.json["error"]["code"] == "out_of_memory"
-    with served(TINY) as server:
-        assert ask(server).status == 200
-    assert any("all models together may take" in line for line in server.log)
-    with served(TINY, "--memory", "none") as server:
-        assert ask(server).status == 200
-    assert not any("all models together may take" in line for line in server.log)
+    twin = str(shutil.copytree(BUILTIN / "tiny", tmp_path / "twin"))
+    for options, has_limit in (((), True), (("--memory", "none"), False)):
+        with served(TINY, twin, *options) as server:
+            assert {ask(server, model=model).status for model in (TINY, twin)} == {200}
+        assert any("all models together may take" in line for line in server.log) == has_limit
 
 
 def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:

@@ -70,10 +70,10 @@ class Pool:
         Raises:
             ApiError: A model is not on this machine, cannot be loaded, or does not fit beside the others.
         """
-        self._limiting = asyncio.create_task(self._set_limit())
         await self._resolver.start()
         if self._settings.preload:
             await self._preload()
+        self._start_reaper()
 
     async def close(self) -> None:
         """End all workers at once, and return when they have exited."""
@@ -161,16 +161,29 @@ class Pool:
         answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
         return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}
 
-    async def _set_limit(self) -> None:
-        """Limit the models to what one worker may take by default, unless the settings have a limit, and watch them.
+    def _start_reaper(self) -> None:
+        if not self._reaping and (self._settings.idle_s is not None or self._budget.limit is not None):
+            self._reaping = asyncio.create_task(self._idle_reaper.run())
 
-        The first load waits for it, and nothing else.
+    async def _limit_memory(self, newcomer: ManagedModel) -> None:
+        """Before a second model is loaded, limit all models to what one worker may take by default.
+
+        A worker alone keeps to that by itself, so the first load does not wait for the measurement.
+
+        Args:
+            newcomer: The model to load.
         """
-        if self._settings.measures_memory and self._gauge and (memory := await self._gauge.read()):
+        if not self._settings.measures_memory or newcomer.has_memory:
+            return
+        if any(model.has_memory or model.load_task for model in self._models.values() if model is not newcomer):
+            self._limiting = self._limiting or asyncio.create_task(self._set_default_limit())
+            await asyncio.wait([self._limiting])
+
+    async def _set_default_limit(self) -> None:
+        if self._gauge and (memory := await self._gauge.read()):
             self._budget.limit = memory.budget_bytes
             _log.info("all models together may take %s bytes of memory", f"{memory.budget_bytes:,}")
-        if self._settings.idle_s is not None or self._budget.limit is not None:
-            self._reaping = asyncio.create_task(self._idle_reaper.run())
+            self._start_reaper()
 
     async def _preload(self) -> None:
         """Load the models one by one. Each stays in use until the last is loaded, so that none displaces another."""
@@ -179,7 +192,7 @@ class Pool:
                 model = self._managed(await self._resolver.resolve(name))
                 all_used.enter_context(self._in_use(model))
                 try:
-                    await self._limit_is_set()
+                    await self._limit_memory(model)
                     await self._lifecycle.ensure_loaded(model, wait=False)
                 except (LmwireError, ApiError) as error:
                     raise ApiError(503, f"{name} cannot be loaded: {error}", code="not_loaded") from error
@@ -192,15 +205,10 @@ class Pool:
 
     async def _ensure_loaded(self, model: ManagedModel) -> None:
         try:
-            await self._limit_is_set()
+            await self._limit_memory(model)
             await self._lifecycle.ensure_loaded(model)
         except LmwireError as error:
             raise self._load_error(model, error) from error
-
-    async def _limit_is_set(self) -> None:
-        """Return when the memory limit is known."""
-        if self._limiting and not self._limiting.done():
-            await asyncio.wait([self._limiting])
 
     def _load_error(self, model: ManagedModel, error: LmwireError) -> ApiError:
         """Return the error that a client receives when a model cannot be loaded."""
