@@ -17,18 +17,19 @@ from lmwire import (
 
 _STATUS_OF_CODE: Final = {
     "invalid_request": 400,
-    "unsupported": 400,
     "context_overflow": 400,
-    "out_of_memory": 400,  # a request that fits later is queued: this one never fits
     "model_not_found": 404,
     "line_too_long": 413,
     "busy": 429,
     "cancelled": 503,
     "draining": 503,
     "not_loaded": 503,
+    "unsupported": 501,
     "timeout": 504,
+    "out_of_memory": 507,  # a request that fits later is queued: this one never fits
 }
 """HTTP status for each code of a worker error. Other codes are the server's fault: 500."""
+_RETRYABLE_STATUSES: Final = (408, 429, 503)
 _RETRY_S: Final = 1.0
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -66,6 +67,11 @@ class ApiError(Exception):
         super().__init__(message)
         self.status, self.message, self.code, self.param = status, message, code, param
         self.retry_after, self.headers = retry_after, headers
+
+    @property
+    def retryable(self) -> bool:
+        """Return whether the same request may succeed later."""
+        return self.retry_after is not None or self.status in _RETRYABLE_STATUSES
 
 
 def invalid_field(message: str, param: str | None) -> ApiError:
@@ -119,13 +125,14 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
         case RequestFailed():
             retry_after = _RETRY_S if error.retryable else None
             param = rename(error.field) if error.field else None
-            status = _STATUS_OF_CODE.get(error.code, 500)
+            # A field that cannot be honoured is the client's to change, as in OpenAI's own API.
+            status = 400 if error.code == "unsupported" and param else _STATUS_OF_CODE.get(error.code, 500)
             message = error.event.error
             if error.field and param and message.lstrip("`").startswith(error.field):
                 message = message.replace(error.field, param, 1)
             return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)
         case UnsupportedByWorker():
-            return ApiError(400, str(error), code=error.code)
+            return ApiError(501, str(error), code=error.code)
         case RequestTimeout():
             return ApiError(504, str(error), code=error.code)
         case WorkerUnavailable():
@@ -140,4 +147,4 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
             message = "the model's process has exited, and this request with it; the next request starts a new one"
             return ApiError(503, message, code="worker_lost", retry_after=_RETRY_S)
         case _:
-            return ApiError(500, str(error), code="internal")
+            return ApiError(500, "the server has failed on this request; see its log", code="internal")

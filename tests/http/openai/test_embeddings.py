@@ -112,7 +112,8 @@ def test_a_field_that_is_wrong_is_named(
 
 def test_a_model_that_makes_no_vectors_says_so(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
-    with pytest.raises(openai.BadRequestError) as failure:
+    with pytest.raises(openai.InternalServerError) as failure:
         client.embeddings.create(model="builtin:tiny", input="the sea")
-    assert (failure.value.code, failure.value.param) == ("unsupported", "model")
-    assert "builtin:tiny makes no embeddings; load an embedding model" in failure.value.message
+    error = failure.value
+    assert (error.status_code, error.code, error.param) == (501, "unsupported", "model")
+    assert "builtin:tiny makes no embeddings; load an embedding model" in error.message

@@ -192,11 +192,11 @@ async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, 
     async with pooled(memory_bytes=10_000_000, listing=listing) as pool:
         with pytest.raises(ApiError, match=r"takes 13,983,313 bytes, and all models together have 10,000,000") as error:
             await asked(pool, TINY)
-        assert (error.value.status, error.value.code, error.value.param) == (400, "out_of_memory", "model")
+        assert (error.value.status, error.value.code, error.value.param) == (507, "out_of_memory", "model")
     async with pooled(memory_bytes=10_000_000, listing=sizeless) as pool:
         with pytest.raises(ApiError, match=r"13\.3 MiB for its weights") as error:
             await asked(pool, TINY)
-        assert (error.value.status, error.value.code) == (400, "out_of_memory")
+        assert (error.value.status, error.value.code) == (507, "out_of_memory")
         assert in_memory(pool) == []
 
 
@@ -219,7 +219,7 @@ async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp
         await asked(pool, "mock")
         with pytest.raises(ApiError) as error:
             await asked(pool, "mock:step_ms=1")
-        assert (error.value.status, error.value.code) == (400, "out_of_memory")
+        assert (error.value.status, error.value.code) == (507, "out_of_memory")
 
 
 @awaited

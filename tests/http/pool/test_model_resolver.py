@@ -164,12 +164,22 @@ async def test_of_named_models_no_other_is_served() -> None:
 
 
 @awaited
-async def test_a_named_folder_is_called_by_its_path_or_its_last_part(tmp_path: Path) -> None:
+async def test_a_named_folder_is_called_by_its_last_part_or_its_path(tmp_path: Path) -> None:
     folder = tmp_path / "My-Model"
     folder.mkdir()
     found = await names(TINY, models=(str(folder),))
     assert (await found.resolve("my-model")).path == str(folder)
-    assert (await found.resolve(str(folder))).id == str(folder)
+    assert (await found.resolve(str(folder))).id == "My-Model"
+
+
+@awaited
+async def test_named_folders_with_the_same_last_part_are_called_by_their_paths(tmp_path: Path) -> None:
+    folders = [str(tmp_path / parent / "model") for parent in ("a", "b")]
+    for folder in folders:
+        Path(folder).mkdir(parents=True)
+    found = await names(TINY, models=tuple(folders))
+    assert [(await found.resolve(folder)).id for folder in folders] == folders
+    await refused(found, "model")
 
 
 @awaited

@@ -88,7 +88,7 @@ def test_a_chat_template_is_chosen_by_name(tmp_path: Path) -> None:
 def test_a_model_that_is_larger_than_the_memory_is_refused(tmp_path: Path) -> None:
     with served(TINY, "--memory", "1M") as server:
         refused = ask(server)
-    assert refused.status == 400
+    assert refused.status == 507
     assert refused.json["error"]["code"] == "out_of_memory"
     twin = str(shutil.copytree(BUILTIN / "tiny", tmp_path / "twin"))
     for options, has_limit in (((), True), (("--memory", "none"), False)):

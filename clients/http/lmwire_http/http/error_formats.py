@@ -39,6 +39,9 @@ class OpenAIProblem(msgspec.Struct, frozen=True):
     """The path of the invalid field, if the error is about one."""
     code: str | None
     """A machine-readable code."""
+    retryable: bool
+    """True if the same request may succeed later."""
+    request_id: str
 
 
 class OpenAIError(msgspec.Struct, frozen=True):
@@ -59,6 +62,8 @@ class AnthropicProblem(msgspec.Struct, frozen=True):
     type: str
     message: str
     details: AnthropicDetails
+    retryable: bool
+    """True if the same request may succeed later."""
 
 
 class AnthropicError(msgspec.Struct, frozen=True):
@@ -91,6 +96,8 @@ class OpenAIErrorFormat:
                 type=_OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error")),
                 param=error.param,
                 code=_OPENAI_CODES.get(error.code, error.code),
+                retryable=error.retryable,
+                request_id=request_id,
             )
         )
 
@@ -120,6 +127,7 @@ class AnthropicErrorFormat:
             type=_ANTHROPIC_TYPES.get(error.status, _default_type(error.status, "api_error")),
             message=error.message if named else f"{error.param}: {error.message}",
             details=AnthropicDetails(error.code),
+            retryable=error.retryable,
         )
         return AnthropicError(problem, request_id)
 
@@ -131,7 +139,12 @@ class AnthropicErrorFormat:
 OPENAI_ERRORS: Final = OpenAIErrorFormat()
 ANTHROPIC_ERRORS: Final = AnthropicErrorFormat()
 
-_OPENAI_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_OPENAI_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    501: "invalid_request_error",
+}
 _OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
 _ANTHROPIC_TYPES: Final = {
     401: "authentication_error",
@@ -139,6 +152,7 @@ _ANTHROPIC_TYPES: Final = {
     404: "not_found_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    501: "invalid_request_error",
     503: "overloaded_error",
     504: "timeout_error",
 }

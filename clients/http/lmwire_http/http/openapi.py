@@ -50,11 +50,13 @@ _ERROR_DESCRIPTIONS: Final = {
     415: "The body has another media type, or is compressed.",
     429: "Too many requests are waiting.",
     500: "The server or the model's process failed on this request.",
+    501: "The model or its worker does not support the request.",
     503: "The model's process has exited or cannot start, or the server is stopping.",
     504: "The request exceeded its time limit.",
+    507: "The request, or the model, takes more memory than there is.",
 }
 _ERRORS_OF_ALL: Final = (400, 403, 500)
-_ERRORS_OF_MODELS: Final = (401, 404, 429, 503, 504)
+_ERRORS_OF_MODELS: Final = (401, 404, 429, 501, 503, 504, 507)
 _ERRORS_OF_BODIES: Final = (408, 413, 415)
 
 

@@ -58,7 +58,8 @@ class RequestHandler:
         self._method = scope["method"]
         self._headers = Headers(scope=scope)
         self._peer = scope.get("client")
-        given = self._headers.get("x-request-id", "")
+        # An id that contains an API key does not match, since it would be in the response and in the log.
+        given = redact(self._headers.get("x-request-id", ""), state.settings.api_keys)
         self._context = RequestContext(
             id=given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(16)}",
             state=state,

@@ -125,6 +125,8 @@ def _error_headers(error: ApiError) -> dict[str, str]:
     match error.status:
         case 401:
             headers["www-authenticate"] = "Bearer"
+        case 501 | 507 if not error.retryable:
+            headers["x-should-retry"] = "false"  # the official clients send failed requests again otherwise
         case 408:
             headers["connection"] = "close"  # the rest of the body must not be read as the next request
         case _:

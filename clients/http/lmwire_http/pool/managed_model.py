@@ -12,6 +12,7 @@ from lmwire_protocol import events
 from ..errors import ApiError
 from .affinity import PrefixAffinity
 from .fair_queue import FairQueue
+from .hidden_paths import PathRedactor
 from .load_need import LoadNeed
 from .model_spec import ModelSpec
 from .replica import Replica
@@ -32,6 +33,7 @@ class ManagedModel:
     Args:
         spec: The model that the replicas load.
         replicas: Number of replicas.
+        paths: Removes the model's folders from error messages.
         make: Returns a worker that has not been started.
         load: Loads the model into a worker.
         max_requests: Most requests at once, waiting ones included.
@@ -43,6 +45,7 @@ class ManagedModel:
         self,
         spec: ModelSpec,
         replicas: int,
+        paths: PathRedactor,
         make: Callable[["ManagedModel"], AsyncWorker],
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
         *,
@@ -50,7 +53,7 @@ class ManagedModel:
         step_limit_s: float,
         clock: Callable[[], float],
     ) -> None:
-        self.spec = spec
+        self.spec, self.paths = spec, paths
         self.users = 0
         """Number of requests for the model, waiting ones included."""
         self.last_used = clock()

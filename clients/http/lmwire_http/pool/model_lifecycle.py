@@ -140,7 +140,7 @@ class ModelLifecycle:
         least = model.spec.min_load_bytes * len(model.replicas)
         if self._budget.limit is not None and least > self._budget.limit:
             problem = f"{model.spec.id} takes {least:,} bytes, and all models together have {self._budget.limit:,}"
-            raise ApiError(400, problem, code="out_of_memory", param="model")
+            raise ApiError(507, problem, code="out_of_memory", param="model")
         model.load_need.check(monotonic())
         # The estimate may be too large. A worker with the whole budget decides.
         need = model.load_bytes if self._budget.limit is None else min(model.load_bytes, self._budget.limit)

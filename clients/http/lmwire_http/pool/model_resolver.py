@@ -4,7 +4,9 @@ import asyncio
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
@@ -61,7 +63,8 @@ class ModelResolver:
             ApiError: A model cannot run, or is neither on this machine nor on the hub.
         """
         if self._settings.models:
-            self._catalogue = ModelCatalog([await self._resolve_configured(name) for name in self._settings.models])
+            specs = [await self._resolve_configured(name) for name in self._settings.models]
+            self._catalogue = ModelCatalog(_with_base_names(specs))
 
     async def resolve(self, name: str) -> ModelSpec:
         """Return the model that a client names.
@@ -211,6 +214,20 @@ def _real_folder(name: str) -> str | None:
     except ValueError:  # such as a null byte in the path
         return None
     return folder if os.path.isdir(folder) else None
+
+
+def _with_base_names(specs: Sequence[ModelSpec]) -> list[ModelSpec]:
+    """Return the models with a folder's last part as its id: clients must not learn where it is.
+
+    Folders with the same last part keep their paths as ids.
+    """
+    counts = Counter(spec.base_name for spec in specs)
+    return [
+        replace(spec, id=spec.base_name, aliases=(*spec.aliases, spec.id))
+        if _REMOTE_FOLDER.match(spec.id) and counts[spec.base_name] == 1 and spec.base_name.strip(".~")
+        else spec
+        for spec in specs
+    ]
 
 
 def _to_spec(model: LocalModel, id: str | None = None, *, by_path: bool = True) -> ModelSpec:

@@ -22,6 +22,7 @@ from lmwire_protocol import events
 from ..errors import ApiError, api_error
 from ..settings import Settings
 from .device_gauge import DeviceGauge
+from .hidden_paths import PathRedactor
 from .idle_reaper import IdleReaper
 from .managed_model import ManagedModel
 from .memory_budget import MemoryBudget
@@ -105,7 +106,7 @@ class Pool:
             async with model.fair_queue.enter(client, rows) as queued:
                 replica, worker = await self._choose_replica(model, prompt)
                 model.fair_queue.admit_waiting()
-                with replica.in_use():
+                with replica.in_use(), model.paths.redacting(replica.loaded):
                     release = partial(model.fair_queue.finish, queued)
                     yield Lease(worker, replica.loaded, model.spec.id, queued.waited_s, release)
 
@@ -206,7 +207,8 @@ class Pool:
     async def _ensure_loaded(self, model: ManagedModel) -> None:
         try:
             await self._limit_memory(model)
-            await self._lifecycle.ensure_loaded(model)
+            with model.paths.redacting(None):
+                await self._lifecycle.ensure_loaded(model)
         except LmwireError as error:
             raise self._load_error(model, error) from error
 
@@ -215,6 +217,8 @@ class Pool:
         load_error = api_error(error)
         if isinstance(error, RequestFailed):
             load_error.param = "model"  # the only field of the request that chooses what is loaded
+        if load_error.code == "unsupported":
+            load_error.status = 501
         if load_error.code == "model_not_found":  # the listing is outdated, or the name was never valid
             self._resolver.forget()
             self._models.pop(model.spec.id, None)
@@ -240,6 +244,7 @@ class Pool:
         self._models[spec.id] = ManagedModel(
             spec,
             self._settings.replicas,
+            PathRedactor(spec, self._settings.load_options),
             self._make_worker,
             lambda worker: worker.load(spec.path, **self._settings.load_options),
             max_requests=self._settings.max_requests,

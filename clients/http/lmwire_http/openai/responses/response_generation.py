@@ -95,9 +95,8 @@ class ResponseGeneration:
         except ApiError as error:
             if started:
                 last = [*self._output.end("incomplete")]
-                error.stream_events = self._frames(
-                    [*last, ResponseFailed(response=fail_response(self._response, self._output.items, error))]
-                )
+                failed = fail_response(self._response, self._output.items, error, self._context.id)
+                error.stream_events = self._frames([*last, ResponseFailed(response=failed)])
             raise
         whole = (
             ResponseCompleted(response=response)

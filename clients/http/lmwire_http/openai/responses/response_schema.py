@@ -53,6 +53,9 @@ class ResponseError(Struct, kw_only=True):
 
     code: str
     message: str
+    retryable: bool
+    """True if the same request may succeed later."""
+    request_id: str
 
 
 class Response(Struct, kw_only=True):
@@ -147,18 +150,18 @@ def finish_response(response: Response, output: list[OutputItem], result: events
     )
 
 
-def fail_response(response: Response, output: list[OutputItem], error: ApiError) -> Response:
+def fail_response(response: Response, output: list[OutputItem], error: ApiError, request_id: str) -> Response:
     """Return the response with an error.
 
     Args:
         response: The response in progress.
         output: The items of the output so far.
         error: The error.
+        request_id: The HTTP request's id.
     """
     code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
-    return msgspec.structs.replace(
-        response, status="failed", error=ResponseError(code=code, message=error.message), output=output
-    )
+    problem = ResponseError(code=code, message=error.message, retryable=error.retryable, request_id=request_id)
+    return msgspec.structs.replace(response, status="failed", error=problem, output=output)
 
 
 def _usage(used: events.Usage) -> Usage:
