@@ -288,6 +288,17 @@ def test_where_all_may_ask_all_pages_read_the_answer(any_origin_server: Server, 
     assert preflight.headers["access-control-allow-headers"] == "content-type"
 
 
+@pytest.mark.parametrize(("origin", "status", "allowed"), [(FRIEND, 200, "true"), (EVIL, 403, None)])
+def test_a_browser_may_send_requests_of_a_public_page_to_this_machine(
+    named_server: Server, origin: str, status: int, allowed: str | None
+) -> None:
+    """https://wicg.github.io/private-network-access/: without the header, a browser blocks the page's requests."""
+    asking = {"access_control_request_method": "POST", "access_control_request_private_network": "true"}
+    preflight = asked(named_server.url, "OPTIONS", CHAT, origin=origin, **asking)
+    assert preflight.status == status
+    assert preflight.headers.get("access-control-allow-private-network") == allowed
+
+
 def test_a_page_by_another_name_may_not_even_then(any_origin_server: Server) -> None:
     refused(get(any_origin_server, host="evil.example"), "host_not_allowed")
 

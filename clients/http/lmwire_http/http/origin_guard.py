@@ -69,7 +69,10 @@ class OriginGuard:
                 "with --host-name NAME, or with an API key",
                 "host_not_allowed",
             )
-        return self._origin_error(_header_values(scope, b"origin"), _header_values(scope, b"sec-fetch-site"))
+        origins, sites = _header_values(scope, b"origin"), _header_values(scope, b"sec-fetch-site")
+        if hosts and self._is_own_name(hosts[0]) and _is_own_page(hosts[0], origins, sites):
+            return None
+        return self._origin_error(origins, sites)
 
     def _is_own_name(self, host: str) -> bool:
         found = _HOST.fullmatch(host)
@@ -98,6 +101,19 @@ class OriginGuard:
         return None
 
 
+def _is_own_page(host: str, origins: Sequence[str], sites: Sequence[str]) -> bool:
+    """Return whether a request comes from a page of this server, such as /docs.
+
+    Browsers send Sec-Fetch-Site only to https and to this machine, so elsewhere the origin is compared.
+
+    Args:
+        host: The Host of the request, which is a name of this server.
+        origins: Its Origin headers.
+        sites: Its Sec-Fetch-Site headers.
+    """
+    return [*sites] == ["same-origin"] or [*origins] == [f"http://{host}"]
+
+
 def _forbidden(problem: str, code: str) -> ApiError:
     return ApiError(403, problem, code=code)
 
@@ -109,7 +125,8 @@ def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "retry-after", IGNORED_FIELDS_HEADER],
+        allow_private_network=True,  # browsers ask for it before a public page may send requests to this machine
+        expose_headers=["x-request-id", "request-id", "retry-after", "x-should-retry", IGNORED_FIELDS_HEADER],
     )
 
 

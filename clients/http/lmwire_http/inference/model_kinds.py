@@ -25,4 +25,4 @@ def check_capability(lease: Lease, capability: str, name: str) -> None:
     """
     if capability not in lease.model.capabilities:
         message = f"model: {name[:200]} {_ADVICE[capability]}"
-        raise ApiError(400, message, code="unsupported", param="model")
+        raise ApiError(501, message, code="unsupported", param="model")
