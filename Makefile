@@ -16,7 +16,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check coverage conformance style lint format schema traceability lock dist bench
+.PHONY: help setup chat test check conformance style lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,16 +40,14 @@ test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, 
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest.
 	@types=$$(mktemp); $(BIN)/pyright >$$types 2>&1 & pyright=$$!; \
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(COVERAGE); \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+		--cov --cov-report=term-missing:skip-covered; \
 	tested=$$?; echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
 	cat $$types; rm $$types; exit $$((tested ? tested : typed))
 
 check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check everything but the slow tests
 	@$(MAKE) --no-print-directory test PYTEST_ADDOPTS='-m "not slow"'
-
-coverage: $(STAMP) ## run all tests and report which lines they run in their own process; workers are not counted
-	@$(MAKE) --no-print-directory test COVERAGE="--cov --cov-report=term:skip-covered"
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
