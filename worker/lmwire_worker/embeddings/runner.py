@@ -9,21 +9,19 @@ from functools import partial
 from typing import Any, Final
 
 from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
-from lmwire_protocol.events import CacheStats
 
 from ..engine.interface import (
     AdmittedRequest,
     EmbeddingOutput,
-    Failed,
     InferenceCommand,
-    MemoryUsage,
     ModelInfo,
     Preparation,
     RunnerEvent,
 )
 from ..engine.preparation import Prepared, Preparer
 from ..media import Image, MediaReader, find_media_refs
-from ..models.memory_budget import format_bytes, is_out_of_memory, measure_freed, memory_usage, release_unused_memory
+from ..models.memory_budget import format_bytes
+from ..models.uncached_runner import UncachedRunner
 from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
@@ -61,7 +59,7 @@ class _Row:
     input: EmbeddingInput
 
 
-class EmbeddingRunner:
+class EmbeddingRunner(UncachedRunner[_EmbedState]):
     """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
@@ -74,7 +72,6 @@ class EmbeddingRunner:
     """
 
     max_batch_size = MAX_BATCH_SIZE
-    batch_wait_s = 0.0
 
     def __init__(
         self,
@@ -85,6 +82,7 @@ class EmbeddingRunner:
         budget: int,
         reader: MediaReader,
     ) -> None:
+        super().__init__()
         self.model = model
         self._network: EmbeddingNetwork | None = network
         self._inputs = inputs
@@ -94,8 +92,6 @@ class EmbeddingRunner:
         self._reader = reader
         self._preparer = Preparer({"plain": 1, "large": 1})
         self._rows_together = MAX_STEP_ROWS if network.supports_batching else 1
-        self._requests: deque[_EmbedState] = deque()
-        """The requests in the order of their turns."""
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -138,34 +134,9 @@ class EmbeddingRunner:
         keys = dict.fromkeys(row.state.key for row in rows)
         return [event for key in keys for event in self._embed_alone([row for row in rows if row.state.key == key])]
 
-    def remove(self, key: int) -> Sequence[RunnerEvent]:
-        """Forget a request; see `ModelRunner`."""
-        self._requests = deque(held for held in self._requests if held.key != key)
-        return []
-
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         """Return a prompt's tokens and text; see `ModelRunner`."""
         return prepared.result() if isinstance(prepared, Prepared) else self._prompt_of(request)
-
-    def memory(self) -> MemoryUsage:
-        """Return the memory usage of MLX."""
-        return memory_usage()
-
-    def cache_stats(self) -> CacheStats | None:
-        """Return None: nothing is cached."""
-        return None
-
-    def clear_cache(self) -> int:
-        """Return 0: nothing is cached."""
-        return 0
-
-    def release_caches(self) -> None:
-        """See `ModelRunner.release_caches`."""
-        release_unused_memory()
-
-    def close(self) -> int:
-        """Release the model, and return the bytes freed."""
-        return measure_freed(self._release)
 
     def _release(self) -> None:
         self._reader.close()
@@ -271,10 +242,7 @@ class EmbeddingRunner:
         try:
             return self._embed(rows)
         except Exception as error:
-            code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
-            failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
-        self.remove(rows[0].state.key)
-        return [Failed(rows[0].state.key, failure)]
+            return self._fail(rows[0].state.key, error)
 
 
 def _texts(request: Embed | Tokenize) -> list[str]:

@@ -1,6 +1,5 @@
 """Runs a speech model: recordings, one window of one of them at a time."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,13 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from lmwire_protocol import RequestError, Tokenize, Transcribe
-from lmwire_protocol.events import CacheStats
 
 from ..engine.interface import (
     AdmittedRequest,
-    Failed,
     InferenceCommand,
-    MemoryUsage,
     ModelInfo,
     Preparation,
     RunnerEvent,
@@ -23,7 +19,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared, Preparer
 from ..media import MediaReader, Sound, find_media_refs
-from ..models.memory_budget import is_out_of_memory, measure_freed, memory_usage, release_unused_memory
+from ..models.uncached_runner import UncachedRunner
 from .recording import Recording, open_recording
 from .transcriber import Transcriber, Window, split_segment
 
@@ -40,7 +36,7 @@ class _TranscribeState:
     windows: Iterator[Window]
 
 
-class TranscriptionRunner:
+class TranscriptionRunner(UncachedRunner[_TranscribeState]):
     """See `lmwire_worker.engine.interface.ModelRunner`.
 
     Args:
@@ -50,17 +46,15 @@ class TranscriptionRunner:
     """
 
     max_batch_size = MAX_BATCH_SIZE
-    batch_wait_s = 0.0
 
     def __init__(self, transcriber: Transcriber, model: ModelInfo, reader: MediaReader) -> None:
+        super().__init__()
         self.model = model
         self._transcriber: Transcriber | None = transcriber
         self._sample_rate = transcriber.sample_rate
         self._reader = reader
         self._preparer = Preparer({"recording": 1})
         self._resampler = ThreadPoolExecutor(1, "resample")
-        self._requests: deque[_TranscribeState] = deque()
-        """The requests in the order of their turns."""
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -99,10 +93,7 @@ class TranscriptionRunner:
         try:
             window = next(held.windows, None)
         except Exception as error:
-            code = "out_of_memory" if is_out_of_memory(error) else "engine_error"
-            failure = RequestError(code, f"the model library failed: {type(error).__name__}: {error}")
-            self._requests.popleft()
-            return [Failed(held.key, failure)]
+            return self._fail(held.key, error)
         if window is None:
             self._requests.popleft()
             return [TranscriptionProgress(held.key, held.duration_s, held.duration_s, is_complete=True)]
@@ -113,34 +104,9 @@ class TranscriptionRunner:
             events.append(TranscriptSegment(held.key, segment.start_s, segment.end_s, segment.text, segment.words))
         return events
 
-    def remove(self, key: int) -> Sequence[RunnerEvent]:
-        """Forget a request; see `ModelRunner`."""
-        self._requests = deque(held for held in self._requests if held.key != key)
-        return []
-
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         """Raise unsupported: speech models take no text."""
         raise RequestError("unsupported", f"{self.model.path} takes no text")
-
-    def memory(self) -> MemoryUsage:
-        """Return the memory usage of MLX."""
-        return memory_usage()
-
-    def cache_stats(self) -> CacheStats | None:
-        """Return None: nothing is cached."""
-        return None
-
-    def clear_cache(self) -> int:
-        """Return 0: nothing is cached."""
-        return 0
-
-    def release_caches(self) -> None:
-        """See `ModelRunner.release_caches`."""
-        release_unused_memory()
-
-    def close(self) -> int:
-        """Release the model, and return the bytes freed."""
-        return measure_freed(self._release)
 
     def _release(self) -> None:
         self._reader.close()
