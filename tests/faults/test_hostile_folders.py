@@ -66,7 +66,7 @@ def test_a_model_whose_processor_takes_trust_for_granted_is_refused_and_runs_not
     assert "`got`" in error["error"] and all(name in error["error"] for name in SUPPORTED_TYPES)
 
 
-def test_so_it_is_over_http_where_the_listing_tells_of_it(tmp_path: Path, mark: Path) -> None:
+def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: Path, mark: Path) -> None:
     folder = write_hostile_got(tmp_path / "got", mark)
     with served() as server:
         body = json.dumps({"model": str(folder), "messages": [{"role": "user", "content": "Hi"}]}).encode()

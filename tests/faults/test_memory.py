@@ -81,7 +81,7 @@ def test_mixed_requests_leave_no_memory_behind_and_each_is_answered_once(tmp_pat
         assert worker.quit() == 0
 
 
-def test_a_limit_is_kept_by_loads_and_requests(folder: Path) -> None:
+def test_loads_and_requests_stay_within_a_limit(folder: Path) -> None:
     with WorkerProcess("--memory-limit", str(4 * 2**20)) as worker:
         worker.load(folder)
         error = worker.call({"id": "large", "cmd": "load", "path": "builtin:tiny"})

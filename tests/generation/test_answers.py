@@ -142,7 +142,7 @@ def test_removing_a_request_in_any_state_leaves_the_others_as_they_were(
         assert driver.finish()[1].token_ids == alone.token_ids
 
 
-def test_removing_the_last_request_leaves_the_lane_ready(lane_of: LaneOf) -> None:
+def test_the_runner_is_ready_after_the_last_request_is_removed(lane_of: LaneOf) -> None:
     driver = Driver(lane_of("qwen3"))
     driver.add(1, chat("hello"))
     driver.remove(1)
@@ -179,7 +179,7 @@ def test_text_held_for_a_stop_string_comes_when_the_answer_ends_by_itself(lane_o
 
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
-def test_an_answer_is_the_one_to_the_prompt_that_is_left(
+def test_a_truncated_prompt_gets_the_answer_of_the_remaining_prompt(
     folder_of: FolderOf, truncate: Literal["left", "middle"]
 ) -> None:
     context = 400

@@ -60,7 +60,7 @@ def test_a_request_fails_with_all_of_its_choices(lane: GenerationRunner) -> None
     assert answers[1].token_ids == following(65, 40)
 
 
-def test_what_answers_are_held_to_goes_on_where_it_was(lane: GenerationRunner) -> None:
+def test_constraints_continue_where_they_were(lane: GenerationRunner) -> None:
     held = Generate(prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}"))
     alone = [answer.token_ids for answer in choices(lane, held, seed=7)]
     driver = Driver(lane)
@@ -117,7 +117,7 @@ def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: Generati
     assert answers[2].token_ids == following(70, 30)
 
 
-def test_rows_that_fail_only_together_all_fail_and_the_lane_is_well(tmp_path: Path) -> None:
+def test_rows_that_fail_only_together_all_fail_and_the_runner_goes_on(tmp_path: Path) -> None:
     lane = open_lane(write_misbehaving_model(tmp_path / "together", TOGETHER), trust_remote_code=True)
     driver = Driver(lane)
     for key in range(5):

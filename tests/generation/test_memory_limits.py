@@ -56,7 +56,7 @@ def prompt(length: int, first: int = 300) -> list[int]:
 # Requests that start.
 
 
-def test_a_request_without_room_beside_another_waits_and_nothing_of_it_is_kept(
+def test_a_request_that_does_not_fit_beside_another_waits_and_caches_nothing(
     lane_for: Callable[[int], GenerationRunner],
 ) -> None:
     driver = Driver(lane_for(1024))
@@ -74,7 +74,7 @@ def test_a_request_that_never_fits_is_refused(lane_for: Callable[[int], Generati
     assert refusal.value.code == "out_of_memory"
 
 
-def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], GenerationRunner]) -> None:
+def test_the_cache_frees_memory_for_a_request(lane_for: Callable[[int], GenerationRunner]) -> None:
     lane = lane_for(1024)
     ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1))
     assert (stats := lane.cache_stats()) and stats.bytes > 0 and stats.evictions == 0
@@ -82,7 +82,7 @@ def test_the_cache_makes_room_for_a_request(lane_for: Callable[[int], Generation
     assert (stats := lane.cache_stats()) and stats.evictions > 0
 
 
-def test_without_room_beside_what_is_pinned_a_request_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
+def test_a_request_that_does_not_fit_beside_the_pinned_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
     lane = lane_for(1024)
     ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1, cache="pin"))
     with pytest.raises(RequestError, match="pinned"):
@@ -113,7 +113,7 @@ def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[i
     assert answer.generated == 512 - 100
 
 
-def test_what_it_said_until_then_is_what_it_says_with_room(lane_for: Callable[[int], GenerationRunner]) -> None:
+def test_a_capacity_end_keeps_the_start_of_the_answer(lane_for: Callable[[int], GenerationRunner]) -> None:
     (short,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=600))
     (whole,) = ask(lane_for(4096), Generate(prompt=prompt(100), max_tokens=600))
     assert short.finish_reason == "capacity"

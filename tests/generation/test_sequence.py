@@ -117,13 +117,13 @@ def test_every_token_is_given_once(text: str) -> None:
     assert sum(o.generated for o in outcomes if isinstance(o, TokenDelta)) == len(text) + 1, "the end counts"
 
 
-def test_thoughts_and_content_come_apart() -> None:
+def test_reasoning_and_content_are_separated() -> None:
     outcomes = run(sequence(), "<think>so</think>\n\nyes")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "\n\nyes")
     assert sum(o.reasoning_tokens for o in outcomes if isinstance(o, TokenDelta)) == len("so</think>") + 1
 
 
-def test_an_answer_that_starts_inside_a_thought_ends_it() -> None:
+def test_an_answer_that_starts_inside_reasoning_ends_it() -> None:
     outcomes = run(sequence(opening="<think>\n"), "so</think>yes")
     assert (shown(outcomes, "reasoning"), shown(outcomes)) == ("so", "yes")
 
@@ -146,7 +146,7 @@ def test_a_call_that_is_cut_off_comes_as_text() -> None:
     assert not calls or calls[-1].complete is False
 
 
-def test_without_parallel_calls_the_answer_ends_behind_the_first() -> None:
+def test_without_parallel_calls_the_answer_ends_after_the_first() -> None:
     outcomes = run(sequence(parallel_tool_calls=False), CALL + CALL)
     assert [o.complete for o in outcomes if isinstance(o, ToolCallDelta)][-1] is True
     assert len({o.index for o in outcomes if isinstance(o, ToolCallDelta)}) == 1
@@ -161,7 +161,7 @@ def test_a_stop_string_ends_the_content_and_is_shown_where_asked_for(chats: bool
     assert (last(outcomes).finish_reason, last(outcomes).stop) == ("stop", "stop")
 
 
-def test_a_stop_string_ends_a_thought_too() -> None:
+def test_a_stop_string_ends_reasoning_too() -> None:
     outcomes = run(sequence(stop=["but"]), "<think>yes but no</think>maybe")
     assert shown(outcomes, "reasoning") == "yes "
     assert shown(outcomes) == ""
@@ -177,7 +177,7 @@ def test_a_stop_string_in_a_calls_arguments_does_not_end_it() -> None:
     assert last(outcomes).finish_reason == "tool_calls"
 
 
-def test_what_a_cancel_leaves_is_what_was_held_back() -> None:
+def test_a_cancel_returns_the_text_that_was_held_back() -> None:
     row = sequence(chats=False, stop=["stop"])
     run(row, "one st", ends=False)
     (piece,) = row.finish(None)

@@ -20,7 +20,7 @@ def spare_bytes_after_a_slice(lane_of: LaneOf) -> int:
     return spare
 
 
-def test_a_short_slice_leaves_its_memory_to_the_next(lane_of: LaneOf) -> None:
+def test_the_memory_of_a_short_chunk_stays_for_the_next(lane_of: LaneOf) -> None:
     assert 4096 < spare_bytes_after_a_slice(lane_of) <= rows.MAX_SPARE_BYTES
 
 

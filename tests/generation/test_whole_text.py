@@ -28,7 +28,7 @@ def answered(lane: GenerationRunner, request: Generate | Chat, *seeds: int) -> l
 
 @settings(max_examples=5)
 @given(seeds=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
-def test_thought_and_content_are_the_whole_answer(
+def test_reasoning_and_content_are_the_whole_answer(
     built_in: GenerationRunner, seeds: list[int], temperature: float, reasoning: str
 ) -> None:
     request = chat("Hi", max_tokens=60, temperature=temperature, reasoning=reasoning)

@@ -70,7 +70,7 @@ def test_what_does_not_fit_beside_what_is_pinned_is_not_remembered() -> None:
     assert [cached(lane, f"{place} a b c") for place in (0, 255, 256)] == [2, 2, 0]
 
 
-def test_clearing_forgets_what_is_pinned_too_and_tells_the_bytes() -> None:
+def test_clearing_forgets_the_pinned_too_and_reports_the_bytes() -> None:
     lane = opened()
     cached(lane, "a b", cache="pin")
     assert (lane.clear_cache(), lane.clear_cache(), cached(lane, "a b")) == (3, 0, 0)
@@ -128,7 +128,7 @@ def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(fiel
         assert getattr(lane.model, reported) == (value if field == reported else None)
 
 
-def test_a_process_tells_of_its_cache() -> None:
+def test_a_process_reports_its_cache() -> None:
     asked = [{"id": id, "cmd": "generate", "prompt": "a b c"} for id in "123"]
     heard = hear(mock(), LOAD, *asked[:2], {"id": "c", "cmd": "cache", "action": "clear"}, asked[2])
     assert [heard.terminals(id)[0]["usage"]["cached_tokens"] for id in "123"] == [0, 2, 0]

@@ -37,7 +37,7 @@ def test_a_choice_that_a_stop_string_ends_lets_the_others_go_on() -> None:
     assert (second.content, second.pieces[-1].stop) == ("a b c", None)
 
 
-def test_the_lane_has_room_again_when_the_last_choice_has_ended() -> None:
+def test_the_runner_accepts_requests_again_when_the_last_choice_has_ended() -> None:
     mock = lane()
     for _ in range(2):
         play(mock, Generate(prompt="a b", n=2))
@@ -55,7 +55,7 @@ def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
 # Channels.
 
 
-def test_a_thought_comes_first_and_is_counted() -> None:
+def test_reasoning_comes_first_and_is_counted() -> None:
     told = answer(Reply(reasoning="Let me think.", text="Four."))
     assert (told.reasoning, told.content) == ("Let me think.", "Four.")
     assert [piece.reasoning_tokens for piece in told.pieces] == [1, 1, 1, 0]
@@ -65,12 +65,12 @@ def test_a_thought_comes_first_and_is_counted() -> None:
     ("fields", "thought"),
     [({}, "x y z"), ({"reasoning": "off"}, ""), ({"reasoning_budget": 2}, "x y "), ({"reasoning_budget": 0}, "")],
 )
-def test_the_thought_keeps_to_the_request(fields: Json, thought: str) -> None:
+def test_reasoning_follows_the_request(fields: Json, thought: str) -> None:
     told = answer(Reply(reasoning="x y z", text="done"), chat(**fields))
     assert (told.reasoning, told.content) == (thought, "done")
 
 
-def test_one_that_has_to_think_thinks_the_prompt() -> None:
+def test_forced_reasoning_repeats_the_prompt() -> None:
     told = answer(Reply(), chat("to be", reasoning="on"))
     assert (told.reasoning, told.content) == ("to be", "to be")
 
@@ -79,7 +79,7 @@ def test_what_generate_gives_is_content() -> None:
     assert answer(Reply(reasoning="Hm. ", text="Four."), Generate(prompt="x")).content == "Hm. Four."
 
 
-def test_a_stop_string_is_found_in_a_thought_and_never_across_its_end() -> None:
+def test_a_stop_string_is_found_in_reasoning_and_never_across_its_end() -> None:
     assert answer(Reply(reasoning="a b c"), chat(stop=["b "])).reasoning == "a "
     told = answer(Reply(reasoning="end", text="less"), chat(stop=["endless"]))
     assert (told.reasoning, told.content) == ("end", "less")

@@ -23,7 +23,7 @@ def test_a_conversation_can_end_with_nothing_said() -> None:
     assert answer(Reply(), chat("")).finish_reason == "stop"
 
 
-def test_an_image_is_told_as_a_note_or_refused() -> None:
+def test_an_image_becomes_a_note_or_is_refused() -> None:
     parts = [{"type": "text", "text": "See: "}, {"type": "image", "media": {"url": "http://x/y.png"}}]
     fields: Json = {"messages": [{"role": "user", "content": parts}]}
     assert answer(Reply(), chat(**fields)).content == "See: \n[1 image was attached]"
@@ -94,6 +94,6 @@ def test_the_features_are_what_is_served() -> None:
     assert set(MockModelLoader(script).features) == set(FEATURES) - missing | {"chat.format"}
 
 
-def test_the_model_can_what_the_lane_can() -> None:
+def test_the_model_can_do_what_the_runner_can() -> None:
     opened = MockModelLoader().open(Load(path="mock"), lambda *progress: None, lambda: None)
     assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe"]

@@ -20,7 +20,7 @@ def with_tools(**fields: Any) -> Chat:
     return chat(tools=[WEATHER], **fields)
 
 
-def test_a_call_comes_in_pieces() -> None:
+def test_a_call_comes_in_deltas() -> None:
     told = answer(Reply(text="I look.", tool_calls=[CALL]), with_tools())
     pieces = told.calls[0]
     assert [piece.arguments for piece in pieces] == ["", '{"city":', '"Rome",', '"days":', "2}", ""]
@@ -30,7 +30,7 @@ def test_a_call_comes_in_pieces() -> None:
     assert (told.content, told.finish_reason) == ("I look.", "tool_calls")
 
 
-def test_each_token_of_a_call_is_told_and_counted() -> None:
+def test_each_token_of_a_call_is_delivered_and_counted() -> None:
     told = answer(Reply(tool_calls=[CALL]), with_tools())
     assert [(piece.text, piece.token_ids, piece.generated) for piece in told.pieces if piece.generated] == [
         ("", [id], 1) for id in range(6)
@@ -87,14 +87,14 @@ def test_a_call_that_nobody_reads_is_text(request_: Generate | Chat) -> None:
     assert (told.calls, told.finish_reason) == ({}, "stop")
 
 
-def test_all_is_content_when_nothing_is_told_apart() -> None:
+def test_all_is_content_for_plain_text() -> None:
     reply = Reply(reasoning="Hm. ", text="I look. ", tool_calls=[CALL])
     told = gather(play(lane(Rule(reply)), with_tools(), raw=True))
     assert told.content == f'Hm. I look. {{"name":"weather","arguments":{TEXT}}}'
     assert sum(piece.reasoning_tokens for piece in told.pieces) == 0
 
 
-def test_without_parallel_calls_the_answer_ends_behind_the_first_whole_one() -> None:
+def test_without_parallel_calls_the_answer_ends_after_the_first_whole_one() -> None:
     reply = Reply(tool_calls=[BROKEN, CALL, CALL])
     assert len(answer(reply, with_tools()).whole_calls) == 2
     assert answer(reply, with_tools(parallel_tool_calls=False)).whole_calls == [("weather", TEXT)]

@@ -125,7 +125,7 @@ def test_a_template_that_knows_no_parts_gets_images_in_the_text(lane: Generation
     assert one.token_ids != other.token_ids
 
 
-def test_tokenize_tells_the_tokens_that_stand_for_images(lane: GenerationRunner) -> None:
+def test_tokenize_returns_the_placeholder_tokens(lane: GenerationRunner) -> None:
     request = shown("What is on ", ONE, " and ", TALL, "?")
     tokenize = Tokenize(messages=request.messages)
     tokens, text = lane.tokenize(tokenize, gather(lane, tokenize))

@@ -77,7 +77,7 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     same(warm, *ask(lane, cold(question)))
 
 
-def test_an_image_behind_another_text_is_not_encoded_again(lane: GenerationRunner, encoded: list[bytes]) -> None:
+def test_an_image_after_another_text_is_not_encoded_again(lane: GenerationRunner, encoded: list[bytes]) -> None:
     ask(lane, shown("What is on ", ONE, "?"))
     ask(lane, shown("Before it there is ", OTHER, " and then ", ONE, "!"))
     assert len(encoded) == 2

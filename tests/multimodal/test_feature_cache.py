@@ -55,7 +55,7 @@ def test_what_was_used_least_recently_is_given_up_first_and_no_more_than_needed(
     assert (kept.bytes, kept.count(), kept.evictions) == (100, (1, 100), 2)
 
 
-def test_a_picture_that_a_request_holds_takes_its_memory_once_and_frees_none() -> None:
+def test_an_image_in_use_takes_its_memory_once_and_frees_none() -> None:
     held, gone, idle = (picture(number) for number in (1, 2, 3))
     kept = shelf(held, idle, in_use=(held, gone))
     assert kept.bytes == 300
@@ -68,7 +68,7 @@ def test_a_picture_that_a_request_holds_takes_its_memory_once_and_frees_none() -
     assert kept.bytes == 200
 
 
-def test_a_picture_takes_what_it_will_take_before_it_is_encoded() -> None:
+def test_the_memory_of_an_image_is_reserved_before_it_is_encoded() -> None:
     pixels = {"pixel_values": np.zeros(1000, np.uint8)}
     features = Features(mx.zeros((1, 4, 50)), [mx.zeros((4, 50))])
     for token_bytes, before in ((100, 1000), (400, 1600)):
@@ -136,7 +136,7 @@ def big(seed: int) -> ImagePart:
     return image(seed, 112, 112)
 
 
-def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(
+def test_unused_images_are_evicted_before_a_request_waits(
     lane_for: Callable[[float], GenerationRunner],
 ) -> None:
     lane = lane_for(0.5)
@@ -147,7 +147,7 @@ def test_pictures_that_nobody_uses_are_given_up_before_a_request_waits(
     assert (stats(lane).bytes, stats(lane).evictions) == (pictures[-1].nbytes, 4)
 
 
-def test_of_prompts_and_pictures_the_least_recently_used_goes_first(
+def test_of_prompts_and_images_the_least_recently_used_is_evicted_first(
     lane_for: Callable[[float], GenerationRunner],
 ) -> None:
     lane = lane_for(0.5)
@@ -163,7 +163,7 @@ def test_of_prompts_and_pictures_the_least_recently_used_goes_first(
     assert lane._cache_manager.evict(1) == 0
 
 
-def test_pictures_give_way_to_the_answers_that_run(lane_for: Callable[[float], GenerationRunner]) -> None:
+def test_images_are_evicted_for_running_answers(lane_for: Callable[[float], GenerationRunner]) -> None:
     lane = lane_for(0)
     driver = Driver(lane)
     driver.add(0, Generate(prompt=[300, *[301] * 1199], max_tokens=20, ignore_eos=True, cache="off"))
@@ -202,7 +202,7 @@ def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(
     assert ask(lane, shown(big(1), "?"))[0].error is None
 
 
-def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float], GenerationRunner]) -> None:
+def test_the_size_of_the_cache_includes_the_images(lane_for: Callable[[float], GenerationRunner]) -> None:
     lane = lane_for(0.5)
     before = stats(lane)
     assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
@@ -217,7 +217,7 @@ def test_what_the_cache_takes_has_the_pictures_in_it(lane_for: Callable[[float],
     assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
 
 
-def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
+def test_a_request_without_cache_neither_caches_images_nor_uses_cached_ones(
     lane_for: Callable[[float], GenerationRunner],
 ) -> None:
     lane = lane_for(0.5)
@@ -233,7 +233,7 @@ def test_a_request_that_keeps_out_of_the_cache_leaves_no_picture_and_takes_none(
 
 
 @pytest.mark.parametrize("limit", [MIB, 64 * MIB, 64 * 1024 * MIB])
-def test_pictures_have_a_part_of_what_is_for_the_cache(folder: Path, limit: int) -> None:
+def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
     engine = MlxModelLoader(memory_limit=mx.get_active_memory() + limit)
     engine.prepare()
     lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)

@@ -36,7 +36,7 @@ def deaf(lane: GenerationRunner) -> None:
     assert answer.error is None
 
 
-def test_a_model_that_only_sees_is_told_of_sounds_in_words(lane_of: LaneOf) -> None:
+def test_a_vision_model_gets_a_note_for_a_sound(lane_of: LaneOf) -> None:
     deaf(lane_of("qwen2_5_vl"))
 
 
@@ -80,7 +80,7 @@ def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_non
     deaf(open_lane(folder_of(family)))
 
 
-def test_a_model_that_only_hears_as_it_does_in_mlx_vlm_is_told_of_images_in_words(tmp_path: Path) -> None:
+def test_an_audio_model_of_mlx_vlm_gets_a_note_for_an_image(tmp_path: Path) -> None:
     whole = {"use_bidirectional_attention": "vision"}  # its images must be computed in one chunk
     folder = write_vision_model(tmp_path / "model", "gemma4_unified", text_config=whole)
     lane = open_lane(folder)

@@ -89,7 +89,7 @@ def test_a_tool_that_is_named_is_the_one_that_is_called(answers: dict[str, Answe
     assert not answers["shown no tools"].calls
 
 
-def test_thoughts_have_a_channel_of_their_own_and_end_with_their_budget(answers: dict[str, Answer]) -> None:
+def test_reasoning_has_a_channel_of_its_own_and_ends_with_its_budget(answers: dict[str, Answer]) -> None:
     budget = answers["budget"]
     assert 9 <= budget.thought <= 11, "the markers count"
     assert budget.reasoning

@@ -37,7 +37,7 @@ def test_a_rope_delta_goes_where_its_row_goes() -> None:
     assert deltas(RopeDelta()) == [0]
 
 
-def test_a_rope_delta_is_no_part_of_what_is_kept() -> None:
+def test_a_rope_delta_is_not_cached() -> None:
     assert list(flatten_caches([RopeDelta()])) == []
 
 
@@ -58,23 +58,23 @@ def test_each_image_has_tokens_of_its_own_name() -> None:
     assert layout.cache_keys([*tokens, 9, 9]) == [*named, 9, 9]
 
 
-def test_without_pictures_there_is_nothing_to_find() -> None:
+def test_without_images_there_is_nothing_to_find() -> None:
     assert find_layout([1, MARK], []) is None
 
 
 @pytest.mark.parametrize("tokens", [[1, 2, 3], [1, MARK, 2], [MARK, MARK, MARK, 2, MARK], [1, MARK, MARK, MARK, MARK]])
-def test_tokens_that_are_none_of_the_pictures_are_refused(tokens: list[int]) -> None:
+def test_tokens_of_no_image_are_refused(tokens: list[int]) -> None:
     with pytest.raises(RequestError):
         find_layout(tokens, [picture(1)])
 
 
-def test_each_placeholder_becomes_its_picture() -> None:
+def test_each_placeholder_becomes_its_image() -> None:
     assert expand_placeholders("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
     with pytest.raises(RequestError, match="2 places for images"):
         expand_placeholders("a @ b @.", [picture(1)], [SIGHT])
 
 
-def test_pictures_of_two_kinds_are_told_apart_wherever_a_template_puts_them() -> None:
+def test_images_of_two_kinds_are_distinguished_wherever_a_template_puts_them() -> None:
     noise = MediaInput(bytes(32), "(~~)", [TONE] * 2, {})
     seen, heard = [picture(1), picture(2)], [noise]
     text = expand_placeholders("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
@@ -120,7 +120,7 @@ def test_an_image_is_processed_once() -> None:
     assert pictures.feature_cache.find(b"unknown") is None
 
 
-def test_pictures_are_kept_within_their_budget() -> None:
+def test_images_are_cached_within_their_budget() -> None:
     processor = Processor()
     pictures = MediaInputBuilder(processor, processor.prepare)
     pictures.add_modality("image", MARK, noise_image())

@@ -41,14 +41,14 @@ def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> No
     assert "aspect ratio" in error.message
 
 
-def test_the_models_mark_for_an_image_in_a_text_is_refused_beside_an_image(lane: GenerationRunner) -> None:
+def test_a_placeholder_token_in_a_text_is_refused_beside_an_image(lane: GenerationRunner) -> None:
     assert lane._media is not None
     error = refused(lane, f"What is {lane._media.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
-def test_without_an_image_such_a_mark_is_text(lane: GenerationRunner) -> None:
+def test_without_an_image_a_placeholder_token_is_text(lane: GenerationRunner) -> None:
     assert lane._media is not None
     (answer,) = ask(lane, shown(f"What is {lane._media.placeholders['image']}?"))
     assert answer.error is None
@@ -88,7 +88,7 @@ def test_other_requests_go_on_beside_a_refused_one(lane: GenerationRunner) -> No
     assert driver.finish()[0].token_ids == alone.token_ids
 
 
-def test_sounds_are_told_of_in_words(lane: GenerationRunner) -> None:
+def test_a_model_without_hearing_gets_a_note_for_a_sound(lane: GenerationRunner) -> None:
     parts = [TextPart(text="Hear "), AudioPart(media=Media(data="AAAA")), ONE]
     request = Tokenize(messages=[Message(role="user", content=parts)])
     _, text = lane.tokenize(request, gather(lane, request))

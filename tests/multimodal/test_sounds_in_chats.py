@@ -209,7 +209,7 @@ def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: GenerationRunner
     assert answer.error is None
 
 
-def test_the_models_mark_for_a_sound_in_a_text_is_refused_beside_a_sound_only(lane: GenerationRunner) -> None:
+def test_a_sounds_placeholder_token_in_a_text_is_refused_beside_a_sound_only(lane: GenerationRunner) -> None:
     assert lane._media is not None
     mark = lane._media.placeholders["sound"]
     error = refused(lane, f"What is {mark}?", ONE)

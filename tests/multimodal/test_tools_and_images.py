@@ -43,7 +43,7 @@ def test_a_call_that_the_model_makes_of_itself_is_read(talker: GenerationRunner)
     assert not neighbour.calls
 
 
-def test_behind_a_tools_result_the_image_is_still_there_and_not_processed_again(talker: GenerationRunner) -> None:
+def test_after_a_tools_result_the_image_is_still_there_and_not_processed_again(talker: GenerationRunner) -> None:
     talker.clear_cache()
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)

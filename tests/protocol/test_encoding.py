@@ -82,7 +82,7 @@ def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[in
 
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
-def test_no_piece_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
+def test_no_event_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
     for piece in tokens(lines_of(id, text, token_ids)):
         assert len(msgspec.json.encode(piece.token)) <= limits.TEXT_BYTES
         assert len(piece.token_ids) <= limits.TOKEN_IDS
@@ -130,7 +130,7 @@ def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments:
 
 @pytest.mark.parametrize("numbers", [True, False])
 @pytest.mark.parametrize("size", [1, 2048, 2049, 8192])
-def test_a_vectors_pieces_come_in_order_in_lines_that_are_short(size: int, numbers: bool) -> None:
+def test_a_vectors_parts_come_in_order_in_short_lines(size: int, numbers: bool) -> None:
     vector = array("f", [-1.2345678e-38 / (at + 1) for at in range(size)])
     lines = encode_embedding("\x01" * 128, 2047, vector, numbers=numbers).splitlines(keepends=True)
     pieces = [msgspec.json.decode(line, type=events.Embedding) for line in lines]

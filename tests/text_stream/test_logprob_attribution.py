@@ -87,7 +87,7 @@ def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them_late
     assert attribution.end() == []
 
 
-def test_several_tokens_that_are_held_back_come_with_their_text_each() -> None:
+def test_tokens_that_were_held_back_come_with_their_own_text() -> None:
     attribution = LogprobAttribution()
     attribution.add(token(b"x"), "x")
     attribution.take("x", 1)

@@ -19,7 +19,7 @@ def plainly(text: str, strings: list[str]) -> tuple[str, str | None]:
 
 
 @given(st.lists(letters, max_size=12), some_strings)
-def test_pieces_give_what_the_whole_text_gives(pieces: list[str], strings: list[str]) -> None:
+def test_parts_give_the_same_as_the_whole_text(pieces: list[str], strings: list[str]) -> None:
     scanner = StringMatcher(StringAutomaton(strings))
     shown = ""
     for piece in pieces:
@@ -32,9 +32,7 @@ def test_pieces_give_what_the_whole_text_gives(pieces: list[str], strings: list[
 
 
 @given(st.lists(letters, max_size=12), some_strings)
-def test_nothing_is_shown_that_may_become_part_of_a_string_and_nothing_else_is_held(
-    pieces: list[str], strings: list[str]
-) -> None:
+def test_only_text_that_may_become_part_of_a_string_is_held_back(pieces: list[str], strings: list[str]) -> None:
     scanner = StringMatcher(StringAutomaton(strings))
     seen = shown = ""
     for piece in pieces:
@@ -60,7 +58,7 @@ def test_any_unicode_can_be_found() -> None:
     assert scanner.push("\n and on") == ("", "é🎉\n")
 
 
-def test_behind_a_match_it_begins_again() -> None:
+def test_after_a_match_it_starts_again() -> None:
     scanner = StringMatcher(StringAutomaton(["ab"]))
     assert scanner.push("xaby") == ("x", "ab")
     assert scanner.rest == "y"

@@ -133,7 +133,7 @@ def test_text_that_is_no_call_is_known_at_once(text: str) -> None:
     assert reader.end() == ([], text)
 
 
-def test_text_behind_a_bare_call_is_text() -> None:
+def test_text_after_a_bare_call_is_text() -> None:
     reader = reader_of("llama3_json")
     reader.push(f'{{"name": "add", "parameters": {PARIS}}} ')
     assert not reader.is_abandoned

@@ -76,7 +76,7 @@ def test_a_models_own_setting_names_its_format(name: str, format_of: FormatOf) -
         ("phi3", "<|user|>{{ messages }}", "json_tools"),
     ],
 )
-def test_a_template_tells_the_format(model_type: str, template: str, name: str, format_of: FormatOf) -> None:
+def test_a_template_shows_the_format(model_type: str, template: str, name: str, format_of: FormatOf) -> None:
     assert format_of(template, model_type) == name
 
 

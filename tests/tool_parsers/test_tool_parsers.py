@@ -167,7 +167,7 @@ def test_a_malformed_call_is_its_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - ONE_CALL - {"llama3_json"}))
-def test_a_malformed_call_leaves_the_one_behind_it(name: str) -> None:
+def test_a_malformed_call_does_not_affect_the_next(name: str) -> None:
     result = read(name, [MALFORMED[name], "\n", WRITERS[name]([WEATHER])])
     assert result.whole == [WEATHER]
     assert MALFORMED[name].strip() in result.rest
@@ -176,7 +176,7 @@ def test_a_malformed_call_leaves_the_one_behind_it(name: str) -> None:
 @every_format
 @settings(max_examples=25)
 @given(data=st.data())
-def test_any_text_at_all_is_read_without_raising_and_alike_in_any_pieces(name: str, data: st.DataObject) -> None:
+def test_any_text_is_parsed_without_raising_and_alike_in_any_parts(name: str, data: st.DataObject) -> None:
     sample = WRITERS[name]([WEATHER, WORLD]) + MALFORMED[name]
     cuts = st.tuples(st.integers(0, len(sample)), st.integers(0, 30)).map(lambda cut: sample[cut[0] : sum(cut)])
     pieces = data.draw(st.lists(st.one_of(cuts, st.just(WRITERS[name]([SUM])), st.text(max_size=5)), max_size=8))

@@ -14,7 +14,7 @@ def worker() -> Iterator[WorkerProcess]:
         yield worker
 
 
-def test_hello_tells_what_the_worker_is(worker: WorkerProcess) -> None:
+def test_hello_describes_the_worker(worker: WorkerProcess) -> None:
     done = worker.call({"id": "h", "cmd": "hello", "protocol": [1, 3], "client": "a test"})
     assert done["protocol"] == 1
     assert done["pid"] == worker.process.pid

@@ -19,11 +19,11 @@ def test_nothing_is_known_at_first() -> None:
     assert BatchCostModel().tokens_within(0.1) == 0
 
 
-def test_different_slices_tell_what_is_the_same_for_all() -> None:
+def test_different_chunks_show_the_fixed_cost() -> None:
     assert learned(200, 1800, 400).tokens_within(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S)
 
 
-def test_slices_of_one_length_tell_a_speed() -> None:
+def test_chunks_of_one_length_show_a_speed() -> None:
     speed = 200 / (FIXED_S + 200 * TOKEN_S)
     assert learned(200, 200, 200).tokens_within(0.1) == pytest.approx(0.1 * speed)
     assert learned(200, 201, 200).tokens_within(0.1) == pytest.approx(0.1 * speed, rel=0.02)
@@ -41,7 +41,7 @@ def test_what_was_late_by_accident_counts_little(late: tuple[int, ...]) -> None:
     assert cost.tokens_within(0.1) == pytest.approx((0.1 - FIXED_S) / TOKEN_S, rel=0.15)
 
 
-def test_what_is_far_beyond_all_that_was_processed_is_not_foretold() -> None:
+def test_a_length_far_beyond_those_measured_is_not_predicted() -> None:
     assert learned(20, 100).tokens_within(0.1) == MAX_EXTRAPOLATION * 100
 
 

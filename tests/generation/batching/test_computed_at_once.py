@@ -58,7 +58,7 @@ def test_it_is_one_step_all_the_same(lane: GenerationRunner) -> None:
     assert [done for done, _ in answer.prefilled] == [300, 301]
 
 
-def test_a_gpu_computes_the_whole_slice(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_computes_the_whole_chunk(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_slices(lane, monkeypatch)
     ask(lane, *requests([2]))  # what asks for the device when it begins has done so
     shapes.clear()

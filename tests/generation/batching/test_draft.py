@@ -150,7 +150,9 @@ def test_a_cancel_leaves_the_next_answer_as_it_is(steps: int, plain: GenerationR
     assert said(driver.finish()[1]) == said(ask(plain, asked)[0])
 
 
-def test_a_long_prompt_comes_in_slices_and_says_how_far_it_is(own: GenerationRunner, plain: GenerationRunner) -> None:
+def test_a_long_prompt_is_prefilled_in_chunks_and_reports_progress(
+    own: GenerationRunner, plain: GenerationRunner
+) -> None:
     asked = Generate(prompt=[(5 * n) % 260 for n in range(1500)], max_tokens=5, cache="off")
     (answer,) = ask(own, asked)
     assert answer.prefilled == sorted(set(answer.prefilled))

@@ -62,7 +62,7 @@ def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
     return told
 
 
-def test_the_first_token_is_told_before_the_second_one_is_begun(lane: GenerationRunner, passes: Passes) -> None:
+def test_the_first_token_is_delivered_before_the_second_is_started(lane: GenerationRunner, passes: Passes) -> None:
     driver = Driver(lane)
     driver.add(0, request(5))
     step_until_first_token(driver, 0)
@@ -71,16 +71,14 @@ def test_the_first_token_is_told_before_the_second_one_is_begun(lane: Generation
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5])
-def test_no_pass_is_made_behind_the_last_token_that_may_come(
-    tokens: int, lane: GenerationRunner, passes: Passes
-) -> None:
+def test_no_pass_runs_after_the_last_possible_token(tokens: int, lane: GenerationRunner, passes: Passes) -> None:
     driver = Driver(lane)
     driver.add(0, request(tokens))
     assert len(driver.finish()[0].token_ids) == tokens
     assert passes.made == 1 + tokens
 
 
-def test_those_that_run_are_told_what_is_there_and_nothing_twice(lane: GenerationRunner) -> None:
+def test_running_rows_get_each_token_once(lane: GenerationRunner) -> None:
     requests = [
         Generate(prompt=PROMPT[n:], max_tokens=12, temperature=0.8, logprobs=True, cache="off") for n in range(4)
     ]
@@ -107,7 +105,7 @@ def test_answers_go_on_while_one_after_another_begins(lane: GenerationRunner) ->
     driver.finish()
 
 
-def test_the_next_token_is_begun_before_another_prompt(lane: GenerationRunner) -> None:
+def test_the_next_token_is_started_before_another_prompt(lane: GenerationRunner) -> None:
     driver = driver_after(lane, 3)
     driver.add(1, request(5))
     step_until_first_token(driver, 1)
@@ -128,7 +126,7 @@ def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: Gen
 
 
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
-def test_a_step_that_fails_behind_the_first_token_repeats_and_loses_nothing(
+def test_a_step_that_fails_after_the_first_token_repeats_and_loses_nothing(
     at: int, lane: GenerationRunner, passes: Passes
 ) -> None:
     alone = ask_alone(lane, request(5, temperature=0.8, cache="off"), seeds=[3])

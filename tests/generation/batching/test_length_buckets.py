@@ -216,7 +216,7 @@ def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
     driver.finish()
 
 
-def test_of_two_long_prompts_one_is_done_before_the_other_is_begun(lane_of: LaneOf) -> None:
+def test_of_two_long_prompts_one_is_done_before_the_other_is_started(lane_of: LaneOf) -> None:
     driver = Driver(lane_of("qwen3"))
     driver.add(0, long())
     driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
@@ -226,7 +226,7 @@ def test_of_two_long_prompts_one_is_done_before_the_other_is_begun(lane_of: Lane
     driver.finish()
 
 
-def test_a_first_token_is_told_before_the_next_prompt_is_processed(
+def test_a_first_token_is_delivered_before_the_next_prompt_is_processed(
     lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1)

@@ -120,15 +120,13 @@ def test_answers_so_fast_that_nobody_notices_wait_longer() -> None:
     assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= UNNOTICEABLE_GAP_S - 0.001)
 
 
-def test_without_running_answers_a_slice_is_as_long_as_a_cancel_may_wait() -> None:
+def test_without_running_answers_a_chunk_is_as_long_as_a_cancel_may_wait() -> None:
     size = settled(PrefillPolicy(), Device(token_s=0.0003), running=0)
     assert size == max(step for step in CHUNK_SIZES if step * 0.0003 <= TARGET_CHUNK_S)
 
 
 @pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, TARGET_CHUNK_S), (0.016, 0.16), (0.050, MAX_CHUNK_S)])
-def test_it_waits_longer_where_more_than_a_tenth_would_go_to_what_a_slice_costs_anyway(
-    fixed_s: float, longest_s: float
-) -> None:
+def test_it_waits_longer_where_the_fixed_cost_of_a_chunk_would_exceed_a_tenth(fixed_s: float, longest_s: float) -> None:
     device = Device(fixed_s=fixed_s, token_s=0.0003)
     taken_s = device.slice_s(settled(PrefillPolicy(), device, running=0), FAR)
     assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
@@ -163,11 +161,11 @@ def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> Non
     assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= gap_s - 0.010)
 
 
-def test_a_slow_device_gets_the_smallest_slice() -> None:
+def test_a_slow_device_gets_the_smallest_chunk() -> None:
     assert settled(PrefillPolicy(), Device(step_s=0.001, token_s=1.0)) == CHUNK_SIZES[0]
 
 
-def test_most_of_the_time_that_there_is_for_a_slice_is_used() -> None:
+def test_most_of_the_time_for_a_chunk_is_used() -> None:
     for token_us in range(30, 1000, 7):
         size = settled(PrefillPolicy(), Device(token_s=token_us * 1e-6))
         assert 0.65 * (MAX_TOKEN_GAP_STEPS - 1) <= size * token_us * 1e-4 <= 1.02 * (MAX_TOKEN_GAP_STEPS - 1)
@@ -186,7 +184,7 @@ def test_beside_answers_of_a_large_vocabulary_gaps_are_six_steps_at_most() -> No
     assert longest_gap(WIDE) <= 6 * WIDE.step_s
 
 
-def test_where_no_slice_is_short_enough_half_of_the_time_goes_to_the_prompt() -> None:
+def test_where_no_chunk_is_short_enough_half_of_the_time_goes_to_the_prompt() -> None:
     assert HEAVY.step_s + HEAVY.fixed_s > UNNOTICEABLE_GAP_S > 6 * HEAVY.step_s, "not even one token is"
     assert later(HEAVY) < 2.2
     assert longest_gap(HEAVY) <= 2.2 * (HEAVY.step_s + HEAVY.fixed_s)
@@ -222,7 +220,7 @@ def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_fo
     assert pace.max_batch_tokens(running=0, waiting=8) == pytest.approx(TARGET_CHUNK_S / device.token_s, rel=0.01)
 
 
-def test_beside_running_answers_no_more_prompts_are_together_than_a_slice_may_take() -> None:
+def test_beside_running_answers_a_batch_of_prompts_takes_no_longer_than_a_chunk_may() -> None:
     pace, device = PrefillPolicy(), Device(token_s=1e-5)
     settled(pace, device, running=4)
     assert pace.max_batch_tokens(running=4, waiting=1) == pytest.approx(
@@ -239,7 +237,7 @@ def test_a_slow_device_is_kept_busy_too() -> None:
 # How slices change.
 
 
-def test_slices_grow_step_by_step_and_stay_on_the_ladder() -> None:
+def test_chunks_grow_step_by_step_and_stay_on_the_ladder() -> None:
     pace = PrefillPolicy()
     sizes = []
     for _ in range(12):
@@ -250,7 +248,7 @@ def test_slices_grow_step_by_step_and_stay_on_the_ladder() -> None:
     assert set(sizes) <= set(CHUNK_SIZES)
 
 
-def test_slices_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
+def test_chunks_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
     sizes = [slice.size for slice in process(PrefillPolicy(), FAST)]
     assert 10 * sizes[-2] < max(sizes)
 
@@ -280,7 +278,7 @@ def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
     assert usual(pace) == before
 
 
-def test_the_rest_of_a_prompt_says_nothing_about_whole_slices() -> None:
+def test_the_rest_of_a_prompt_shows_nothing_about_whole_chunks() -> None:
     pace = PrefillPolicy()
     before = settled(pace, Device(token_s=0.0002))
     pace.record_step(0.015, 1, 1, 3, FAR)
@@ -297,7 +295,7 @@ def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("prepares")
-def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared() -> None:
+def test_the_first_chunk_of_a_shape_is_not_measured_where_kernels_are_prepared() -> None:
     pace, device = PrefillPolicy(), Device(token_s=0.0002)
     before = settled(pace, device)
     pace.record_step(1.0, 1, 3, before, FAR)
@@ -307,7 +305,7 @@ def test_the_first_slice_of_a_shape_tells_nothing_where_it_has_kernels_prepared(
 
 
 @pytest.mark.usefixtures("prepares")
-def test_there_a_prompt_is_not_begun_in_many_short_slices() -> None:
+def test_there_a_prompt_does_not_start_with_many_short_chunks() -> None:
     pace = PrefillPolicy()
     assert pace.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
     pace.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)

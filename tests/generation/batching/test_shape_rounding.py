@@ -71,7 +71,7 @@ def prompt_of(request: Generate) -> list[int]:
 # Which shapes there are.
 
 
-def test_a_shape_has_room_for_what_it_is_for() -> None:
+def test_a_shape_is_at_least_as_large_as_its_content() -> None:
     for rows, length in itertools.product(range(1, 17), range(1, 300)):
         wide, long = round_shape(rows, length)
         assert wide >= rows and long >= length
@@ -84,7 +84,7 @@ def test_there_are_few_shapes() -> None:
     assert {round_shape(rows, 16)[0] for rows in range(1, 17)} == {1, 2, 3, 4, 6, 8, 12, 16}
 
 
-def test_little_is_added_to_a_long_slice() -> None:
+def test_little_padding_is_added_to_a_long_chunk() -> None:
     assert all(round_shape(1, length)[1] <= 1.25 * length for length in range(64, MAX_ROUNDED_TOKENS))
 
 
@@ -127,7 +127,7 @@ def test_each_answer_is_what_it_is_otherwise(count: int, lane: GenerationRunner)
         ]
 
 
-def test_what_is_kept_of_a_prompt_is_what_was_computed_of_it(lane: GenerationRunner) -> None:
+def test_the_cached_part_of_a_prompt_is_the_computed_part(lane: GenerationRunner) -> None:
     requests = [request(length, cache="on") for length in LENGTHS]
     first = ask(lane, *requests)
     before = lane.cache_stats()

@@ -189,7 +189,7 @@ def test_unloading_gives_back_the_weights_of_both(model: Path, adapter: Path) ->
     assert mx.get_active_memory() - before < 1000
 
 
-def test_the_model_tells_its_adapter(model: Path, adapter: Path) -> None:
+def test_the_model_reports_its_adapter(model: Path, adapter: Path) -> None:
     host = Host()
     assert host.load(model, adapter).model.adapter_path == str(adapter)
     assert host.load(model).model.adapter_path is None
@@ -264,7 +264,7 @@ def test_an_adapter_of_another_model_is_refused(adapter: Path, folder_of: Folder
     assert (error.code, error.field) == ("bad_model", "adapter_path")
 
 
-def test_over_the_wire_an_adapter_is_told_and_a_faulty_one_leaves_the_model(model: Path, adapter: Path) -> None:
+def test_over_the_wire_an_adapter_is_reported_and_a_faulty_one_keeps_the_model(model: Path, adapter: Path) -> None:
     with WorkerProcess() as worker:
         worker.load(model)
         assert worker.load(model, "adapted", adapter_path=str(adapter))["adapter_path"] == str(adapter)

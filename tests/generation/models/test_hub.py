@@ -142,7 +142,7 @@ def test_a_model_on_disk_loads_while_the_hub_is_down(loader: Loader, cut_off: Lo
     assert "model" in cut_off.load()
 
 
-def test_a_download_tells_its_bytes_and_a_cancel_in_it_keeps_the_files_that_arrived(tmp_path: Path) -> None:
+def test_a_download_reports_its_bytes_and_a_cancel_keeps_the_files_that_arrived(tmp_path: Path) -> None:
     folder, home = write_model(tmp_path / "served"), tmp_path / "home"
     mx.save_safetensors(str(folder / "model-2.safetensors"), {"ballast": mx.zeros(25_000_000 // 4)})
     sizes = {file.name: file.stat().st_size for file in folder.iterdir()}
@@ -168,7 +168,7 @@ def test_a_download_tells_its_bytes_and_a_cancel_in_it_keeps_the_files_that_arri
         assert sorted(fetched) == sorted(missing)
 
 
-def test_a_cancel_is_not_held_back_by_a_hub_that_stands_still(hub: Hub, home: Path) -> None:
+def test_a_stalled_hub_does_not_delay_a_cancel(hub: Hub, home: Path) -> None:
     hub.stall = "model.safetensors"
     with Loader(hub, home) as loader:
         assert loader.load(cancel=("download", 1))["cancelled"]

@@ -167,7 +167,7 @@ def weights_bytes(folder: Path) -> int:
     return sum(weight.nbytes for weight in weights.values())
 
 
-def test_every_stage_tells_how_far_it_is(folder: Path) -> None:
+def test_every_stage_reports_progress(folder: Path) -> None:
     progress = Loading(folder).progress
     assert list(dict.fromkeys(stage for stage, *_ in progress)) == ["resolve", "read", "warm_up"]
     size = weights_bytes(folder)
@@ -196,7 +196,7 @@ def test_a_failed_load_leaves_nothing_in_memory(folder: Path) -> None:
     assert mx.get_active_memory() - before < 1000
 
 
-def test_closing_a_lane_gives_its_memory_back(folder: Path) -> None:
+def test_closing_a_runner_releases_its_memory(folder: Path) -> None:
     gc.collect()
     mx.clear_cache()
     before = mx.get_active_memory()

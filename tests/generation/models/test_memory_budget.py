@@ -14,7 +14,7 @@ from lmwire_worker.process.memory_pressure import MemoryPressure
 GIB = 2**30
 
 
-def test_a_budget_is_told_to_mlx_with_what_a_step_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlx_gets_the_budget_and_the_memory_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     monkeypatch.setattr(mx, "set_memory_limit", told.append)
     memory_budget.limit_mlx_memory(3 * GIB)
@@ -81,7 +81,7 @@ def unified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         (MemoryPressure.CRITICAL, 1200),
     ],
 )
-def test_memory_that_is_held_now_counts_as_free_and_under_pressure_no_more(
+def test_memory_in_use_counts_as_free_but_not_under_pressure(
     pressure: MemoryPressure, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: pressure)
@@ -126,5 +126,5 @@ def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch)
         (RuntimeError("[matmul] Shapes do not match"), False),
     ],
 )
-def test_an_allocators_failure_is_told_from_others(error: Exception, ran_out: bool) -> None:
+def test_an_allocation_failure_is_distinguished_from_others(error: Exception, ran_out: bool) -> None:
     assert memory_budget.is_out_of_memory(error) == ran_out

@@ -220,9 +220,7 @@ def test_a_request_with_the_cache_off_waits_for_none(lane: GenerationRunner) -> 
     assert cached(lane) == before
 
 
-def test_what_may_be_pinned_in_the_least_room_is_kept_in_it(
-    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_smallest_budget_holds_what_may_be_pinned(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pin evicts unpinned entries, and no pinned ones."""
     kept, chat = lane._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
@@ -285,7 +283,7 @@ def test_progress_counts_what_was_cached(lane: GenerationRunner) -> None:
     assert answer.prefilled[-1] == (100, 100)
 
 
-def test_keys_and_values_kept_in_few_bits(tmp_path: Path) -> None:
+def test_quantized_keys_and_values(tmp_path: Path) -> None:
     lane = open_lane(write_model(tmp_path, head_dim=32), kv_bits=8)
     request = Generate(prompt=tokens(80), max_tokens=12)
     assert warm(lane, request) == 0
@@ -335,7 +333,7 @@ def test_a_check_of_what_is_wrong_drops_it(lane: GenerationRunner) -> None:
 # Trouble.
 
 
-def test_nothing_of_a_step_that_failed_is_kept(tmp_path: Path) -> None:
+def test_nothing_of_a_failed_step_is_cached(tmp_path: Path) -> None:
     lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
     well, ill = Generate(prompt=[65] * 30, max_tokens=6), Generate(prompt=[66] * 20 + [MARK, 66], max_tokens=6)
     fine, failed = ask(lane, well, ill)
@@ -344,7 +342,7 @@ def test_nothing_of_a_step_that_failed_is_kept(tmp_path: Path) -> None:
     assert warm(lane, Generate(prompt=[66] * 20 + [67], max_tokens=2)) in (0, 20)
 
 
-def test_what_cannot_be_kept_cannot_be_pinned(tmp_path: Path) -> None:
+def test_what_cannot_be_cached_cannot_be_pinned(tmp_path: Path) -> None:
     lane = open_lane(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
     assert lane._cache_manager is not None
     lane._cache_manager._schema.is_supported = False

@@ -104,7 +104,7 @@ def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_restarted_worker_goes_on_from_what_was_kept_and_answers_the_same(workers: Workers, family: str) -> None:
+def test_a_restarted_worker_uses_the_cache_and_answers_the_same(workers: Workers, family: str) -> None:
     (cold,) = leave(workers, PROMPT, family=family)
     count, warm = cached(workers.start(family), request())
     assert count == len(PROMPT) - 1
@@ -125,7 +125,7 @@ def test_a_conversation_that_grew_over_several_workers_is_found_whole(workers: W
     assert warm.token_ids == cold.token_ids
 
 
-def test_a_quantised_cache_is_kept_in_its_bits(workers: Workers) -> None:
+def test_a_quantised_cache_is_stored_with_its_bits(workers: Workers) -> None:
     (cold,) = leave(workers, PROMPT, family="wide", kv_bits=8)
     count, warm = cached(workers.start("wide", kv_bits=8), request())
     assert count == len(PROMPT) - 1
@@ -152,7 +152,7 @@ def test_a_request_without_cache_leaves_nothing(workers: Workers) -> None:
     assert not workers.files()
 
 
-def test_only_the_user_can_read_what_is_kept(workers: Workers) -> None:
+def test_only_the_user_can_read_the_cache(workers: Workers) -> None:
     leave(workers, PROMPT)
     (file,) = workers.files()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -217,7 +217,7 @@ def test_files_of_other_programs_are_neither_read_nor_removed(workers: Workers) 
     assert len(workers.lines) == 1 and str(link) in workers.lines[0]
 
 
-def test_a_directory_that_cannot_be_made_costs_only_what_would_be_kept(workers: Workers, tmp_path: Path) -> None:
+def test_without_a_directory_only_the_disk_cache_is_missing(workers: Workers, tmp_path: Path) -> None:
     workers.directory.touch()
     lane = workers.start()
     ask(lane, request())
@@ -226,7 +226,7 @@ def test_a_directory_that_cannot_be_made_costs_only_what_would_be_kept(workers: 
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
-def test_what_cannot_be_written_is_told_and_leaves_no_rest(
+def test_a_failed_write_is_reported_and_leaves_no_file(
     workers: Workers, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def fail(path: str, *_: Any) -> None:
@@ -326,7 +326,7 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
 
 
-def test_what_is_cleared_while_it_is_read_is_not_kept(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_cleared_while_it_is_read_is_not_cached(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(workers, PROMPT)
     release = hold_up(monkeypatch, "read")
     driver = Driver(workers.start())
@@ -337,7 +337,7 @@ def test_what_is_cleared_while_it_is_read_is_not_kept(workers: Workers, monkeypa
     assert (stats := driver.lane.cache_stats()) and stats.hits == 0
 
 
-def test_files_that_cannot_be_held_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_do_not_fit_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(workers, PROMPT)
     lane = workers.start()
 

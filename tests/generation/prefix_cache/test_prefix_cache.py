@@ -103,7 +103,7 @@ def test_the_longest_known_beginning_is_found() -> None:
     assert plain.known(2, 1) == 0
 
 
-def test_the_last_token_of_a_prompt_is_left_to_process() -> None:
+def test_the_last_token_of_a_prompt_is_always_processed() -> None:
     plain = Plain()
     plain.store(1, 2, 3)
     start = plain.cache.fetch([1, 2, 3])
@@ -111,7 +111,7 @@ def test_the_last_token_of_a_prompt_is_left_to_process() -> None:
     assert start.length == 2
 
 
-def test_a_scrap_of_a_long_prompt_is_left() -> None:
+def test_a_short_hit_in_a_long_prompt_is_ignored() -> None:
     plain = Plain()
     plain.store(*range(1, MIN_HIT_TOKENS))
     assert plain.known(*range(1, MIN_HIT_TOKENS), *range(100, 100 + 8 * MIN_HIT_TOKENS)) == 0
@@ -130,7 +130,7 @@ def test_what_is_no_scrap_is_taken_of_a_prompt_of_any_length() -> None:
     assert plain.known(*range(1, MIN_HIT_TOKENS + 1), *range(100, 100 + 100 * MIN_HIT_TOKENS)) == MIN_HIT_TOKENS
 
 
-def test_a_common_prefix_is_kept_once() -> None:
+def test_a_common_prefix_is_cached_once() -> None:
     plain = Plain()
     prefix = range(1, 101)
     plain.store(*prefix, 200)
@@ -222,7 +222,7 @@ def test_layers_of_several_caches_are_put_together_again() -> None:
     assert layer.keys[0, 0, :, 0].tolist() == second.keys[0, 0, :, 0].tolist() == [1, 2, 3]
 
 
-def test_caches_of_an_unknown_kind_are_not_kept() -> None:
+def test_kv_caches_of_an_unknown_kind_are_not_cached() -> None:
     class Own:
         pass
 

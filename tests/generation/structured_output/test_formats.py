@@ -75,7 +75,7 @@ def test_a_regular_expression_matches_as_a_whole(speaker: Speaker, seed: int) ->
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_lark_grammar_is_kept_to(speaker: Speaker, seed: int) -> None:
+def test_an_answer_follows_a_lark_grammar(speaker: Speaker, seed: int) -> None:
     sums = 'start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]{1,3}/'
     answer = speaker.say(generate(LarkFormat(sums)), seed)
     assert re.fullmatch(r"[0-9]{1,3}(\+[0-9]{1,3})*", answer)
@@ -139,7 +139,7 @@ def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
     assert speaker.grammars.make_constraint(Generate(prompt="x"), speaker.syntax, False) is None
 
 
-def test_the_format_begins_behind_the_thought(speaker: Speaker) -> None:
+def test_the_format_applies_after_the_reasoning(speaker: Speaker) -> None:
     answer = speaker.say(chat(format=JsonSchemaFormat(PERSON)), 1, thinking=True)
     thought, _, content = answer.partition("</think>")
     assert thought

@@ -129,7 +129,7 @@ def test_logits_may_be_wider_or_narrower_than_the_vocabulary(
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-def test_a_spent_budget_closes_the_thought(speaker: Speaker, thinking: bool) -> None:
+def test_a_spent_budget_closes_the_reasoning(speaker: Speaker, thinking: bool) -> None:
     request = chat(reasoning_budget=5, format=RegexFormat("[a-z]{3}"))
     lengths = set()
     for seed in range(12):
@@ -141,11 +141,11 @@ def test_a_spent_budget_closes_the_thought(speaker: Speaker, thinking: bool) -> 
     assert max(lengths) <= 5 + 3  # a character is not cut, and random tokens are not how text is encoded
 
 
-def test_a_budget_of_nothing_closes_the_thought_at_once(speaker: Speaker) -> None:
+def test_a_budget_of_zero_closes_the_reasoning_at_once(speaker: Speaker) -> None:
     assert speaker.say(chat(reasoning_budget=0, format=RegexFormat("a")), thinking=True) == "</think>a"
 
 
-def test_a_budget_alone_forbids_nothing_but_a_longer_thought(speaker: Speaker) -> None:
+def test_a_budget_alone_forbids_only_longer_reasoning(speaker: Speaker) -> None:
     constraint = speaker.constraint(chat(reasoning_budget=2), thinking=True)
     (word,), (close,) = tokens(speaker, "ka"), tokens(speaker, "</think>")
     assert [len(allowed(speaker, constraint, newest)) for newest in (0, word)] == [speaker.size] * 2
@@ -153,7 +153,7 @@ def test_a_budget_alone_forbids_nothing_but_a_longer_thought(speaker: Speaker) -
     assert len(allowed(speaker, constraint, close)) == speaker.size
 
 
-def test_a_character_is_finished_before_the_thought_is_closed(speaker: Speaker) -> None:
+def test_a_character_is_finished_before_the_reasoning_is_closed(speaker: Speaker) -> None:
     constraint = speaker.constraint(chat(reasoning_budget=1), thinking=True)
     *parts, last = tokens(speaker, "é")
     assert parts
@@ -162,7 +162,7 @@ def test_a_character_is_finished_before_the_thought_is_closed(speaker: Speaker) 
     assert allowed(speaker, constraint, last) == set(tokens(speaker, "</think>"))
 
 
-def test_the_budget_is_that_of_all_thoughts_together(speaker: Speaker) -> None:
+def test_the_budget_covers_all_reasoning_together(speaker: Speaker) -> None:
     constraint = speaker.constraint(chat(reasoning_budget=2))
     (word,), (open,), (close,) = (tokens(speaker, text) for text in ("ka", "<think>", "</think>"))
     for newest in (0, open, word, close, word, word, open):
@@ -179,7 +179,7 @@ def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -
     assert re.fullmatch(r"[^(]+\(end\)\n[a-z]{3}", answer)
 
 
-def test_a_marker_that_is_begun_when_the_budget_is_spent_is_only_completed(speaker: Speaker) -> None:
+def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
     constraint = speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, True)
     assert constraint is not None

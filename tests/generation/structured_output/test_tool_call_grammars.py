@@ -217,7 +217,7 @@ def test_tools_that_the_model_is_free_to_call_are_no_constraint(speaker_of: Spea
     assert speaker.grammars.make_constraint(chat(), speaker.syntax, False) is None
 
 
-def test_harmony_thinks_before_it_calls_and_before_it_answers(speaker_of: SpeakerOf) -> None:
+def test_harmony_reasons_before_it_calls_and_before_it_answers(speaker_of: SpeakerOf) -> None:
     speaker = speaker_of("harmony")
     for request in (chat(tool_choice="required"), chat(format=RegexFormat("[a-z]{3}"), tool_choice="none")):
         answers = [read(speaker, speaker.say(request, seed)) for seed in range(20)]
@@ -245,7 +245,7 @@ def test_messages_of_muse_spark_go_to_the_function_or_the_user(speaker_of: Speak
         assert all(answer.calls or re.fullmatch("[a-z]{3}", answer.content) for answer in answers)
 
 
-def test_a_family_of_messages_that_is_not_known_cannot_be_held_to_a_format(speaker_of: SpeakerOf) -> None:
+def test_an_unknown_message_format_cannot_be_constrained(speaker_of: SpeakerOf) -> None:
     speaker = speaker_of("harmony")
     speaker = Speaker(speaker.tokenizer, None, "gpt_oss")
     with pytest.raises(RequestError) as refusal:

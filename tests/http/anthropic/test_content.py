@@ -79,7 +79,7 @@ def test_results_are_messages_of_their_own_at_their_places() -> None:
     ]
 
 
-def test_an_earlier_answer_has_its_thoughts_its_text_and_its_calls() -> None:
+def test_an_earlier_answer_has_its_reasoning_its_text_and_its_calls() -> None:
     blocks = [
         {"type": "thinking", "thinking": "Hm.", "signature": "unsigned"},
         {"type": "redacted_thinking", "data": "xyz"},

@@ -45,7 +45,7 @@ def test_the_count_is_the_input_of_the_answer(tiny_server: Server, name: str, th
     assert counted == usage.input_tokens + (usage.cache_read_input_tokens or 0)
 
 
-def test_the_marks_of_a_thought_are_counted(tiny_server: Server) -> None:
+def test_the_markers_of_reasoning_are_counted(tiny_server: Server) -> None:
     messages = client(tiny_server).messages
     counted = {
         name: messages.count_tokens(model=TINY, **CONVERSATIONS["a text"], **thinking).input_tokens

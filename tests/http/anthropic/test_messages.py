@@ -66,7 +66,7 @@ def test_tasks_get_the_same_answers(tiny_server: Server) -> None:
     assert first and others == [first, first]
 
 
-def test_what_is_cached_of_a_prompt_is_told_apart(scripted_server: Server) -> None:
+def test_cached_tokens_of_a_prompt_are_counted_separately(scripted_server: Server) -> None:
     words = "nobody else says these seven words"
     first, second = (say(client(scripted_server), words, max_tokens=1).usage for _ in range(2))
     assert (first.input_tokens, first.cache_read_input_tokens) == (6, 0)
@@ -85,7 +85,7 @@ def test_what_is_cached_of_a_prompt_is_told_apart(scripted_server: Server) -> No
         ("wait", {"extra_body": {"timeout_ms": 50}}, "pause_turn"),
     ],
 )
-def test_the_reason_of_the_end_is_told_in_anthropics_words(
+def test_the_stop_reason_has_anthropics_values(
     scripted: anthropic.Anthropic, content: str, options: Any, reason: str
 ) -> None:
     assert say(scripted, content, **options).stop_reason == reason
@@ -143,7 +143,7 @@ def test_data_is_parsed_into_the_clients_own_type(tiny: anthropic.Anthropic) -> 
     assert isinstance(message.parsed_output, Person)
 
 
-def test_thoughts_are_blocks_before_the_text(tiny: anthropic.Anthropic) -> None:
+def test_reasoning_is_a_block_before_the_text(tiny: anthropic.Anthropic) -> None:
     message = say(
         tiny,
         "What is 17 + 25?",
@@ -158,7 +158,7 @@ def test_thoughts_are_blocks_before_the_text(tiny: anthropic.Anthropic) -> None:
     assert 0 < message.usage.output_tokens_details.thinking_tokens < message.usage.output_tokens
 
 
-def test_thoughts_that_are_not_to_be_shown_are_empty_blocks(scripted: anthropic.Anthropic) -> None:
+def test_reasoning_that_is_not_shown_is_an_empty_block(scripted: anthropic.Anthropic) -> None:
     thinking = {"type": "adaptive", "display": "omitted"}
     thought, text = say(scripted, "think aloud", thinking=thinking).content
     assert (thought.type, thought.thinking, text.text) == ("thinking", "", "It is 4.")

@@ -65,7 +65,7 @@ def test_a_stream_put_together_is_the_whole_answer(scripted_server: Server, cont
     assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_the_start_tells_the_length_of_the_prompt_and_the_end_how_much_was_cached(scripted_server: Server) -> None:
+def test_the_start_has_the_length_of_the_prompt_and_the_end_the_cached_tokens(scripted_server: Server) -> None:
     words = "five words of no other"
     events(scripted_server, words, max_tokens=1)
     start, *_, delta, _ = events(scripted_server, words, max_tokens=1)
@@ -73,7 +73,7 @@ def test_the_start_tells_the_length_of_the_prompt_and_the_end_how_much_was_cache
     assert (delta.usage.input_tokens, delta.usage.cache_read_input_tokens, delta.usage.output_tokens) == (1, 4, 1)
 
 
-def test_a_stop_sequence_is_told_at_the_end(scripted_server: Server) -> None:
+def test_a_stop_sequence_is_reported_at_the_end(scripted_server: Server) -> None:
     *_, delta, _ = events(scripted_server, "one two three", stop_sequences=["two"])
     assert (delta.delta.stop_reason, delta.delta.stop_sequence) == ("stop_sequence", "two")
 
@@ -83,7 +83,7 @@ def test_an_answer_without_tokens_is_a_start_and_an_end(scripted_server: Server)
     assert came == ["message_start", "message_delta", "message_stop"]
 
 
-def test_thoughts_that_are_not_to_be_shown_have_no_text(scripted_server: Server) -> None:
+def test_reasoning_that_is_not_shown_has_no_text(scripted_server: Server) -> None:
     came = events(scripted_server, "think aloud", thinking={"type": "adaptive", "display": "omitted"})
     assert "0 thinking" in map(shape, came)
     assert "0 thinking_delta" not in map(shape, came)

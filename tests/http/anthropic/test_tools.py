@@ -21,7 +21,7 @@ def ask(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:
     return client.messages.create(model=MODEL, messages=[user(content)], **options)
 
 
-def test_a_call_is_a_block_behind_the_thought_and_the_text(scripted: anthropic.Anthropic) -> None:
+def test_a_call_is_a_block_after_the_reasoning_and_the_text(scripted: anthropic.Anthropic) -> None:
     thought, text, call = ask(scripted, "weather in Rome").content
     assert (thought.thinking, text.text) == ("I look it up.", "One moment.")
     assert (call.type, call.id, call.name, call.input) == ("tool_use", "toolu_call_rome", "weather", {"city": "Rome"})
@@ -62,7 +62,7 @@ def test_without_a_choice_the_tools_are_not_shown(scripted: anthropic.Anthropic)
     assert {block.type for block in message.content} == {"text"}
 
 
-def test_the_model_uses_a_tool_and_tells_its_result(tiny_server: Server) -> None:
+def test_the_model_uses_a_tool_and_states_its_result(tiny_server: Server) -> None:
     tool: Any = {**WEATHER, "name": "get_weather", "description": "Get the weather of a city."}
     messages: list[Any] = [user("What is the weather in Paris?")]
     options: Any = {"model": TINY, "max_tokens": 100, "tools": [tool], "extra_body": {"temperature": 0}}

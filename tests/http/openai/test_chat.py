@@ -83,7 +83,7 @@ def test_tasks_are_answered_beside_each_other(tiny_server: Server) -> None:
         assert [int(word) for word in text.replace(",", " ").replace(".", " ").split()] == list(range(1, end + 1))
 
 
-def test_thoughts_come_apart_from_the_answer(client: OpenAI) -> None:
+def test_reasoning_is_separate_from_the_answer(client: OpenAI) -> None:
     answer = say(client, SUM, reasoning_effort="high")
     message = answer.choices[0].message
     assert "7 + 5 = 12" in message.reasoning_content
@@ -94,7 +94,7 @@ def test_thoughts_come_apart_from_the_answer(client: OpenAI) -> None:
     assert "".join(delta.content or "" for delta in streamed) == message.content
 
 
-def test_without_effort_nothing_is_thought(client: OpenAI) -> None:
+def test_without_effort_there_is_no_reasoning(client: OpenAI) -> None:
     answer = say(client, SUM, reasoning_effort="none")
     assert not hasattr(answer.choices[0].message, "reasoning_content")
     assert "42" in answer.choices[0].message.content
@@ -125,7 +125,7 @@ def test_a_tool_is_called_and_its_result_is_used(client: OpenAI) -> None:
     assert "sunny" in after.choices[0].message.content
 
 
-def test_calls_beside_each_other_are_told_apart_in_a_stream(client: OpenAI) -> None:
+def test_parallel_calls_are_distinguished_in_a_stream(client: OpenAI) -> None:
     both: list[ChatCompletionMessageParam] = [
         {"role": "user", "content": "What is the weather in Rome and in Oslo?"},
     ]
@@ -139,7 +139,7 @@ def test_calls_beside_each_other_are_told_apart_in_a_stream(client: OpenAI) -> N
     assert len(one.choices[0].message.tool_calls) == 1
 
 
-def test_a_tool_can_be_named_or_kept_from_use(client: OpenAI) -> None:
+def test_a_tool_can_be_required_or_forbidden(client: OpenAI) -> None:
     named = {"type": "function", "function": {"name": "get_weather"}}
     message = say(client, PARIS, tools=[WEATHER], tool_choice=named).choices[0].message
     assert [call.function.name for call in message.tool_calls] == ["get_weather"]
@@ -208,7 +208,7 @@ def test_log_probabilities_come_for_each_token_of_the_text(client: OpenAI) -> No
     assert [token.token for token in streamed] == [token.token for token in tokens]
 
 
-def test_thoughts_have_no_log_probabilities(client: OpenAI) -> None:
+def test_reasoning_has_no_log_probabilities(client: OpenAI) -> None:
     whole = say(client, SUM, reasoning_effort="low", logprobs=True).choices[0]
     assert "".join(token.token for token in whole.logprobs.content).strip() == whole.message.content.strip()
 

@@ -168,7 +168,7 @@ def test_the_usage_comes_in_a_chunk_of_its_own_and_is_null_before(scripted: Serv
     assert last["usage"]["total_tokens"] == 3 + last["usage"]["completion_tokens"]
 
 
-def test_thoughts_text_and_calls_come_in_their_order(scripted: Server) -> None:
+def test_reasoning_text_and_calls_come_in_their_order(scripted: Server) -> None:
     def call(index: int, arguments: str, **first: Any) -> dict[str, Any]:
         name = {"name": first.pop("name")} if first else {}
         return {"tool_calls": [{"index": index, **first, "function": {**name, "arguments": arguments}}]}

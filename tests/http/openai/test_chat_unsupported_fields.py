@@ -143,7 +143,7 @@ def test_a_prompt_longer_than_the_context_has_openai_s_code(client: OpenAI) -> N
     assert error.code == "context_length_exceeded"
 
 
-def test_an_image_that_the_model_cannot_see_is_told_in_words_where_that_is_wanted(client: OpenAI) -> None:
+def test_an_image_that_the_model_cannot_see_becomes_a_note_on_request(client: OpenAI) -> None:
     parts: Any = [{"type": "text", "text": "Who are you?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
     answer = client.chat.completions.create(
         model="builtin:tiny",
@@ -182,7 +182,7 @@ def test_what_earlier_turns_may_hold_is_taken(client: OpenAI) -> None:
         ("/v1/messages/count_tokens", {"messages": [USER]}),
     ],
 )
-def test_a_requests_own_template_is_refused_unless_the_server_was_told_to_run_them(
+def test_a_requests_own_template_is_refused_unless_the_server_allows_it(
     mock_server: Server, path: str, body: dict[str, Any]
 ) -> None:
     template = {"model": "any", "chat_template": "{{ messages[0].content }}"}

@@ -130,7 +130,7 @@ def test_so_they_are_of_a_completion(client: openai.OpenAI, stop: Any) -> None:
     assert tokens == whole.logprobs.tokens
 
 
-def test_a_mock_worker_tells_the_same(scripted_server: Server) -> None:
+def test_a_mock_worker_reports_the_same(scripted_server: Server) -> None:
     with openai.OpenAI(base_url=f"{scripted_server.url}/v1", api_key="any", max_retries=0) as client:
         for words in ("weather in Rome", "weather everywhere", "weather broken", "think aloud", "blanks"):
             for stop in (None, ["men"], ["is"]):

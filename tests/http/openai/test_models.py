@@ -29,7 +29,7 @@ def test_a_model_that_is_not_there_is_not_found(tiny_server: Server) -> None:
     assert failure.value.code == "model_not_found"
 
 
-def test_models_in_memory_come_first_and_tell_what_they_can_do(tmp_path: Path) -> None:
+def test_models_in_memory_come_first_and_list_their_capabilities(tmp_path: Path) -> None:
     scenario = tmp_path / "any.json"
     scenario.write_text(json.dumps({"rules": [{"match": {"cmd": "load"}, "reply": {}}]}))
     with served("owner/a", "owner/b", "--worker", f"{MOCK} --scenario {scenario}") as server:

@@ -70,7 +70,7 @@ def test_tasks_get_the_same_responses(tiny_server: Server) -> None:
     assert first and others == [first, first]
 
 
-def test_a_response_tells_what_was_asked(scripted: OpenAI) -> None:
+def test_a_response_repeats_the_request(scripted: OpenAI) -> None:
     response = ask(
         scripted,
         "hello",
@@ -108,7 +108,7 @@ def test_instructions_are_not_carried_over(scripted: OpenAI) -> None:
     assert [getattr(item, "role", None) for item in listed] == ["user", "assistant", "user"]
 
 
-def test_the_model_calls_a_function_and_tells_its_result(tiny: OpenAI) -> None:
+def test_the_model_calls_a_function_and_states_its_result(tiny: OpenAI) -> None:
     asked = ask_tiny(tiny, "What is the weather in Paris?", tools=[WEATHER])
     [call] = [item for item in asked.output if item.type == "function_call"]
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Paris"})
@@ -134,7 +134,7 @@ def test_an_item_of_an_earlier_response_may_be_named_by_its_id(tiny: OpenAI) -> 
     assert refused.value.param == "input[0].id"
 
 
-def test_thoughts_texts_and_calls_are_items_in_their_order(scripted: OpenAI) -> None:
+def test_reasoning_texts_and_calls_are_items_in_their_order(scripted: OpenAI) -> None:
     thought, text, call = ask(scripted, "weather in Rome", tools=[SCRIPTED_WEATHER]).output
     assert (thought.type, thought.content[0].text, thought.summary) == ("reasoning", "I look it up.", [])
     assert (text.type, text.content[0].text) == ("message", "One moment.")
@@ -251,7 +251,7 @@ def test_an_answer_that_is_cut_short_is_incomplete(scripted: OpenAI) -> None:
     assert (response.output[0].status, response.output_text) == ("incomplete", "one two ")
 
 
-def test_a_kept_response_can_be_had_again_and_forgotten(scripted: OpenAI) -> None:
+def test_a_stored_response_can_be_retrieved_and_deleted(scripted: OpenAI) -> None:
     response = ask(scripted, "one two three")
     assert scripted.responses.retrieve(response.id) == response
     scripted.responses.delete(response.id)
@@ -261,7 +261,7 @@ def test_a_kept_response_can_be_had_again_and_forgotten(scripted: OpenAI) -> Non
         scripted.responses.delete(response.id)
 
 
-def test_a_response_that_is_not_to_be_kept_is_not(scripted: OpenAI) -> None:
+def test_a_response_with_store_off_is_not_stored(scripted: OpenAI) -> None:
     response = ask(scripted, "one two three", store=False)
     assert response.store is False
     with pytest.raises(openai.BadRequestError) as refused:
@@ -277,7 +277,7 @@ def test_the_items_that_a_response_answers_come_some_at_a_time(scripted: OpenAI)
     assert [item.content[0].text for item in everything if item.type == "message"] == [*"43210"]  # type: ignore
 
 
-def test_a_kept_response_does_not_stream_again(scripted: OpenAI) -> None:
+def test_a_stored_response_does_not_stream_again(scripted: OpenAI) -> None:
     response = ask(scripted, "one two three")
     with pytest.raises(openai.BadRequestError, match="stream"):
         scripted.responses.retrieve(response.id, stream=True)

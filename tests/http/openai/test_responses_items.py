@@ -56,7 +56,7 @@ def test_texts_and_images_keep_their_places() -> None:
     ]
 
 
-def test_what_the_model_thought_said_and_called_in_a_turn_is_one_message() -> None:
+def test_the_reasoning_text_and_calls_of_a_turn_are_one_message() -> None:
     output = {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "found"}]}
     read = conversation([thought("Hm."), said("I look."), called("a"), called("b"), output])
     call = {"name": "look", "arguments": '{"at":"it"}'}
@@ -71,7 +71,7 @@ def test_what_the_model_thought_said_and_called_in_a_turn_is_one_message() -> No
     ]
 
 
-def test_a_thought_behind_an_answer_begins_a_turn() -> None:
+def test_reasoning_after_an_answer_starts_a_turn() -> None:
     read = conversation([said("One."), thought("Then?"), said("Two.")])
     assert read.messages == [
         {"role": "assistant", "content": "One."},
@@ -79,11 +79,11 @@ def test_a_thought_behind_an_answer_begins_a_turn() -> None:
     ]
 
 
-def test_a_thought_alone_is_a_message_without_text() -> None:
+def test_reasoning_alone_is_a_message_without_text() -> None:
     assert conversation([thought("Hm.")]).messages == [{"role": "assistant", "reasoning": "Hm.", "content": ""}]
 
 
-def test_of_another_services_thought_the_summary_is_told() -> None:
+def test_of_another_services_reasoning_the_summary_is_used() -> None:
     summary = [{"type": "summary_text", "text": "It thought."}]
     [message] = conversation([{"type": "reasoning", "summary": summary, "encrypted_content": "x"}]).messages
     assert message.get("reasoning") == "It thought."

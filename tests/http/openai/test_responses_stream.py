@@ -111,7 +111,7 @@ def test_an_answer_without_tokens_is_a_beginning_and_an_end(client: OpenAI) -> N
     assert came == ["response.created", "response.in_progress", "response.incomplete"]
 
 
-def test_what_breaks_amid_a_stream_is_told_with_what_there_is_of_it(client: OpenAI) -> None:
+def test_a_failure_amid_a_stream_is_reported_with_the_output_so_far(client: OpenAI) -> None:
     *_, last = events(client, "breaks later")
     assert (last.type, last.response.status, last.response.error.code) == ("response.failed", "failed", "server_error")
     assert "the scenario says so" in last.response.error.message

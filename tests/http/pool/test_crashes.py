@@ -44,7 +44,7 @@ async def test_other_models_go_on(tmp_path: Path) -> None:
 
 
 @awaited
-async def test_a_worker_that_dies_while_it_loads_is_told_as_lost_and_can_be_tried_again(tmp_path: Path) -> None:
+async def test_a_worker_that_dies_while_it_loads_is_reported_as_lost_and_can_be_retried(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start", "")) as pool:
         with pytest.raises(ApiError) as error:
             await asked(pool, "mock")
@@ -54,7 +54,7 @@ async def test_a_worker_that_dies_while_it_loads_is_told_as_lost_and_can_be_trie
 
 
 @awaited
-async def test_one_that_dies_again_and_again_is_left_alone_for_a_while(tmp_path: Path) -> None:
+async def test_one_that_dies_repeatedly_is_not_restarted_for_a_while(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start")) as pool:
         for _ in range(3):
             with pytest.raises(ApiError, match="has exited"):

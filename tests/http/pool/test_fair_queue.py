@@ -58,7 +58,7 @@ class Queue:
 
 
 @awaited
-async def test_requests_for_which_there_is_room_do_not_wait() -> None:
+async def test_requests_for_free_rows_do_not_wait() -> None:
     queue = Queue(8)
     for number in range(9):
         await queue.ask(str(number), "a")
@@ -218,7 +218,7 @@ def full_server() -> Iterator[Server]:
         yield server
 
 
-def test_a_request_in_the_queue_is_told_of_and_gone_as_soon_as_its_client_is(full_server: Server) -> None:
+def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(full_server: Server) -> None:
     before = full_server.figure("lmwire_worker_requests_total", outcome="cancelled")
     with RawClient(full_server.url) as client:
         client.chat("Hello")

@@ -90,7 +90,7 @@ def test_other_models_go_on(tmp_path: Path) -> None:
         assert server.figure("lmwire_worker_hangs_total", model="mock:step_ms=1") == 0
 
 
-def test_a_load_may_take_long_as_long_as_it_tells_of_progress() -> None:
+def test_a_load_may_take_long_while_it_reports_progress() -> None:
     with served("--worker", f"{MOCK} --fault slow-load:seconds=6", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200
         assert server.figure("lmwire_worker_deaths_total") == 0

@@ -83,7 +83,9 @@ async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_
 
 
 @awaited
-async def test_who_waits_in_vain_is_told_to_come_again_and_who_leaves_moves_nobody(listing: Listing) -> None:
+async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disconnects_moves_nobody(
+    listing: Listing,
+) -> None:
     async with pooled(memory_bytes=ONE, listing=listing, memory_wait_s=0.1) as pool:
         async with pool.lease(TINY):
             with pytest.raises(
@@ -223,7 +225,7 @@ async def test_without_a_budget_a_model_too_large_for_the_machine_is_refused(tmp
 
 
 @awaited
-async def test_models_that_do_not_fit_together_are_told_at_the_start(tmp_path: Path) -> None:
+async def test_models_that_do_not_fit_together_are_reported_at_the_start(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "--fault failed-load:code=out_of_memory")
     problem = "mock:step_ms=1 cannot be loaded: there is not enough memory for mock:step_ms=1 beside mock"
     with pytest.raises(ApiError, match=problem):

@@ -52,7 +52,7 @@ def test_memory_that_is_reserved_is_not_given_to_another_while_its_holders_still
     assert budget.reserve(Model(3), 10) is None
 
 
-def test_a_worker_is_left_what_the_others_have_not() -> None:
+def test_a_worker_gets_the_memory_that_the_others_do_not_use() -> None:
     budget = budget_with(10, (a := Model(1), 3), (b := Model(2), 4))
     assert (budget.available_to(a), budget.available_to(b)) == (6, 7)
     budget.set_measured(a, 5)

@@ -52,7 +52,7 @@ async def test_who_leaves_while_the_model_loads_takes_it_from_nobody(tmp_path: P
 
 
 @awaited
-async def test_a_load_goes_on_when_all_have_left_so_that_who_comes_again_finds_it(tmp_path: Path) -> None:
+async def test_a_load_goes_on_when_all_have_disconnected_so_that_a_retry_finds_it(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "gate")) as pool:
         client = await loading(pool)
         client.cancel()
@@ -86,7 +86,7 @@ async def test_what_the_worker_does_not_know_is_a_wrong_model_and_leaves_nothing
 
 
 @awaited
-async def test_more_requests_of_a_model_than_it_may_have_are_told_to_come_again(tmp_path: Path) -> None:
+async def test_more_requests_of_a_model_than_it_may_have_are_asked_to_retry(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "gate"), max_requests=2) as pool:
         clients = [await loading(pool) for _ in range(2)]
         await until(lambda: figures(pool, "mock").waiting == 2)
@@ -119,7 +119,7 @@ async def test_models_are_loaded_before_the_start_has_ended_if_that_was_asked_fo
 
 
 @awaited
-async def test_a_model_that_cannot_be_loaded_at_the_start_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_be_loaded_at_the_start_is_reported_and_nothing_remains(tmp_path: Path) -> None:
     command = in_a_row(tmp_path, "", "--fault failed-load")
     with pytest.raises(ApiError, match="mock:load_steps=2 cannot be loaded: bad_model: the model is broken"):
         async with pooled("mock", "mock:load_steps=2", worker_command=command, preload=True):
@@ -127,7 +127,7 @@ async def test_a_model_that_cannot_be_loaded_at_the_start_is_told_and_nothing_is
 
 
 @awaited
-async def test_the_end_does_not_wait_for_a_load_and_tells_who_waits(tmp_path: Path) -> None:
+async def test_the_end_does_not_wait_for_a_load_and_fails_those_that_wait(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "", "gate --fault slow-load:seconds=600")) as pool:
         await asked(pool, "mock")
         client = asyncio.create_task(asked(pool, "mock:load_steps=2"))

@@ -183,7 +183,7 @@ async def test_named_folders_with_the_same_last_part_are_called_by_their_paths(t
 
 
 @awaited
-async def test_a_foreign_worker_is_told_the_names_as_they_are() -> None:
+async def test_a_foreign_worker_gets_the_names_unchanged() -> None:
     anything = await names(TINY, worker_command=("ssh", "studio", "lmwire", "worker"))
     for name in (QWEN.id, "qwen3-0.6b", "builtin:tiny"):
         assert (await anything.resolve(name)).path == name
@@ -228,7 +228,7 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
 
 
 @awaited
-async def test_a_named_folder_without_a_model_is_told_at_the_start(tmp_path: Path) -> None:
+async def test_a_named_folder_without_a_model_is_reported_at_the_start(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ApiError, match=r"cannot run: .*no config\.json"):
             await ModelResolver(Settings(models=(str(folder),))).start()

@@ -49,7 +49,7 @@ def test_one_that_has_loaded_is_ready() -> None:
         assert server.figure("lmwire_model_loaded", model="mock") == 1
 
 
-def test_a_dead_worker_of_a_preloaded_model_is_told_of_and_replaced_though_nobody_asks() -> None:
+def test_a_dead_worker_of_a_preloaded_model_is_reported_and_replaced_without_a_request() -> None:
     with served("mock", "--preload", "--worker", f"{MOCK} --fault crash-after-terminal") as server:
         wait_until(lambda: ready(server) == (200, None), "it is not ready")
         with RawClient(server.url) as client:

@@ -58,7 +58,7 @@ def test_the_death_of_one_model_leaves_the_streams_of_another_alone(tmp_path: Pa
         assert server.figure("lmwire_worker_deaths_total", model="mock") == 0
 
 
-def test_more_than_may_wait_are_told_when_to_come_again(tmp_path: Path) -> None:
+def test_more_requests_than_may_wait_learn_when_to_retry(tmp_path: Path) -> None:
     with playing(tmp_path, "gate", options=("--max-queue", "1")) as server, RawClient(server.url) as client:
         client.chat("first", max_tokens=1)
         server.wait_for("lmwire_model_requests_waiting", 1, model="mock")

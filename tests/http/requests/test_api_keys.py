@@ -135,7 +135,7 @@ def preflight(url: str, page: str) -> Answer:
     )
 
 
-def test_a_browser_is_told_that_a_named_page_may_ask_with_a_key(server: Server) -> None:
+def test_a_preflight_allows_a_named_origin_to_send_a_key(server: Server) -> None:
     answer = preflight(server.url, PAGE)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE)
     allowed = {name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")}

@@ -90,9 +90,7 @@ def test_and_so_it_is_in_a_stream(tiny_server: Server, path: str) -> None:
         ),
     ],
 )
-def test_a_schema_that_refers_to_itself_is_held_to_or_refused(
-    tiny_server: Server, path: str, fields: dict[str, Any]
-) -> None:
+def test_a_recursive_schema_is_followed_or_refused(tiny_server: Server, path: str, fields: dict[str, Any]) -> None:
     answer = send(tiny_server, path, **fields)
     assert answer.status == 200 or blamed(answer)
 

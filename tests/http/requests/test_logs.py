@@ -106,7 +106,7 @@ def test_a_request_for_no_model_has_none(mock_server: Server) -> None:
     assert "model=" not in line_of(mock_server, "healthy")
 
 
-def test_a_path_is_told_as_it_is_served_and_not_as_it_was_written(mock_server: Server) -> None:
+def test_a_path_is_logged_as_served_and_not_as_written(mock_server: Server) -> None:
     """A client that writes its key, or anything else, into the path has none of it in the log."""
     asked(mock_server.url, "GET", "/v1/a%0Ainfo%20forged", x_request_id="unknown-path")
     assert "path=unknown" in line_of(mock_server, "unknown-path")
@@ -129,7 +129,7 @@ def test_a_log_has_nothing_of_what_was_said(json_server: Server, body: Any, quer
     assert SECRET not in "".join(json_server.log)
 
 
-def test_a_failure_of_the_server_is_told_without_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_the_server_is_logged_without_the_conversation(caplog: pytest.LogCaptureFixture) -> None:
     async def serve(*_: object) -> Reply:
         raise ValueError(SECRET)
 

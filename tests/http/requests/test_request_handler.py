@@ -26,7 +26,7 @@ def test_a_connection_serves_one_request_after_another(url: str) -> None:
             assert client.answer().json["choices"][0]["message"]["content"].strip() == words
 
 
-def test_requests_sent_behind_each_other_are_answered_in_turn(url: str) -> None:
+def test_pipelined_requests_are_answered_in_turn(url: str) -> None:
     with RawClient(url) as client:
         words = [f"number {number}" for number in range(12)]
         client.send(b"".join([request("POST", CHAT, chat_body(each, stream=bool(len(each) % 2))) for each in words]))
@@ -54,7 +54,7 @@ def test_a_body_that_is_said_to_be_too_long_is_refused_before_it_is_read(url: st
     assert "25,165,824 bytes" in answer.json["error"]["message"]
 
 
-def test_a_client_that_sends_a_body_too_long_to_its_end_is_told_and_can_go_on(url: str) -> None:
+def test_a_client_that_sends_a_too_long_body_gets_an_error_and_can_go_on(url: str) -> None:
     with RawClient(url) as client:
         client.send(request("POST", CHAT, b" " * TOO_LONG))
         assert client.answer().status == 413
@@ -79,7 +79,7 @@ def test_a_body_in_chunks_is_read_whole(url: str) -> None:
         assert client.answer().status == 200
 
 
-def test_a_client_that_waits_to_be_told_to_send_its_body_is_told(url: str) -> None:
+def test_a_client_that_expects_100_continue_gets_it(url: str) -> None:
     body = json.dumps(chat_body("hello")).encode()
     with RawClient(url) as client:
         client.send(request("POST", CHAT, content_length=str(len(body)), expect="100-continue"))

@@ -87,7 +87,7 @@ def run_out(loop: Loop) -> None:
 
 
 @pytest.mark.usefixtures("connection")
-def test_who_reads_nothing_is_left(loop: Loop, transport: Transport) -> None:
+def test_a_client_that_reads_nothing_is_disconnected(loop: Loop, transport: Transport) -> None:
     run_out(loop)
     assert transport.aborted
 

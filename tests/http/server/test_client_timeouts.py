@@ -155,7 +155,7 @@ def test_for_a_new_connection_the_longest_idle_one_is_closed(crowded_server: Ser
                     assert client.answer().status == 200
 
 
-def test_where_all_are_in_use_a_new_one_is_told_to_come_again(crowded_server: Server) -> None:
+def test_where_all_are_in_use_a_new_one_is_asked_to_retry(crowded_server: Server) -> None:
     with (
         RawClient(crowded_server.url) as one,
         RawClient(crowded_server.url) as two,

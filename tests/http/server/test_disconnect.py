@@ -69,7 +69,7 @@ def test_while_tokens_pour(client: RawClient) -> None:
 
 
 @pytest.mark.usefixtures("cancelled")
-def test_with_another_request_sent_behind_it(gated_server: Server, client: RawClient) -> None:
+def test_with_another_request_sent_after_it(gated_server: Server, client: RawClient) -> None:
     waiting = request("POST", CHAT, chat_body("say one and wait", stream=True))
     client.send(waiting + request("GET", "/health"))
     client.read_until(b"One")

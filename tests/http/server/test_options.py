@@ -97,7 +97,7 @@ def test_a_model_that_is_larger_than_the_memory_is_refused(tmp_path: Path) -> No
         assert any("all models together may take" in line for line in server.log) == has_limit
 
 
-def test_what_is_kept_on_disk_has_a_place_and_a_size(tmp_path: Path) -> None:
+def test_the_disk_cache_has_a_folder_and_a_size(tmp_path: Path) -> None:
     for folder, size, kept in (("much", "1G", True), ("nothing", "1", False)):
         with served(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
             assert ask(server, words="word " * 300, max_tokens=8).status == 200

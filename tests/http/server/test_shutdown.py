@@ -62,7 +62,7 @@ def test_a_request_that_ends_in_time_is_answered() -> None:
         assert server.process.wait(SECONDS) == 0
 
 
-def test_one_that_does_not_is_told_in_its_apis_words() -> None:
+def test_one_that_does_not_gets_an_error_of_its_api() -> None:
     with served("--worker", WORKER, "--drain", "0.2") as server:
         streamed, whole, half, anthropic = clients = [RawClient(server.url) for _ in range(4)]
         streamed.chat("say one and wait", stream=True)

@@ -46,7 +46,7 @@ def test_other_machines_are_not_let_in_without_a_key(host: str) -> None:
 
 
 @pytest.mark.parametrize("leave", [{"public": True}, {"api_keys": ("key",)}])
-def test_they_are_with_one_or_when_told(leave: dict[str, object]) -> None:
+def test_they_are_with_one_or_when_configured(leave: dict[str, object]) -> None:
     with listen(Settings(host="0.0.0.0", port=0, **leave)) as found:  # type: ignore[arg-type]
         assert found.sockets
 

@@ -27,14 +27,16 @@ FILE = ROOT / "protocol" / "transcripts" / "TRACEABILITY.md"
 EVERY_LINE = "every line"
 
 _HEAD = """\
-# Traceability: which rule is proved where
+# Traceability of the rules
 
-The rules are those of PROTOCOL.md and MODELS.md. `#cancel` stands for the sentences under that heading of either page
-that have no rule's name. *Transcripts* are the
-files of this folder; `every line` means that each line of each run is held to the rule. *Host cases* are those of
-`lmwire conformance host`. *Tests* are this repository's own, as far as they prove what no kit can.
+This table lists the proofs of each rule in PROTOCOL.md and MODELS.md. A name such as `#cancel` stands for the sentences
+under that heading which are not in a numbered rule.
 
-`make traceability` writes this file anew. It keeps the tests, which are entered here by hand.
+- *Transcripts* are the files of this folder. `every line` means that the kit checks the rule on each line of each run.
+- *Host cases* are the cases of `lmwire conformance host`.
+- *Tests* are tests of this repository, for what the kits cannot prove.
+
+`make traceability` rewrites this file. It keeps the column of tests, which is edited by hand.
 
 | rule | MUST | transcripts | host cases | tests |
 | --- | --- | --- | --- | --- |
