@@ -24,7 +24,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--cache-disk-bytes": "cli/test_options.py::test_a_worker_keeps_files_up_to_its_disk_budget",
         "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
         "--media-urls": "cli/test_options.py::test_a_worker_resolves_an_address_only_if_allowed",
-        "--template-dir": "worker/test_chat_templates.py::test_a_load_chooses_a_template_of_the_operators_folder",
+        "--template-dir": "generation/models/test_chat_templates.py::test_a_load_chooses_a_template_of_a_folder",
         "--process-group": "worker/test_exits.py::test_a_worker_can_lead_a_process_group",
         "--mock": "cli/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
         "--help": "cli/test_options.py::test_help_lists_every_option",

@@ -9,7 +9,7 @@ from random_model import write_model
 def write_templated_model(
     folder: Path, template: str | None = None, named: dict[str, str] | None = None, *, listed: bool = True
 ) -> Path:
-    """Write a tiny random model, and return its folder.
+    """Write a tiny random model that never ends its turn, and return its folder.
 
     Args:
         folder: Receives the model.
@@ -18,7 +18,7 @@ def write_templated_model(
         listed: Put the named ones into tokenizer_config.json. Otherwise `default` is chat_template.jinja, and the
             others are in additional_chat_templates.
     """
-    write_model(folder)
+    write_model(folder, end_scale=0)
     settings = folder / "tokenizer_config.json"
     config = json.loads(settings.read_text())
     del config["chat_template"]

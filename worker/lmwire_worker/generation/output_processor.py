@@ -85,6 +85,7 @@ class OutputProcessor:
         if self._answer is not None:
             delta.channel = self._answer.channel
         if token in self._eos_token_ids:
+            delta.eos_token_id = token
             delta.reasoning_tokens = int(delta.channel == "reasoning")
             return self._flush("stop", delta)
         return self._add_text(token, logprob, delta)

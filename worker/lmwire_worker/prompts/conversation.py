@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -14,8 +15,8 @@ from .chat_template import Tools, select_template
 from .media_expander import MediaExpander
 from .media_notes import MEDIA_MARKERS
 from .reasoning import ReasoningSwitch
-from .template_fallbacks import adapt_roles, can_put_calls_into_text, put_tools_into_text
-from .template_probe import ANSWER, USER, probe_template, writes_placeholder
+from .template_fallbacks import adapt_roles, can_put_calls_into_text, put_roles_into_text, put_tools_into_text
+from .template_probe import ANSWER, USER, probe_template, writes_placeholder, writes_role
 from .turns import Turn, read_turns
 
 _CONTINUE: Final = "continue_final_message"
@@ -89,6 +90,7 @@ class ConversationRenderer:
         assert self._request.messages is not None
         placeholders = self._media.placeholders if self._media else {}
         turns = read_turns(self._request.messages, strict_media=strict_media, supported_kinds=placeholders)
+        turns = put_roles_into_text(turns, partial(writes_role, self._template))
         for kind, placeholder in placeholders.items():
             if not writes_placeholder(self._template, kind, placeholder):
                 turns = [
@@ -98,7 +100,7 @@ class ConversationRenderer:
         if self._puts_tools_into_text(turns):
             assert self._syntax.tools is not None
             turns, tools = put_tools_into_text(turns, self._tools, self._syntax.tools), None
-        elif tools and self._traits.tools_need_system and turns[0].role != "system":
+        elif tools and self._traits.tools_need_system and (not turns or turns[0].role != "system"):
             turns = [Turn("system", ""), *turns]
         return adapt_roles(turns, self._traits), tools
 
@@ -134,7 +136,7 @@ class ConversationRenderer:
         """Return the conversation with the assistant's turn opened, and the part that opens it."""
         form = self._traits.message_format
         text, opening = self._template.open_turn(form.messages(turns), tools, **variables)
-        if opening:
+        if opening or not turns:
             return text, opening
         # It always opens the turn, or closes the conversation differently: look after the last message.
         _, mark, opening = self._template.try_render(form.messages(_mark_end(turns)), tools, **variables).rpartition(

@@ -1,7 +1,7 @@
 """Rewrites conversations for templates without tools, without system messages, or with strictly alternating roles."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 
@@ -10,7 +10,7 @@ from lmwire_protocol import Tool
 from ..tool_parsers import ToolFormat
 from .python_tool_signatures import call_text, signature
 from .template_probe import TemplateTraits
-from .turns import ToolCall, Turn
+from .turns import ROLES, ToolCall, Turn
 
 _BREAK = "\n\n"
 
@@ -40,6 +40,20 @@ def put_tools_into_text(turns: Sequence[Turn], tools: Sequence[Tool], tool_forma
         else:
             folded += [_put_calls_into_text(turn, tool_format, python=python) for turn in group]
     return folded
+
+
+def put_roles_into_text(turns: Sequence[Turn], writes_role: Callable[[str], bool]) -> list[Turn]:
+    """Return the turns with roles that the template does not know in the user's text.
+
+    Args:
+        turns: The conversation.
+        writes_role: Returns whether the template writes messages of a role.
+    """
+    unknown = {turn.role for turn in turns if turn.role not in ROLES}
+    unknown = {role for role in unknown if not writes_role(role)}
+    return [
+        replace(turn, role="user", text=f"{turn.role}: {turn.text}") if turn.role in unknown else turn for turn in turns
+    ]
 
 
 def adapt_roles(turns: Sequence[Turn], traits: TemplateTraits) -> list[Turn]:

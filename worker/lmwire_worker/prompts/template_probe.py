@@ -171,6 +171,20 @@ def _writes(
     return all(word in text for word in words)
 
 
+def writes_role(template: ChatTemplate, role: str) -> bool:
+    """Return whether a template writes messages of a role that is not one of `ROLES`, at any place.
+
+    Args:
+        template: The template.
+        role: The role.
+    """
+    form = probe_template(template).message_format
+    other, later = Turn(role, ANSWER), Turn("user", LATER)
+    return _writes(template, form, [_ASKED, other, later], USER, ANSWER, LATER) and _writes(
+        template, form, [other, later], ANSWER, LATER
+    )
+
+
 def writes_placeholder(template: ChatTemplate, kind: MediaKind, placeholder: str) -> bool:
     """Return whether a template writes the placeholder for media, at its place in the message.
 

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final
 
 from lmwire_protocol import CalledTool, Message, RequestError
 
 from ..media import MediaKind
 from .media_notes import message_text
 
-Role = Literal["system", "user", "assistant", "tool"]
+ROLES: Final = ("system", "user", "assistant", "tool")
+"""The roles that every conversation may have. A bridge session may send others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class ToolCall:
 class Turn:
     """One message."""
 
-    role: Role
+    role: str
     text: str
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()

@@ -1,11 +1,13 @@
 """The session for hosts of the older bridge, whose requests have no id: one at a time, answered in order.
 
 It makes the same requests as a version 1 session, so the rest of the worker is the same for both.
+The older bridge is https://github.com/dAppCore/go-mlx/blob/main/mlxlm/bridge.py.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,12 +17,15 @@ from lmwire_protocol.limits import MAX_INT
 
 from ..engine.interface import TokenDelta
 from ..process.stderr_log import Log
+from .bridge_messages import read_chat
 from .event_writer import OutputEvent
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request
 
 _MAX_TOKENS = 256
+_UNLIMITED = -1
+"""The value of `max_tokens` for the rest of the context."""
 
 _Setting = Callable[[float], float]
 
@@ -46,25 +51,32 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "generate": ("prompt", *_SETTINGS),
     "chat": ("messages", *_SETTINGS),
     "info": (),
+    "inspect": ("prompt",),
 }
+_NO_ATTENTION: Final = "no attention data captured: this worker does not copy queries and keys out of the model"
+_FOREIGN_ADVICE: Final = re.compile(r"[;,] (?:or )?[^;,]*(?:`truncate`|`force`|\bchat_template\b)[^;,]*$")
+"""The end of an error that recommends a field of version 1."""
 
 
 class BridgeEventWriter:
-    """Writes a line for each token, with the fields that the bridge has always had."""
+    """Writes one request's events, with the fields that the bridge has always had.
+
+    Args:
+        subject: The start of its errors: the command's name.
+    """
 
     is_serial = True
     plain_text = True
 
-    def __init__(self) -> None:
-        self._token_id = 0
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
 
     def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
-        """Queue a line for the tokens of a delta."""
+        """Queue a line for each token of a delta. The first one has the text."""
         assert isinstance(event, TokenDelta), "the bridge's commands have no other events"
-        if event.text or event.token_ids:
-            # Text that becomes certain only at the end has no token; it carries the last token's id.
-            self._token_id = event.token_ids[-1] if event.token_ids else self._token_id
-            output.put_stream(_line({"token": event.text, "token_id": self._token_id}))
+        token_ids = event.token_ids if event.eos_token_id is None else [*event.token_ids, event.eos_token_id]
+        for index, token_id in enumerate(token_ids):
+            output.put_stream(_line({"token": "" if index else event.text, "token_id": token_id}))
 
     def progress(self, event: Progress) -> bytes:
         """Return nothing: the bridge has no progress events."""
@@ -74,7 +86,7 @@ class BridgeEventWriter:
         """Return the bridge's last line for a request."""
         match event:
             case Error():
-                return _line({"error": event.error})
+                return _line({"error": f"{self._subject}: {_FOREIGN_ADVICE.sub('', event.error)}"})
             case ResultDone():
                 return _line({"done": True, "tokens_generated": event.usage.completion_tokens})
             case ModelDone() if isinstance(request.command, Load):
@@ -97,7 +109,6 @@ class BridgeSession:
     def __init__(self, registry: RequestRegistry, log: Log) -> None:
         self._registry = registry
         self._log = log
-        self._writer = BridgeEventWriter()
         self._count = 0
 
     def refuse(self, line: Line, error: RequestError) -> None:
@@ -107,7 +118,7 @@ class BridgeSession:
             line: The line.
             error: The reason.
         """
-        self._submit(Info(), len(line.data), error)
+        self._submit("parse error", Info(), len(line.data), error)
 
     def serve(self, fields: dict[str, Any], line_bytes: int) -> None:
         """Answer an object in its turn, and `cancel` at once.
@@ -117,21 +128,23 @@ class BridgeSession:
             line_bytes: Size of its line.
         """
         name = fields.get("cmd")
+        subject = name if isinstance(name, str) and name in _FIELDS else "unknown command"
         if "id" in fields:
-            self._submit(Info(), line_bytes, RequestError("invalid_request", "this session's requests have no id"))
+            problem = RequestError("invalid_request", "this session's requests have no id")
+            self._submit(subject, Info(), line_bytes, problem)
         elif name == "cancel":
             self._registry.cancel_where(lambda request: True)
         elif name == "quit":
             self._registry.drain()
         else:
             try:
-                self._submit(self._translate(fields), line_bytes)
+                self._submit(subject, self._translate(fields), line_bytes)
             except RequestError as error:
-                self._submit(Info(), line_bytes, error)
+                self._submit(subject, Info(), line_bytes, error)
 
-    def _submit(self, command: Command, line_bytes: int, refusal: RequestError | None = None) -> None:
+    def _submit(self, subject: str, command: Command, line_bytes: int, refusal: RequestError | None = None) -> None:
         self._count += 1
-        request = Request(str(self._count), command, self._writer, line_bytes, time.monotonic())
+        request = Request(str(self._count), command, BridgeEventWriter(subject), line_bytes, time.monotonic())
         request.deferred_error = refusal
         try:
             self._registry.accept(request)
@@ -141,27 +154,40 @@ class BridgeSession:
     def _translate(self, fields: Mapping[str, Any]) -> Command:
         name = fields.get("cmd")
         known = _FIELDS.get(name) if isinstance(name, str) else None
-        if known is None:
-            raise RequestError(
-                "unknown_command", f"unknown command {name!r}; there are {', '.join(_FIELDS)}, cancel and quit"
-            )
-        ignored = [field for field in fields if field not in ("cmd", *known)]
+        if name is None or known is None:
+            raise RequestError("unknown_command", f"{str(name)[:200]}; there are {', '.join(_FIELDS)}, cancel and quit")
+        self._log_ignored(name, [field for field in fields if field not in ("cmd", *known)])
+        if name == "inspect":
+            raise RequestError("unsupported", _NO_ATTENTION)
+        wanted = {field: fields[field] for field in known if field in fields and field not in _SETTINGS}
+        if name in ("generate", "chat"):
+            wanted |= self._settings(fields)
+        if name == "generate":
+            wanted.setdefault("prompt", "")
+        if name != "chat":
+            return decode_command({"cmd": name, **wanted})
+        chat, ignored = read_chat(wanted.pop("messages", []), wanted)
+        self._log_ignored(name, ignored)
+        return chat
+
+    def _log_ignored(self, name: str, ignored: list[str]) -> None:
         if ignored:
             self._log(f"{name}: ignored {', '.join(map(repr, ignored))[:500]}")
-        wanted = {field: fields[field] for field in known if field in fields and field not in _SETTINGS}
-        settings = {
-            _SETTINGS[field][0]: self._setting(field, fields[field])
-            for field in known
-            if field in _SETTINGS and field in fields
-        }
-        if name in ("generate", "chat"):
-            settings.setdefault("max_tokens", _MAX_TOKENS)
-        return decode_command({"cmd": name, **wanted, **settings})
+
+    def _settings(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a request by version 1's names."""
+        given = {_SETTINGS[name][0]: self._setting(name, fields[name]) for name in _SETTINGS if name in fields}
+        given.setdefault("max_tokens", _MAX_TOKENS)
+        if fields.get("max_tokens") == _UNLIMITED:
+            del given["max_tokens"]
+        return given
 
     def _setting(self, field: str, value: Any) -> Any:
         """Return a setting's value within its range, as a whole number if it must be one."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value  # the decoder refuses it
+        if field == "max_tokens" and value == _UNLIMITED:
+            return value
         clamped = _SETTINGS[field][1](value)
         if field in _WHOLE:
             clamped = int(clamped)

@@ -83,7 +83,7 @@ def test_a_load_chooses_one_of_a_models_templates(tmp_path: Path, listed: bool) 
         assert "there are: default, shout" in error["error"]
 
 
-def test_a_load_chooses_a_template_of_the_operators_folder(tmp_path: Path) -> None:
+def test_a_load_chooses_a_template_of_a_folder(tmp_path: Path) -> None:
     model = str(write_templated_model(tmp_path / "model", named=NAMED))
     folder = tmp_path / "templates"
     folder.mkdir()

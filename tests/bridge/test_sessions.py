@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,53 +10,14 @@ from typing import Any
 import pytest
 
 from random_model import write_model
+from support.process.bridge_host import BRIDGE, Bridge
 from support.process.worker_process import SECONDS, WorkerProcess
-
-BRIDGE = Path(__file__).parents[2] / "worker" / "bridge.py"
-
-
-class Bridge:
-    """A worker in a bridge session, read line by line."""
-
-    def __init__(self, *command: str) -> None:
-        self.process = subprocess.Popen(
-            command or (sys.executable, "-P", "-m", "lmwire_worker", "--mock"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-
-        assert self.process.stdin and self.process.stdout
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
-
-    def send(self, *commands: dict[str, Any]) -> None:
-        self.write("".join(json.dumps(command) + "\n" for command in commands))
-
-    def write(self, lines: str) -> None:
-        self._stdin.write(lines)
-
-    def read(self) -> dict[str, Any]:
-        """The next line, which a worker that does not write it must not keep the tests waiting for."""
-        limit = threading.Timer(SECONDS, self.process.kill)
-        limit.start()
-        line = self._stdout.readline()
-        limit.cancel()
-        return json.loads(line)
-
-    def rest(self) -> list[dict[str, Any]]:
-        """Close its input, and return the rest of its output."""
-        out, _ = self.process.communicate(timeout=SECONDS)
-        return [json.loads(line) for line in out.splitlines()]
 
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    bridge = Bridge()
-    yield bridge
-    bridge.process.kill()
-    bridge.process.communicate(timeout=SECONDS)
+    with Bridge() as mock:
+        yield mock
 
 
 LOADED = {"ok": True, "model_type": "mock", "vocab_size": 1048576}
@@ -94,7 +54,7 @@ def test_a_piped_script_is_answered_in_the_bridges_shapes_and_in_order() -> None
         {"model_type": "mock", "vocab_size": 1048576, "layers": 0, "hidden_size": 0},
     ]
     assert list(error) == ["error"]
-    assert "dance" in error["error"]
+    assert error["error"].startswith("unknown command: dance; there are load, generate, chat, info, inspect,")
 
 
 def test_an_interactive_cancel_ends_the_running_generation_and_gets_no_reply(bridge: Bridge) -> None:
@@ -145,7 +105,7 @@ def test_max_tokens_is_256_unless_given(bridge: Bridge) -> None:
         {"repeat_penalty": 0},
         {"repeat_penalty": 1.0},
         {"repeat_penalty": 99},
-        {"max_tokens": -1},
+        {"max_tokens": -2},
         {"voice": "loud", "top_p": None},
     ],
 )
@@ -168,7 +128,10 @@ def test_what_was_clamped_or_ignored_is_told_on_stderr(bridge: Bridge) -> None:
         "[1]",
         '{"cmd":5}',
         "{}",
-        '{"cmd":"generate"}',
+        '{"cmd":"chat","messages":"hi"}',
+        '{"cmd":"chat","messages":["hi"]}',
+        '{"cmd":"chat","messages":[{"role":5,"content":"hi"}]}',
+        '{"cmd":"chat","messages":[{"role":"user","content":5}]}',
         '{"id":"x","cmd":"info"}',
         '{"cmd":"generate","prompt":5}',
     ],
@@ -185,7 +148,7 @@ def test_a_bad_request_gets_an_error_in_its_turn(bridge: Bridge, bad: str) -> No
 
 def test_without_a_model_a_generate_gets_an_error(bridge: Bridge) -> None:
     bridge.send({"cmd": "generate", "prompt": "a"})
-    assert "no model" in bridge.rest()[0]["error"]
+    assert bridge.rest()[0]["error"].startswith("generate: no model is loaded")
 
 
 def test_the_end_of_stdin_finishes_what_was_accepted_and_exits_0(bridge: Bridge) -> None:
