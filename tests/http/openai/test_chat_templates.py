@@ -55,3 +55,47 @@ def test_the_final_message_is_continued_or_closed_as_in_vllm(gemma: tuple[OpenAI
     with pytest.raises(BadRequestError) as caught:
         count(add_generation_prompt=True, continue_final_message=True)
     assert caught.value.param == "continue_final_message"
+
+
+def test_tabbyapis_prefix_begins_the_answer(gemma: tuple[OpenAI, str]) -> None:
+    client, model = gemma
+    asked = message("user", "Hi")
+    mine, theirs, plain = (
+        say(client, model, asked, extra_body=fields)
+        for fields in ({"prefix": "Well, now"}, {"response_prefix": "Well, now"}, {})
+    )
+    assert theirs.usage.prompt_tokens == mine.usage.prompt_tokens > plain.usage.prompt_tokens
+    assert theirs.choices[0].message.content == mine.choices[0].message.content
+    with pytest.raises(BadRequestError) as caught:
+        say(client, model, asked, extra_body={"response_prefix": "a", "prefix": "b"})
+    assert caught.value.param == "response_prefix"
+
+
+NAMES = ("chat_template_kwargs", "template_vars", "template_args")
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, OpenAI, str]]:
+    template = "{% if shout %}{{ '!' * shout }}{% endif %}{{ messages[-1].content }}"
+    folder = str(write_templated_model(tmp_path_factory.mktemp("variables") / "model", template))
+    with served(folder, "--request-templates") as server:
+        yield server, client_of(server), Path(folder).name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_template_variables_have_three_names(variables: tuple[Server, OpenAI, str], name: str) -> None:
+    _, client, model = variables
+    counts = [
+        say(client, model, message("user", "Hi"), extra_body=fields).usage.prompt_tokens
+        for fields in ({}, {name: {"shout": 5}})
+    ]
+    assert counts[1] == counts[0] + 5
+    with pytest.raises(BadRequestError) as caught:
+        say(client, model, message("user", "Hi"), extra_body={name: {"messages": []}})
+    assert caught.value.param == f"{name}.messages"
+
+
+def test_only_one_of_these_names_may_be_given(variables: tuple[Server, OpenAI, str]) -> None:
+    _, client, model = variables
+    with pytest.raises(BadRequestError, match="says the same as"):
+        say(client, model, message("user", "Hi"), extra_body={"template_vars": {}, "template_args": {}})

@@ -24,6 +24,8 @@ _UNSUPPORTED: Final = {
     "web_search_options": "web search is not supported; give the model a tool that searches",
     "moderation": "moderation is not supported; leave it out",
 }
+_ALIASES: Final = {"template_args": ("chat_template_kwargs", "template_vars"), "prefix": ("response_prefix",)}
+"""The names that vLLM and tabbyAPI have for options."""
 _CONVERTED: Final = ("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media")
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
@@ -50,8 +52,9 @@ def chat_options(body: ChatRequest) -> ChatOptions:
         options["format"] = wanted
     if body.reasoning_effort is not None:
         options.update(effort_options(body.reasoning_effort), **given_fields(body, "reasoning_budget"))
-    if body.chat_template_kwargs is not None:
-        options["template_args"] = body.chat_template_kwargs
+    for option, aliases in _ALIASES.items():
+        for value in given_fields(body, *aliases).values():
+            options[option] = value
     return options
 
 
@@ -93,9 +96,10 @@ def client_field(body: ChatRequest, field: str) -> str:
             return "reasoning_effort"
         case "tool_choice.name":
             return "tool_choice.function.name"
-        case _ if field.startswith("template_args") and body.chat_template_kwargs is not None:
-            return field.replace("template_args", "chat_template_kwargs", 1)
         case _:
+            option = field.partition(".")[0]
+            for alias in given_fields(body, *_ALIASES.get(option, ())):
+                return field.replace(option, alias, 1)
             return renamed_option(body, field)
 
 
@@ -107,10 +111,12 @@ def _check(body: ChatRequest) -> None:
     reject_fields(body, _UNSUPPORTED)
     for name, other in (
         ("max_tokens", "max_completion_tokens"),
-        ("chat_template_kwargs", "template_args"),
         ("format", "response_format"),
     ):
         if getattr(body, name) is not None and getattr(body, other) is not None:
             raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
+    for option, aliases in _ALIASES.items():
+        if len(given := [*given_fields(body, *aliases, option)]) > 1:
+            raise invalid_field(f"{given[0]}: says the same as `{given[1]}`; give one of them", given[0])
     if body.modalities and body.modalities != ["text"]:
         raise invalid_field('modalities: answers are text; send ["text"], or leave it out', "modalities")
