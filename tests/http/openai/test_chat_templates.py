@@ -8,6 +8,7 @@ import pytest
 from openai import BadRequestError, OpenAI
 
 from support.http.http_server import Server, served
+from support.http.raw_http import asked
 from support.models.chat_templates import GEMMA3
 from support.models.templated_model import write_templated_model
 
@@ -99,3 +100,61 @@ def test_only_one_of_these_names_may_be_given(variables: tuple[Server, OpenAI, s
     _, client, model = variables
     with pytest.raises(BadRequestError, match="says the same as"):
         say(client, model, message("user", "Hi"), extra_body={"template_vars": {}, "template_args": {}})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_variable_that_the_template_does_not_have_is_ignored_and_logged(
+    variables: tuple[Server, OpenAI, str], name: str
+) -> None:
+    server, client, model = variables
+    unknown = f"loud_{name}"
+    given = {"shout": 5, unknown: True, "enable_thinking": False}
+    for stream in (False, True):
+        answer = client.chat.completions.with_raw_response.create(
+            model=model,
+            messages=[message("user", "Hi")],
+            max_tokens=3,
+            temperature=0,
+            stream=stream,
+            extra_body={name: given},
+        )
+        assert answer.http_response.status_code == 200
+        answer.http_response.read()
+    server.wait_for_line(f"does not have a variable of a request; it is ignored.*{unknown}")
+    plain, ignored = (
+        say(client, model, message("user", "Hi"), extra_body={name: fields}).usage.prompt_tokens
+        for fields in ({"shout": 5}, given)
+    )
+    assert ignored == plain
+
+
+def test_so_is_one_that_a_requests_own_template_does_not_have(variables: tuple[Server, OpenAI, str]) -> None:
+    server, client, model = variables
+    own = {"chat_template": "{{ mood }}", "template_vars": {"mood": "!!!!", "shout": 9}}
+    assert say(client, model, message("user", "Hi"), extra_body=own).usage.prompt_tokens == 4
+    server.wait_for_line("it is ignored.*shout")
+
+
+def test_too_many_unknown_variables_are_refused(variables: tuple[Server, OpenAI, str]) -> None:
+    _, client, model = variables
+    many = {f"v{number}": 0 for number in range(99)}
+    with pytest.raises(BadRequestError, match="has no such variable"):
+        say(client, model, message("user", "Hi"), extra_body={"template_vars": many})
+
+
+def test_messages_and_responses_ignore_it_too(variables: tuple[Server, OpenAI, str]) -> None:
+    server, client, model = variables
+    given = {"template_args": {"shout": 5, "elsewhere": 1}}
+    known = {"template_args": {"shout": 5}}
+
+    def tokens_of_response(extra_body: Any) -> int:
+        usage = client.responses.create(model=model, input="Hi", max_output_tokens=16, extra_body=extra_body).usage
+        assert usage
+        return usage.input_tokens
+
+    def tokens_of_message(fields: Any) -> int:
+        body = {"model": model, "max_tokens": 3, "messages": [message("user", "Hi")], **fields}
+        return asked(server.url, "POST", "/v1/messages", body).json["usage"]["input_tokens"]
+
+    assert tokens_of_response(given) == tokens_of_response(known)
+    assert tokens_of_message(given) == tokens_of_message(known)

@@ -63,7 +63,7 @@ def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
         ({"web_search_options": {}}, "web_search_options"),
         ({"functions": [{"name": "look"}]}, "functions"),
         ({"function_call": "auto"}, "function_call"),
-        ({"chat_template_kwargs": {"nonesuch": 1}}, "chat_template_kwargs.nonesuch"),
+        ({"chat_template_kwargs": {"messages": 1}}, "chat_template_kwargs.messages"),
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0].type"),
         ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
         ({"tool_choice": "required"}, "tool_choice"),

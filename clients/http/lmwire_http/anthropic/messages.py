@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Final
 
 from lmwire_protocol import events
@@ -15,6 +16,7 @@ from ..http.replies import Json, Reply, reply_with
 from ..inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..inference.generation import Batch, Generation, run_generation
 from ..inference.server_defaults import apply_server_defaults
+from ..inference.template_variables import drop_unknown_variables
 from .conversation import Conversation
 from .request_options import chat_options, shows_thinking, thinking_of
 from .request_schema import MessagesRequest
@@ -94,6 +96,7 @@ class MessageGeneration:
             prompt=[options.get("tools"), *conversation.messages],
             rename=conversation.client_field,
             checked_messages=() if self._body.strict_media is False else conversation.messages,
+            prepare=partial(drop_unknown_variables, self._context, options),
         )
 
     def _note_progress(self, progress: events.Progress) -> None:

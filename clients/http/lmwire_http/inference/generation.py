@@ -1,6 +1,6 @@
 """A generation for an HTTP request: started, measured, counted, and cancelled if the request ends early."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TypeAlias
@@ -71,6 +71,7 @@ async def run_generation(
     *,
     prompt: Sequence[object],
     rename: RenameField,
+    prepare: Callable[[AsyncWorker], Awaitable[None]] | None = None,
     n: int = 1,
     checked_messages: Sequence[MessageDict] = (),
 ) -> AsyncGenerator[Generation]:
@@ -82,6 +83,7 @@ async def run_generation(
         start: Sends the command, such as `lambda worker: worker.chat(messages)`.
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
+        prepare: Called before `start`, with the same worker.
         n: Number of answers.
         checked_messages: Messages whose new images and sounds the model must take.
 
@@ -94,6 +96,8 @@ async def run_generation(
             context.model = lease.model_id
             context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
             check_new_media(checked_messages, lease.model.capabilities, rename)
+            if prepare:
+                await prepare(lease.worker)
             with translate_value_errors(rename):
                 stream = start(lease.worker)
             stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly

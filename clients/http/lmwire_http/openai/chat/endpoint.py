@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from time import time
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
 from ...inference.generation import Generation, run_generation
 from ...inference.new_media import new_media
 from ...inference.server_defaults import apply_server_defaults, default_options
+from ...inference.template_variables import drop_unknown_variables
 from ..generation_params import wants_usage
 from ..ids import new_id
 from ..messages import wire_messages
@@ -87,6 +89,7 @@ class ChatGeneration:
             lambda worker: worker.chat(group.messages, **self._options),
             prompt=[*self._options.get("tools", ()), *group.messages],
             rename=lambda field: client_field(self._body, group.client_field(field)),
+            prepare=partial(drop_unknown_variables, self._context, self._options),
             n=self._body.n or 1,
             checked_messages=() if self._body.strict_media is False else group.messages,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from ...http.sse import NamedEventEncoder
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.generation import Generation, run_generation
 from ...inference.server_defaults import apply_server_defaults, default_options
+from ...inference.template_variables import drop_unknown_variables
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder
@@ -150,6 +152,7 @@ class ResponseGeneration:
             prompt=[*options.get("tools", ()), *messages],
             rename=self._rename,
             checked_messages=() if self._body.strict_media is False else messages,
+            prepare=partial(drop_unknown_variables, self._context, options),
         )
 
     def _rename(self, field: str) -> str:
