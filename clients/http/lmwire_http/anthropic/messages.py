@@ -4,8 +4,9 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
+from lmwire import ChatOptions
 from lmwire_protocol import events
 
 from ..errors import ApiError
@@ -96,7 +97,7 @@ class MessageGeneration:
             prompt=[options.get("tools"), *conversation.messages],
             rename=conversation.client_field,
             checked_messages=() if self._body.strict_media is False else conversation.messages,
-            prepare=partial(drop_unknown_variables, self._context, options),
+            prepare=partial(drop_unknown_variables, self._context, cast(ChatOptions, options)),
         )
 
     def _note_progress(self, progress: events.Progress) -> None:

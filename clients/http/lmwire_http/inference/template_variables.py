@@ -52,7 +52,7 @@ async def _ask(worker: AsyncWorker, options: ChatOptions) -> tuple[set[str], set
 
     A worker reports one unknown variable at a time. Variables whose state stays open are in neither set.
     """
-    template: Any = {name: options[name] for name in ("chat_template", "tools") if name in options}
+    template: Any = {name: value for name, value in options.items() if name in ("chat_template", "tools")}
     remaining = {name: value for name, value in options.get("template_args", {}).items() if name not in _RESERVED}
     unknown: set[str] = set()
     while remaining and len(unknown) < _MAX_UNKNOWN:
