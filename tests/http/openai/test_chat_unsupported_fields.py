@@ -61,11 +61,19 @@ def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
         ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
         ({"prediction": {"type": "content", "content": "I"}}, "prediction"),
         ({"web_search_options": {}}, "web_search_options"),
-        ({"functions": [{"name": "look"}]}, "functions"),
+        ({"functions": [{"name": ""}]}, "functions[0].name"),
+        ({"functions": [{"name": "look"}], "tools": [TOOL]}, "functions"),
+        ({"functions": [{"name": "look"}], "function_call": {"name": "other"}}, "function_call.name"),
         ({"function_call": "auto"}, "function_call"),
         ({"chat_template_kwargs": {"messages": 1}}, "chat_template_kwargs.messages"),
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0].type"),
         ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
+        ({"tools": [{"name": ""}]}, "tools[0].name"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function"),
+        (
+            {"response_format": {"type": "json_object", "schema": {"properties": {"a": {"minimum": "x"}}}}},
+            "response_format.schema.properties.a.minimum",
+        ),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice"),
         (
@@ -111,7 +119,6 @@ def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], 
             ".content[0]",
         ),
         ({"role": "assistant"}, ".content"),
-        ({"role": "assistant", "content": "", "function_call": {"name": "x", "arguments": ""}}, ".function_call"),
         ({"role": "assistant", "content": "", "audio": {"id": "x"}}, ".audio"),
         ({"role": "assistant", "content": "", "reasoning": "a", "reasoning_content": "b"}, ".reasoning"),
         (
@@ -126,12 +133,6 @@ def test_a_message_that_is_wrong_is_named_with_its_place(client: OpenAI, message
     error = refusal(client, {"messages": [USER, message, USER]})
     assert error.param == f"messages[1]{path}"
     assert f"messages[1]{path}" in error.message
-
-
-def test_what_is_refused_for_good_comes_with_what_to_do_instead(client: OpenAI) -> None:
-    assert "`tools`" in refusal(client, {"functions": [{"name": "look"}]}).message
-    legacy = {"role": "function", "name": "look", "content": "x"}
-    assert "role `tool`" in refusal(client, {"messages": [legacy]}).message
 
 
 def test_no_messages_are_none_to_answer(client: OpenAI) -> None:

@@ -1,6 +1,7 @@
 """Parts of a message's content in OpenAI's API, and their conversion for the client library."""
 
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -41,7 +42,8 @@ class ImageUrl(Struct, kw_only=True, forbid_unknown_fields=True):
 class ImagePart(_Part, tag="image_url"):
     """An image."""
 
-    image_url: ImageUrl
+    image_url: ImageUrl | str
+    """The location, which may also be its URL alone."""
 
 
 class InputAudio(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +72,7 @@ Content: TypeAlias = str | list[Part]
 
 
 def wire_content(content: Content, path: str) -> str | list[PartDict]:
-    """Return a message's content as the client library takes it.
+    """Return a message's content as the client library takes it. A newline separates adjacent texts.
 
     Args:
         content: The content in the request.
@@ -81,7 +83,11 @@ def wire_content(content: Content, path: str) -> str | list[PartDict]:
     """
     if isinstance(content, str):
         return content
-    return [_wire_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
+    parts = [_wire_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
+    for part, following in pairwise(parts):
+        if part["type"] == "text" and following["type"] == "text":
+            part["text"] += "\n"
+    return parts
 
 
 def _wire_part(part: Part, path: str) -> PartDict:
@@ -91,6 +97,8 @@ def _wire_part(part: Part, path: str) -> PartDict:
         case RefusalPart():
             return {"type": "text", "text": part.refusal}
         case ImagePart():
+            if isinstance(part.image_url, str):
+                return {"type": "image", "media": image_input(part.image_url, f"{path}.image_url")}
             return {"type": "image", "media": image_input(part.image_url.url, f"{path}.image_url.url")}
         case AudioPart():
             return {"type": "audio", "media": audio_input(part.input_audio.data, f"{path}.input_audio.data")}

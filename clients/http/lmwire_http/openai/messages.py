@@ -9,6 +9,7 @@ from msgspec import Struct
 from lmwire import MessageDict
 
 from ..errors import invalid_field
+from .call_ids import CallIds
 from .content_parts import Content, wire_content
 from .unsupported_fields import reject_fields
 
@@ -17,8 +18,8 @@ class FunctionCall(Struct, kw_only=True, forbid_unknown_fields=True):
     """The function and arguments of a call."""
 
     name: str
-    arguments: str
-    """JSON text of an object; see `wire_arguments` for other text."""
+    arguments: str | dict[str, Any]
+    """An object, or its JSON text; see `wire_arguments` for other text."""
     parsed_arguments: Any = None
     """Ignored: OpenAI's own client adds it to messages that it has parsed."""
 
@@ -26,7 +27,8 @@ class FunctionCall(Struct, kw_only=True, forbid_unknown_fields=True):
 class ToolCall(Struct, kw_only=True, forbid_unknown_fields=True):
     """A call that the model made earlier in the conversation."""
 
-    id: str
+    id: str = ""
+    """May be absent; see `CallIds`."""
     function: FunctionCall
     type: Literal["function"] = "function"
     index: int | None = None
@@ -73,30 +75,28 @@ class AssistantMessage(_Message, tag="assistant"):
     """Ignored, as is `parsed_arguments`."""
     audio: Any = None
     """Not supported."""
-    function_call: Any = None
-    """Not supported."""
+    function_call: FunctionCall | None = None
+    """A call in the format before tools."""
 
 
 class ToolMessage(_Message, tag="tool"):
     """The result of a tool call."""
 
     content: Content
-    tool_call_id: str
+    tool_call_id: str = ""
+    """May be absent; see `CallIds`."""
 
 
 class FunctionMessage(_Message, tag="function"):
-    """The result of a function call, in the format before tools. Not supported."""
+    """The result of a function call, in the format before tools."""
 
-    content: Any = None
+    content: Content | None = None
 
 
 Message: TypeAlias = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
 
 
-_UNSUPPORTED: Final = {
-    "audio": "audio answers are not stored; send their text as content",
-    "function_call": "is the format before tools; send tool_calls",
-}
+_UNSUPPORTED: Final = {"audio": "audio answers are not stored; send their text as content"}
 _INVALID_ARGUMENTS: Final = "unreadable_arguments"
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
 _REASONING: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
@@ -109,16 +109,17 @@ def wire_messages(messages: list[Message]) -> list[MessageDict]:
     Raises:
         ApiError: A message is not supported.
     """
-    return [_wire_message(message, f"messages[{place}]") for place, message in enumerate(messages)]
+    ids = CallIds()
+    return [_wire_message(message, f"messages[{place}]", ids) for place, message in enumerate(messages)]
 
 
-def wire_arguments(written: str) -> dict[str, Any] | str:
+def wire_arguments(written: str | dict[str, Any]) -> dict[str, Any] | str:
     """Return the arguments of an earlier call as the client library takes them.
 
     Arguments that are not a JSON object, such as those of a call that was cut off, are wrapped in one as text. A client
     keeps such a call and answers it with an error, and the conversation must be able to continue.
     """
-    if written:
+    if written and isinstance(written, str):
         try:
             msgspec.json.decode(written, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -126,7 +127,7 @@ def wire_arguments(written: str) -> dict[str, Any] | str:
     return written
 
 
-def _wire_message(message: Message, path: str) -> MessageDict:
+def _wire_message(message: Message, path: str, ids: CallIds) -> MessageDict:
     match message:
         case SystemMessage():
             return {"role": "system", "content": wire_content(message.content, path)}
@@ -135,15 +136,14 @@ def _wire_message(message: Message, path: str) -> MessageDict:
         case UserMessage():
             return {"role": "user", "content": wire_content(message.content, path)}
         case AssistantMessage():
-            return _wire_assistant(message, path)
+            return _wire_assistant(message, path, ids)
         case ToolMessage():
-            return _wire_tool_result(message, path)
+            return _wire_result(message, message.tool_call_id, f"{path}.tool_call_id", path, ids)
         case FunctionMessage():
-            field = f"{path}.role"
-            raise invalid_field(f"{field}: `function` is not supported; send role `tool` with a tool_call_id", field)
+            return _wire_result(message, "", f"{path}.role", path, ids)
 
 
-def _wire_assistant(message: AssistantMessage, path: str) -> MessageDict:
+def _wire_assistant(message: AssistantMessage, path: str, ids: CallIds) -> MessageDict:
     reject_fields(message, _UNSUPPORTED, path)
     if message.reasoning is not None and message.reasoning_content is not None:
         raise invalid_field(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
@@ -153,19 +153,32 @@ def _wire_assistant(message: AssistantMessage, path: str) -> MessageDict:
         wire["content"] = wire_content(content, path)
     if reasoning := message.reasoning_content or message.reasoning:
         wire["reasoning"] = reasoning
-    if message.tool_calls:
+    if calls := _calls(message):
+        ids.begin_turn()
         wire["tool_calls"] = [
-            {"id": call.id, "name": call.function.name, "arguments": wire_arguments(call.function.arguments)}
-            for call in message.tool_calls
+            {
+                "id": ids.of_call(call.id),
+                "name": call.function.name,
+                "arguments": wire_arguments(call.function.arguments),
+            }
+            for call in calls
         ]
     return wire
 
 
-def _wire_tool_result(message: ToolMessage, path: str) -> MessageDict:
+def _calls(message: AssistantMessage) -> list[ToolCall]:
+    if message.tool_calls or message.function_call is None:
+        return message.tool_calls or []
+    return [ToolCall(function=message.function_call)]
+
+
+def _wire_result(
+    message: ToolMessage | FunctionMessage, call_id: str, field: str, path: str, ids: CallIds
+) -> MessageDict:
     wire: MessageDict = {
         "role": "tool",
-        "tool_call_id": message.tool_call_id,
-        "content": wire_content(message.content, path),
+        "tool_call_id": ids.of_result(call_id, field),
+        "content": wire_content(message.content or "", path),
     }
     if message.name:
         wire["name"] = message.name

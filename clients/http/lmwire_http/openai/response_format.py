@@ -12,7 +12,10 @@ class TextFormat(Struct, tag_field="type", tag="text", kw_only=True, forbid_unkn
 
 
 class JsonObjectFormat(Struct, tag_field="type", tag="json_object", kw_only=True, forbid_unknown_fields=True):
-    """Any JSON object."""
+    """A JSON object."""
+
+    schema: dict[str, Any] | None = None
+    """A JSON Schema that the object follows, as llama.cpp and others have it; any object if absent."""
 
 
 class JsonSchema(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -41,8 +44,8 @@ def wire_format(wanted: ResponseFormat) -> wire.Format | None:
     match wanted:
         case TextFormat():
             return None
-        case JsonObjectFormat():
-            return wire.JsonObjectFormat()
+        case JsonObjectFormat(schema=schema):
+            return wire_schema(schema)
         case JsonSchemaFormat():
             return wire_schema(wanted.json_schema.schema)
 

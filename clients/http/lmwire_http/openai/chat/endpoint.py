@@ -61,11 +61,20 @@ class ChatGeneration:
                 choices.append(collect_choices(deltas, answers, logprobs=bool(self._body.logprobs)))
                 results.append(generation.result)
         joined, usage = join_choices(self._groups, choices), join_results(results).usage
-        return Json(chat_completion(self._id, self._created, self._body.model, joined, usage))
+        has_functions = self._body.functions is not None
+        return Json(
+            chat_completion(self._id, self._created, self._body.model, joined, usage, has_functions=has_functions)
+        )
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""
-        encoder = ChatStreamEncoder(self._id, self._created, self._body.model, usage=wants_usage(self._body))
+        encoder = ChatStreamEncoder(
+            self._id,
+            self._created,
+            self._body.model,
+            usage=wants_usage(self._body),
+            has_functions=self._body.functions is not None,
+        )
         results = []
         for group in self._groups:
             heading = encoder.text(group.heading) if group.heading else b""

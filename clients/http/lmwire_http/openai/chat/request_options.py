@@ -1,6 +1,7 @@
 """A chat completion request as options of the client library."""
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from lmwire import ChatOptions
@@ -11,14 +12,12 @@ from .. import messages
 from ..generation_params import client_field as renamed_option
 from ..generation_params import generation_options
 from ..reasoning_effort import effort_options
-from ..response_format import wire_format
-from ..tools import wire_choice, wire_tools
+from ..response_format import JsonSchemaFormat, wire_format
+from ..tools import function_options, wire_choice, wire_tools
 from ..unsupported_fields import reject_fields
 from .request_schema import ChatRequest
 
 _UNSUPPORTED: Final = {
-    "functions": "is the format before tools; send `tools`",
-    "function_call": "is the format before tools; send `tool_choice`",
     "audio": "answers are text; leave it out",
     "prediction": "predicted outputs are not supported; leave it out, or load the model with a draft model",
     "web_search_options": "web search is not supported; give the model a tool that searches",
@@ -28,6 +27,7 @@ _ALIASES: Final = {"template_args": ("chat_template_kwargs", "template_vars"), "
 """The names that vLLM and tabbyAPI have for options."""
 _CONVERTED: Final = ("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media")
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
+_TOOL_FIELD: Final = re.compile(r"^tools\[(\d+)\]\.function\b")
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
 
 
@@ -48,6 +48,8 @@ def chat_options(body: ChatRequest) -> ChatOptions:
         options["tools"] = wire_tools(body.tools)
     if body.tool_choice is not None:
         options["tool_choice"] = wire_choice(body.tool_choice)
+    if body.functions is not None:
+        options.update(function_options(body.functions, body.function_call))
     if body.response_format is not None and (wanted := wire_format(body.response_format)):
         options["format"] = wanted
     if body.reasoning_effort is not None:
@@ -86,7 +88,9 @@ def client_field(body: ChatRequest, field: str) -> str:
     if field.startswith("messages["):
         return messages.client_field(field)
     if body.format is None and _FORMAT_FIELD.match(field):
-        return _FORMAT_FIELD.sub(_schema_path, field)
+        return _FORMAT_FIELD.sub(partial(_schema_path, body), field)
+    if _TOOL_FIELD.match(field):
+        return _TOOL_FIELD.sub(partial(_tool_path, body), field)
     match field:
         case "max_tokens" if body.max_completion_tokens is not None:
             return "max_completion_tokens"
@@ -94,6 +98,10 @@ def client_field(body: ChatRequest, field: str) -> str:
             return "reasoning_effort"
         case "reasoning_budget" if body.reasoning_budget is None:
             return "reasoning_effort"
+        case "tool_choice.name" if body.function_call is not None:
+            return "function_call.name"
+        case "tool_choice" if body.function_call is not None:
+            return "function_call"
         case "tool_choice.name":
             return "tool_choice.function.name"
         case _:
@@ -103,8 +111,20 @@ def client_field(body: ChatRequest, field: str) -> str:
             return renamed_option(body, field)
 
 
-def _schema_path(found: re.Match[str]) -> str:
-    return "response_format.json_schema.schema" if found[1] else "response_format"
+def _schema_path(body: ChatRequest, found: re.Match[str]) -> str:
+    if not found[1]:
+        return "response_format"
+    nested = isinstance(body.response_format, JsonSchemaFormat)
+    return "response_format.json_schema.schema" if nested else "response_format.schema"
+
+
+def _tool_path(body: ChatRequest, found: re.Match[str]) -> str:
+    """Return the path of a tool's function, which may be the tool itself or one of `functions`."""
+    place = int(found[1])
+    if body.functions is not None:
+        return f"functions[{place}]"
+    bare = body.tools is not None and place < len(body.tools) and body.tools[place].function is None
+    return f"tools[{place}]" if bare else found[0]
 
 
 def _check(body: ChatRequest) -> None:
@@ -112,11 +132,15 @@ def _check(body: ChatRequest) -> None:
     for name, other in (
         ("max_tokens", "max_completion_tokens"),
         ("format", "response_format"),
+        ("functions", "tools"),
+        ("function_call", "tool_choice"),
     ):
         if getattr(body, name) is not None and getattr(body, other) is not None:
             raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
     for option, aliases in _ALIASES.items():
         if len(given := [*given_fields(body, *aliases, option)]) > 1:
             raise invalid_field(f"{given[0]}: says the same as `{given[1]}`; give one of them", given[0])
+    if body.function_call is not None and body.functions is None:
+        raise invalid_field("function_call: is for `functions`; send those too, or leave it out", "function_call")
     if body.modalities and body.modalities != ["text"]:
         raise invalid_field('modalities: answers are text; send ["text"], or leave it out', "modalities")

@@ -9,7 +9,7 @@ from ..generation_params import Count, GenerationParams
 from ..messages import Message
 from ..reasoning_effort import ReasoningEffort
 from ..response_format import ResponseFormat
-from ..tools import Tool, ToolChoice
+from ..tools import Function, FunctionChoice, Tool, ToolChoice
 
 
 class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
@@ -43,10 +43,13 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     prompt_cache_retention: str | None = None
     prompt_cache_options: dict[str, Any] | None = None
 
-    functions: Any = None
-    """Not supported, as are the next five fields. The error names an alternative."""
-    function_call: Any = None
+    functions: Annotated[list[Function], Meta(min_length=1)] | None = None
+    """Tools in the older format. The answer has at most one call, as `function_call`."""
+    function_call: FunctionChoice | None = None
+    """The tool choice in the older format."""
+
     audio: Any = None
+    """Not supported, as are the next three fields. The error names an alternative."""
     prediction: Any = None
     web_search_options: Any = None
     moderation: Any = None

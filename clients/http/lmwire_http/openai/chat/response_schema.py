@@ -1,7 +1,7 @@
 """The body of a chat completion response."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -13,6 +13,8 @@ from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, content_logprobs
 from ..usage import Usage, total_usage
+
+ChatFinishReason: TypeAlias = FinishReason | Literal["function_call"]
 
 
 class FunctionCall(Struct, kw_only=True):
@@ -41,6 +43,8 @@ class AssistantMessage(Struct, kw_only=True):
     reasoning_content: str | UnsetType = UNSET
     """The model's reasoning."""
     tool_calls: list[ToolCall] | UnsetType = UNSET
+    function_call: FunctionCall | UnsetType = UNSET
+    """The call, if the request has `functions`."""
 
 
 class ChatChoice(Struct, kw_only=True):
@@ -49,7 +53,7 @@ class ChatChoice(Struct, kw_only=True):
     index: int
     message: AssistantMessage
     logprobs: Logprobs | None
-    finish_reason: FinishReason
+    finish_reason: ChatFinishReason
     stop_str: str | UnsetType = UNSET
     """The stop string that ended the answer."""
 
@@ -100,7 +104,7 @@ def collect_choices(
 
 
 def chat_completion(
-    id: str, created: int, model: str, choices: list[ChoiceParts], usage: events.Usage
+    id: str, created: int, model: str, choices: list[ChoiceParts], usage: events.Usage, *, has_functions: bool
 ) -> ChatCompletion:
     """Return the response.
 
@@ -110,6 +114,7 @@ def chat_completion(
         model: The model's name in the request.
         choices: The answers.
         usage: The worker's report.
+        has_functions: Whether the request has `functions`, the format before tools.
 
     Raises:
         ApiError: The server has cancelled the answers.
@@ -121,9 +126,9 @@ def chat_completion(
         choices=[
             ChatChoice(
                 index=index,
-                message=_message(choice),
+                message=_message(choice, has_functions=has_functions),
                 logprobs=choice.logprobs,
-                finish_reason=finish_reason(choice.answer.finish_reason),
+                finish_reason=chat_finish_reason(choice.answer.finish_reason, has_functions=has_functions),
                 stop_str=UNSET if choice.answer.stop is None else choice.answer.stop,
             )
             for index, choice in enumerate(choices)
@@ -146,9 +151,26 @@ def collect_tool_calls(deltas: Iterable[TokenDelta | ToolCallDelta]) -> list[Too
     return [call for call, _ in calls.values()]
 
 
-def _message(choice: ChoiceParts) -> AssistantMessage:
-    return AssistantMessage(
-        content=choice.content or (None if choice.calls else ""),
-        reasoning_content=choice.reasoning or UNSET,
-        tool_calls=choice.calls or UNSET,
+def chat_finish_reason(reason: str, *, has_functions: bool) -> ChatFinishReason:
+    """Return the worker's finish reason in OpenAI's terms.
+
+    Args:
+        reason: The worker's finish reason.
+        has_functions: Whether the request has `functions`, the format before tools.
+
+    Raises:
+        ApiError: The server has cancelled the answer.
+    """
+    found = finish_reason(reason)
+    return "function_call" if has_functions and found == "tool_calls" else found
+
+
+def _message(choice: ChoiceParts, *, has_functions: bool) -> AssistantMessage:
+    message = AssistantMessage(
+        content=choice.content or (None if choice.calls else ""), reasoning_content=choice.reasoning or UNSET
     )
+    if choice.calls and has_functions:
+        message.function_call = choice.calls[0].function
+    elif choice.calls:
+        message.tool_calls = choice.calls
+    return message

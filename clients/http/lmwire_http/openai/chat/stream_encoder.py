@@ -20,9 +20,9 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
-from ..finish_reason import FinishReason, finish_reason
 from ..logprobs import Logprobs, TokenLogprob, content_logprobs
 from ..usage import Usage, total_usage
+from .response_schema import ChatFinishReason, chat_finish_reason
 
 
 class FunctionDelta(Struct, kw_only=True, gc=False):
@@ -51,6 +51,8 @@ class Delta(Struct, kw_only=True):
     refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType = UNSET
     tool_calls: list[ToolCallChunk] | UnsetType = UNSET
+    function_call: FunctionDelta | UnsetType = UNSET
+    """A part of the call, if the request has `functions`."""
 
 
 class ChunkChoice(Struct, kw_only=True):
@@ -59,7 +61,7 @@ class ChunkChoice(Struct, kw_only=True):
     index: int
     delta: Delta
     logprobs: Logprobs | None = None
-    finish_reason: FinishReason | None = None
+    finish_reason: ChatFinishReason | None = None
     stop_str: str | UnsetType = UNSET
     """In the last chunk: the stop string that ended the answer."""
 
@@ -84,11 +86,13 @@ class ChatStreamEncoder:
         created: Time of the request, in seconds since 1970.
         model: The model's name in the request.
         usage: Whether the stream ends with the usage.
+        has_functions: Whether the request has `functions`, the format before tools.
     """
 
-    def __init__(self, id: str, created: int, model: str, *, usage: bool) -> None:
+    def __init__(self, id: str, created: int, model: str, *, usage: bool, has_functions: bool = False) -> None:
         self._id, self._created, self._model = id, created, model
         self._usage: UnsetType | None = None if usage else UNSET
+        self._has_functions = has_functions
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
         self._whitespace: dict[int, tuple[str, list[TokenLogprob]]] = {}
@@ -111,7 +115,7 @@ class ChatStreamEncoder:
         """
         choices: list[ChunkChoice] = []
         for index, choice in enumerate(result.choices or [result]):
-            reason = finish_reason(choice.finish_reason)
+            reason = chat_finish_reason(choice.finish_reason, has_functions=self._has_functions)
             choices += [*self._begin(index), *self._end_text(index)]
             stop = UNSET if choice.stop is None else choice.stop
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason, stop_str=stop))
@@ -133,7 +137,7 @@ class ChatStreamEncoder:
         index = delta.choice
         choices = self._begin(index)
         if isinstance(delta, ToolCallDelta):
-            choices += [_choice(index, Delta(tool_calls=[call])) for call in self._call_deltas(delta)]
+            choices += [_choice(index, self._delta_of(call)) for call in self._call_deltas(delta)]
         elif delta.call:
             pass  # the text of a call, which is sent as a call
         elif reasoning := delta.reasoning:
@@ -177,6 +181,9 @@ class ChatStreamEncoder:
             yield ToolCallChunk(index=delta.index, id=id, type="function", function=function)
         if arguments := call.next_delta(delta.arguments, delta.complete):
             yield ToolCallChunk(index=delta.index, function=FunctionDelta(arguments=arguments))
+
+    def _delta_of(self, call: ToolCallChunk) -> Delta:
+        return Delta(function_call=call.function) if self._has_functions else Delta(tool_calls=[call])
 
     def _frame(self, choice: ChunkChoice) -> bytes:
         return data_event(self._chunk(choice))

@@ -6,6 +6,7 @@ Ids and statuses in requests are accepted and ignored.
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from ...errors import invalid_field
@@ -98,7 +99,10 @@ class FunctionCall(Item, tag="function_call", kw_only=True):
     call_id: str
     name: str
     arguments: str
-    """JSON text of an object. In a call that was cut off, with the status `incomplete`, it is only the start of one."""
+    """JSON text of an object. Requests may have the object itself.
+
+    In a call that was cut off, with the status `incomplete`, it is only the start of one.
+    """
     caller: Any = None
     """Ignored."""
     namespace: None = None
@@ -156,9 +160,15 @@ def read_items(
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    return convert(
-        {"input": [{"type": _default_type(item), **item} for item in input]}, _InputField, unknown=unknown
-    ).input
+    return convert({"input": [_with_defaults(item) for item in input]}, _InputField, unknown=unknown).input
+
+
+def _with_defaults(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item with its type, and with arguments as text."""
+    item = {"type": _default_type(item), **item}
+    if isinstance(item.get("arguments"), dict):
+        item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
+    return item
 
 
 def _default_type(item: dict[str, Any]) -> str:

@@ -131,9 +131,7 @@ def _wire_tool(tool: Tool) -> ToolDict:
 
 def _format(body: ResponseRequest) -> dict[str, Any]:
     match body.text and body.text.format:
-        case JsonObjectFormat():
-            return {"format": {"type": "json_object"}}
-        case JsonSchemaFormat(schema=schema):
+        case JsonObjectFormat(schema=schema) | JsonSchemaFormat(schema=schema):
             return {"format": wire_schema(schema)}
         case _:
             return {}

@@ -12,7 +12,7 @@ from ..response_format import JsonObjectFormat, TextFormat
 class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
     """A function that the model may call. Tools of other types are not supported."""
 
-    type: Literal["function"]
+    type: Literal["function"] = "function"
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
