@@ -1,7 +1,7 @@
 """Parts of a message's content in OpenAI's API, and their conversion for the client library."""
 
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 

@@ -12,8 +12,16 @@ from lmwire_protocol import events
 from ...http.context import RequestContext
 from ...inference.generation import Batch, Generation, run_generation
 from ...inference.server_defaults import default_options
+from .best_of import best_answers
 from .merge_streams import merge_streams
-from .request_schema import CompletionRequest, client_field, completion_options, prompts_of
+from .request_schema import (
+    CompletionRequest,
+    candidates,
+    client_field,
+    compares_answers,
+    completion_options,
+    prompts_of,
+)
 
 _DEFAULTS: Final = {"max_tokens": 16}
 """OpenAI's default."""
@@ -80,7 +88,10 @@ class PromptBatch:
 
     async def _answers(self, number: int) -> AsyncIterator[PromptResult]:
         async with self._slots, self._generation(number) as generation:
-            yield number, await generation.answers(), generation.result.usage
+            answers = await generation.answers()
+            if compares_answers(self._body):
+                answers = best_answers(answers, self.n)
+            yield number, answers, generation.result.usage
 
     def _generation(self, number: int) -> AbstractAsyncContextManager[Generation]:
         prompt = self._prompts[number]
@@ -90,5 +101,5 @@ class PromptBatch:
             lambda worker: worker.generate(prompt, **self._options),
             prompt=[prompt],
             rename=partial(client_field, self._body, number),
-            n=self.n,
+            n=candidates(self._body),
         )

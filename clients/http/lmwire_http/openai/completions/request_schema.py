@@ -21,15 +21,15 @@ _UNSUPPORTED: Final = {"suffix": "text before a suffix is not supported; put the
 class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """Prompts to continue. Null fields count as absent."""
 
-    prompt: str | list[str | int | list[int]]
-    """A text, several texts, a list of token ids, or several such lists."""
+    prompt: str | list[str | int | list[int]] | None = None
+    """A text, several texts, a list of token ids, or several such lists. Absent: the model's own start of a text."""
     max_tokens: Count | None = None
     echo: bool | None = None
     """Put the prompt before the text."""
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     """Return the log-probabilities of each token and of this number of alternatives."""
-    best_of: int | None = None
-    """Must equal `n` if present: answers are not compared."""
+    best_of: Annotated[int, Meta(ge=1, le=16)] | None = None
+    """Generate this number of answers to each prompt, and return the `n` with the highest mean log-probability."""
     suffix: Any = None
     """Not supported."""
 
@@ -40,7 +40,7 @@ def prompts_of(body: CompletionRequest) -> list[Prompt]:
     Raises:
         ApiError: The prompts are invalid.
     """
-    given: Any = body.prompt
+    given: Any = "" if body.prompt is None else body.prompt
     if isinstance(given, str):
         return [given]
     if not given:
@@ -59,8 +59,8 @@ def completion_options(body: CompletionRequest) -> GenerateOptions:
         ApiError: A field is not supported, or fields contradict each other.
     """
     reject_fields(body, _UNSUPPORTED)
-    if body.best_of not in {None, body.n or 1}:
-        raise invalid_field("best_of: must equal `n` or be left out: answers are not compared", "best_of")
+    if body.best_of is not None:
+        _check_best_of(body, body.best_of)
     if body.echo:
         _check_echo(body)
     options = generation_options(body)
@@ -69,7 +69,20 @@ def completion_options(body: CompletionRequest) -> GenerateOptions:
     if body.logprobs is not None:
         options["logprobs"] = True
         options["top_logprobs"] = body.logprobs
+    if compares_answers(body):
+        options["logprobs"] = True
+        options["n"] = candidates(body)
     return options
+
+
+def candidates(body: CompletionRequest) -> int:
+    """Return the number of answers to generate for each prompt."""
+    return body.best_of or body.n or 1
+
+
+def compares_answers(body: CompletionRequest) -> bool:
+    """Return whether the response has only the best of the generated answers."""
+    return candidates(body) > (body.n or 1)
 
 
 def client_field(body: CompletionRequest, number: int, field: str) -> str:
@@ -82,10 +95,21 @@ def client_field(body: CompletionRequest, number: int, field: str) -> str:
     """
     if field == "top_logprobs":
         return "logprobs"
+    if field == "n" and body.best_of is not None:
+        return "best_of"
+    if field == "prompt" and body.prompt is None:
+        return field
     if field == "prompt" or field.startswith(_TOKEN_FIELD):
         several = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
         return f"prompt[{number}]{field.removeprefix('prompt')}" if several else field
     return renamed_option(body, field)
+
+
+def _check_best_of(body: CompletionRequest, best_of: int) -> None:
+    if best_of < (body.n or 1):
+        raise invalid_field("best_of: must not be less than `n`", "best_of")
+    if body.stream and compares_answers(body):
+        raise invalid_field("best_of: cannot be streamed, since answers are compared when they end", "best_of")
 
 
 def _check_echo(body: CompletionRequest) -> None:
