@@ -125,6 +125,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--idle": f"{_SERVE}::test_a_model_that_is_not_used_leaves_memory",
         "--max-queue": "http/pool/test_served_models.py::test_more_requests_than_may_wait_learn_when_to_retry",
         "--strict": "http/requests/test_unknown_fields.py::test_a_strict_server_refuses_it",
+        "--usage-chunk": "http/openai/test_usage_chunk.py::test_it_repeats_the_last_choice_for_clients_that_need_one",
         "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
         "--image-group": "http/openai/test_image_groups.py::test_an_option_sets_the_default",
         "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",

@@ -64,6 +64,8 @@ class Settings:
     """Longest answer of a request that sets no limit, in tokens; that of the API if None."""
     request_templates: bool = False
     """Allow requests to send chat templates. They are programs and take a worker's time."""
+    usage_chunk: Literal["empty", "choice"] = "empty"
+    """Form of the chunk with a stream's usage: without choices, as in OpenAI's API, or with the last one again."""
     strict: bool = False
     """Refuse requests with unknown fields. Otherwise those fields are ignored."""
     image_group: int | None = None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from lmwire_worker import builtin
+import lmwire_worker
 from support.http.http_server import Server, served
 
 TINY = "builtin:tiny"
@@ -26,7 +26,7 @@ def client(tiny_server: Server) -> OpenAI:
 def beginning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     """Serve the built-in model with a tokenizer that begins each text with a token."""
     folder = tmp_path_factory.mktemp("beginning") / "model"
-    shutil.copytree(Path(builtin.__path__[0]) / "tiny", folder)
+    shutil.copytree(Path(lmwire_worker.__file__).parent / "builtin" / "tiny", folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     begin, text = {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     [id] = [each["id"] for each in tokenizer["added_tokens"] if each["content"] == "<|endoftext|>"]

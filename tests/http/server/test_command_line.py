@@ -20,6 +20,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--allow-paths"], "allow_paths", True),
     (["a", "--any-model-name"], "any_model_name", True),
     (["--strict"], "strict", True),
+    (["--usage-chunk", "choice"], "usage_chunk", "choice"),
     (["--replicas", "2"], "replicas", 2),
     (["--memory", "8G"], "memory_bytes", 8 * 2**30),
     (["--memory", "1.5 GiB"], "memory_bytes", 3 * 2**29),

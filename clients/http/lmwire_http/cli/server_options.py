@@ -64,6 +64,12 @@ def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
         help="refuse requests with unknown fields (default: ignore the fields, and name them in a response header)",
     )
     group.add_argument(
+        "--usage-chunk",
+        choices=("empty", "choice"),
+        help="in OpenAI's streams, send the usage in a chunk without choices, or with the last choice for clients that "
+        f"need one (default: {defaults.usage_chunk})",
+    )
+    group.add_argument(
         "--max-body",
         dest="max_body_bytes",
         type=size,

@@ -9,7 +9,10 @@ from lmwire_protocol import Format
 
 from ..inference.logit_bias import LogitBias, token_biases
 from ..inference.option_fields import given_fields, shared_fields
+from ..settings import Settings
 
+UsageChunk: TypeAlias = Literal["empty", "choice"]
+"""Form of the chunk with the usage: without choices, or with the last one again."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _SEED_COUNT: Final = 2**53
@@ -92,6 +95,11 @@ def client_field(body: GenerationParams, field: str) -> str:
     return "stop" if field == "stop[0]" and isinstance(body.stop, str) else field
 
 
-def wants_usage(body: GenerationParams) -> bool:
-    """Return whether a stream ends with the usage."""
-    return bool(body.stream_options and body.stream_options.include_usage)
+def usage_chunk(body: GenerationParams, settings: Settings) -> UsageChunk | None:
+    """Return the form of the usage at the end of a stream; None if the request does not ask for it.
+
+    Args:
+        body: The request's body.
+        settings: The server's settings.
+    """
+    return settings.usage_chunk if body.stream_options and body.stream_options.include_usage else None

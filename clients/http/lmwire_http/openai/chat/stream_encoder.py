@@ -20,6 +20,7 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.partial_tool_calls import ArgumentsBuffer
+from ..generation_params import UsageChunk
 from ..logprobs import Logprobs, TokenLogprob, content_logprobs
 from ..usage import Usage, total_usage
 from .response_schema import ChatFinishReason, chat_finish_reason
@@ -85,12 +86,15 @@ class ChatStreamEncoder:
         id: The chat completion's id.
         created: Time of the request, in seconds since 1970.
         model: The model's name in the request.
-        usage: Whether the stream ends with the usage.
+        usage: The form of the usage at the end of the stream; None without it.
         has_functions: Whether the request has `functions`, the format before tools.
     """
 
-    def __init__(self, id: str, created: int, model: str, *, usage: bool, has_functions: bool = False) -> None:
+    def __init__(
+        self, id: str, created: int, model: str, *, usage: UsageChunk | None, has_functions: bool = False
+    ) -> None:
         self._id, self._created, self._model = id, created, model
+        self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
         self._has_functions = has_functions
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
@@ -121,7 +125,8 @@ class ChatStreamEncoder:
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason, stop_str=stop))
         frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
-            frames.append(data_event(self._chunk(None, total_usage(result.usage))))
+            repeated = choices[-1] if self._usage_chunk == "choice" else None
+            frames.append(data_event(self._chunk(repeated, total_usage(result.usage))))
         return b"".join([*frames, DONE])
 
     def _frames(self, delta: TokenDelta | ToolCallDelta) -> bytes:

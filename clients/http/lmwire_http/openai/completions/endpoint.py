@@ -9,7 +9,7 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.field_aliases import SAMPLING_ALIASES, renamed
-from ..generation_params import wants_usage
+from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..usage import total_usage
 from .prompt_batch import PromptBatch
@@ -30,7 +30,7 @@ class CompletionGeneration:
     """
 
     def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
-        self._body = body
+        self._context, self._body = context, body
         self._prompts = PromptBatch(context, body)
         self._id, self._created = new_id("cmpl"), int(time())
 
@@ -60,7 +60,7 @@ class CompletionGeneration:
             self._body.model,
             n=self._prompts.n,
             before=self._prompts.echo_texts,
-            usage=wants_usage(self._body),
+            usage=usage_chunk(self._body, self._context.state.settings),
         )
         async with aclosing(self._prompts.stream()) as items:
             async for number, item in items:

@@ -9,6 +9,7 @@ from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ..finish_reason import finish_reason
+from ..generation_params import UsageChunk
 from ..usage import Usage, total_usage
 from .logprobs import LogprobsEncoder
 from .response_schema import Completion, CompletionChoice
@@ -23,13 +24,17 @@ class CompletionStreamEncoder:
         model: The model's name in the request.
         n: Number of choices for each prompt.
         before: Text before each prompt's choices.
-        usage: Whether the stream ends with the usage.
+        usage: The form of the usage at the end of the stream; None without it.
     """
 
-    def __init__(self, id: str, created: int, model: str, *, n: int, before: Sequence[str], usage: bool) -> None:
+    def __init__(
+        self, id: str, created: int, model: str, *, n: int, before: Sequence[str], usage: UsageChunk | None
+    ) -> None:
         self._id, self._created, self._model = id, created, model
         self._n, self._before = n, before
+        self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
+        self._last_choice: CompletionChoice | None = None
         self._used: list[events.Usage] = []
         self._tokens: dict[int, LogprobsEncoder] = {}
         self._texts: dict[int, TextEventTemplate] = {}
@@ -59,14 +64,16 @@ class CompletionStreamEncoder:
             index = number * self._n + place
             reason = finish_reason(choice.finish_reason)
             choices += self._begin(number, index)
-            choices.append(CompletionChoice(index=index, text="", finish_reason=reason))
+            self._last_choice = CompletionChoice(index=index, text="", finish_reason=reason)
+            choices.append(self._last_choice)
         return b"".join([self._frame(choice) for choice in choices])
 
     def end(self) -> bytes:
         """Return the last chunks."""
         if self._usage is UNSET:
             return DONE
-        return data_event(self._chunk(None, total_usage(*self._used))) + DONE
+        repeated = self._last_choice if self._usage_chunk == "choice" else None
+        return data_event(self._chunk(repeated, total_usage(*self._used))) + DONE
 
     def _frames(self, number: int, delta: TokenDelta | ToolCallDelta) -> bytes:
         texts = self._texts.get(number * self._n + delta.choice)

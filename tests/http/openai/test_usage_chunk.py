@@ -1,0 +1,56 @@
+"""The chunk with a stream's usage: without choices, or with the last one for clients that need one."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from openai import OpenAI
+
+from support.http.http_server import MOCK, Server, served
+
+OPTIONS: Final[Any] = {"model": "mock", "max_tokens": 3, "stream": True, "n": 2}
+USAGE: Final[Any] = {"include_usage": True}
+WORDS: Final[Any] = [{"role": "user", "content": "a b c"}]
+
+
+@pytest.fixture(scope="module")
+def repeating() -> Iterator[Server]:
+    with served("--worker", MOCK, "--usage-chunk", "choice") as server:
+        yield server
+
+
+def chunks_of(server: Server, **options: Any) -> list[list[Any]]:
+    """Return the chunks of a chat completion and of a completion with two prompts."""
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    chat = client.chat.completions.create(messages=WORDS, **OPTIONS, **options)
+    completion = client.completions.create(prompt=["a b c", "d e f"], **OPTIONS, **options)
+    return [[*chat], [*completion]]
+
+
+def test_it_has_no_choices(mock_server: Server) -> None:
+    for *chunks, last in chunks_of(mock_server, stream_options=USAGE):
+        assert last.choices == []
+        assert last.usage.completion_tokens
+        assert not any(chunk.usage for chunk in chunks)
+
+
+def test_it_repeats_the_last_choice_for_clients_that_need_one(repeating: Server) -> None:
+    for *chunks, last in chunks_of(repeating, stream_options=USAGE):
+        assert last.choices == chunks[-1].choices
+        assert last.choices[0].finish_reason == "length"
+        assert last.usage.completion_tokens
+        assert not any(chunk.usage for chunk in chunks)
+
+
+def test_it_is_sent_on_request_only(repeating: Server) -> None:
+    for chunks in chunks_of(repeating):
+        assert not any(chunk.usage for chunk in chunks)
+
+
+def test_continuous_usage_is_named_as_ignored(mock_server: Server) -> None:
+    client = OpenAI(base_url=f"{mock_server.url}/v1", api_key="any", max_retries=0)
+    options: Any = {**USAGE, "continuous_usage_stats": True}
+    with client.chat.completions.with_streaming_response.create(
+        messages=WORDS, **OPTIONS, stream_options=options
+    ) as answer:
+        assert answer.headers["x-lmwire-ignored-fields"] == "stream_options.continuous_usage_stats"
