@@ -140,6 +140,12 @@ def test_json_may_have_its_schema_in_the_older_format(tiny: OpenAI) -> None:
     assert (answer.choices[0].message.content or "").replace(" ", "") == '{"name":"Ada"}'
 
 
+def test_texts_of_a_response_item_are_separated_too(scripted: OpenAI) -> None:
+    parts: Any = [{"type": "input_text", "text": "think"}, {"type": "input_text", "text": "twice"}]
+    response = scripted.responses.create(model=MOCK, input=[{"role": "user", "content": parts}])
+    assert response.output_text == "think\ntwice"
+
+
 # Functions, the format before tools.
 
 ROME: Final[Any] = {"role": "user", "content": "weather in Rome"}

@@ -83,7 +83,11 @@ def wire_content(content: Content, path: str) -> str | list[PartDict]:
     """
     if isinstance(content, str):
         return content
-    parts = [_wire_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
+    return separate_texts([_wire_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)])
+
+
+def separate_texts(parts: list[PartDict]) -> list[PartDict]:
+    """Return the parts with a newline between adjacent texts, which the worker joins as they are."""
     for part, following in pairwise(parts):
         if part["type"] == "text" and following["type"] == "text":
             part["text"] += "\n"

@@ -8,7 +8,7 @@ from lmwire import MessageDict
 
 from ...errors import invalid_field
 from ...inference.media_inputs import image_input
-from ..content_parts import PartDict
+from ..content_parts import PartDict, separate_texts
 from ..messages import wire_arguments
 from .items import (
     FunctionCall,
@@ -118,7 +118,7 @@ def _joined_reasoning(item: Reasoning) -> str:
 
 
 def _parts(parts: Sequence[MessagePart], path: str) -> list[PartDict]:
-    return [_part(part, f"{path}[{number}]") for number, part in enumerate(parts)]
+    return separate_texts([_part(part, f"{path}[{number}]") for number, part in enumerate(parts)])
 
 
 def _part(part: MessagePart, path: str) -> PartDict:
