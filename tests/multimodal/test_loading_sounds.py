@@ -131,4 +131,6 @@ def test_what_is_heard_stands_where_it_was_said(lane_of: LaneOf, family: str) ->
     assert "attached" not in text
     pictures = gather(lane, request).media.results()  # type: ignore[union-attr]
     heard, seen = (picture.text for picture in pictures)
-    assert f"Hear {heard} and see {seen}." in text
+    before, _, after = text.partition(heard)
+    assert before.split("Hear ")[1] in ("", "<|audio>")  # some templates write a mark
+    assert seen in after.partition(" and see ")[2]

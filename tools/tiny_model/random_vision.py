@@ -7,12 +7,15 @@ import argparse
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import random_model
+import vision_recipes
 from random_model import END_OF_TURN, SPECIAL
+from vision_recipes import FAMILIES, HEARING, VOCABULARY
+
+__all__ = ["FAMILIES", "HEARING", "LARGER", "MARKS", "write_vision_model"]
 
 MARKS: Final = (
     "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>",
@@ -20,7 +23,6 @@ MARKS: Final = (
     "<fake_token_around_image>", "<image>", "<global-img>", "<end_of_utterance>",
     "<|audio>", "<|audio|>", "<audio|>",
 )  # fmt: skip
-VOCABULARY: Final = 512
 _TEMPLATE: Final = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
     "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
@@ -28,236 +30,6 @@ _TEMPLATE: Final = (
     "{% endfor %}{% endif %}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_TEXT: Final = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 128,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": VOCABULARY,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 10000.0,
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": True,
-}
-_ENCODER: Final = {"hidden_size": 32, "intermediate_size": 64}
-_PIXELS: Final = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-_SCALED: Final = _PIXELS | {"do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}
-
-Ids = Callable[[str], int]
-"""A token's id."""
-
-
-def _qwen_marks(ids: Ids) -> dict[str, Any]:
-    return {
-        "image_token_id": ids("<|image_pad|>"),
-        "video_token_id": ids("<|video_pad|>"),
-        "vision_start_token_id": ids("<|vision_start|>"),
-        "vision_end_token_id": ids("<|vision_end|>"),
-    }
-
-
-def _qwen_pixels(patch: int) -> dict[str, Any]:
-    merged = (2 * patch) ** 2
-    return _PIXELS | {
-        "image_processor_type": "Qwen2VLImageProcessor",
-        "patch_size": patch,
-        "temporal_patch_size": 2,
-        "merge_size": 2,
-        "min_pixels": 4 * merged,
-        "max_pixels": 64 * merged,
-    }
-
-
-def _qwen2_5_vl(ids: Ids) -> dict[str, Any]:
-    encoder = {
-        "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 14, "spatial_patch_size": 14,
-        "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [1],
-        "in_channels": 3, "in_chans": 3,
-    }  # fmt: skip
-    rope = {"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
-    vision = {"vision_token_id": ids("<|image_pad|>")}
-    return _TEXT | rope | _qwen_marks(ids) | vision | {"vision_config": _ENCODER | encoder}
-
-
-def _qwen3_vl(ids: Ids) -> dict[str, Any]:
-    encoder = {
-        "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 16, "spatial_merge_size": 2,
-        "temporal_patch_size": 2, "in_channels": 3, "num_position_embeddings": 64, "deepstack_visual_indexes": [0],
-    }  # fmt: skip
-    rope = {"rope_type": "default", "type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}
-    text = _TEXT | {"model_type": "qwen3_vl_text", "head_dim": 16, "rope_scaling": rope}
-    return _qwen_marks(ids) | {"text_config": text, "vision_config": _ENCODER | encoder | {"model_type": "qwen3_vl"}}
-
-
-def _qwen3_5(ids: Ids) -> dict[str, Any]:
-    rope = {"type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0, "partial_rotary_factor": 0.25}
-    text = _TEXT | {
-        "model_type": "qwen3_5_text", "num_hidden_layers": 4, "head_dim": 32, "full_attention_interval": 4,
-        "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 32,
-        "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4, "rope_parameters": rope,
-    }  # fmt: skip
-    encoder = {
-        "model_type": "qwen3_5", "depth": 2, "out_hidden_size": 64, "num_heads": 2, "patch_size": 16,
-        "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3, "num_position_embeddings": 64,
-        "deepstack_visual_indexes": [],
-    }  # fmt: skip
-    return _qwen_marks(ids) | {"text_config": text, "vision_config": _ENCODER | encoder}
-
-
-def _gemma3(ids: Ids) -> dict[str, Any]:
-    text = _TEXT | {
-        "model_type": "gemma3_text", "num_hidden_layers": 3, "head_dim": 16, "query_pre_attn_scalar": 16,
-        "sliding_window": 32, "sliding_window_pattern": 3, "mm_tokens_per_image": 4,
-    }  # fmt: skip
-    encoder = {"num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 14, "image_size": 56}
-    return {
-        "image_token_index": ids("<image_soft_token>"),
-        "boi_token_index": ids("<start_of_image>"),
-        "eoi_token_index": ids("<end_of_image>"),
-        "mm_tokens_per_image": 4,
-        "hidden_size": 64,
-        "vocab_size": VOCABULARY,
-        "text_config": text,
-        "vision_config": _ENCODER | encoder | {"model_type": "siglip_vision_model"},
-    }
-
-
-def _smolvlm(ids: Ids) -> dict[str, Any]:
-    encoder = {"num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 14, "image_size": 56}
-    return {
-        "image_token_id": ids("<image>"),
-        "scale_factor": 2,
-        "vocab_size": VOCABULARY,
-        "text_config": _TEXT | {"model_type": "llama", "head_dim": 16},
-        "vision_config": _ENCODER | encoder | {"model_type": "smolvlm_vision"},
-    }
-
-
-def _gemma4(ids: Ids) -> dict[str, Any]:
-    text = _TEXT | {
-        "model_type": "gemma4_text", "num_hidden_layers": 4, "head_dim": 16, "global_head_dim": 32,
-        "layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 32, "num_kv_shared_layers": 2,
-        "vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 8, "use_double_wide_mlp": False,
-    }  # fmt: skip
-    encoder = {
-        "model_type": "gemma4_vision", "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
-        "head_dim": 16, "global_head_dim": 16, "patch_size": 8, "pooling_kernel_size": 2, "default_output_length": 16,
-        "position_embedding_size": 64,
-    }  # fmt: skip
-    listener = {
-        "model_type": "gemma4_audio", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "subsampling_conv_channels": [8, 4], "output_proj_dims": 48,
-    }  # fmt: skip
-    return {
-        "image_token_id": ids("<image>"),
-        "audio_token_id": ids("<|audio|>"),
-        "boi_token_id": ids("<start_of_image>"),
-        "eoi_token_id": ids("<end_of_image>"),
-        "boa_token_id": ids("<|audio>"),
-        "eoa_token_id": ids("<audio|>"),
-        "hidden_size": 64,
-        "vocab_size": VOCABULARY,
-        "text_config": text,
-        "vision_config": _ENCODER | encoder,
-        "audio_config": listener,
-    }
-
-
-def _gemma4_unified(ids: Ids) -> dict[str, Any]:
-    config = _gemma4(ids)
-    text = {
-        "model_type": "gemma4_unified_text", "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0,
-        "num_global_key_value_heads": 1, "use_bidirectional_attention": None,
-    }  # fmt: skip
-    encoder = {
-        "model_type": "gemma4_unified_vision", "patch_size": 8, "pooling_kernel_size": 2, "model_patch_size": 16,
-        "mm_embed_dim": 48, "mm_posemb_size": 64, "num_soft_tokens": 16, "output_proj_dims": 48,
-    }  # fmt: skip
-    listener = {"model_type": "gemma4_unified_audio"}
-    return config | {"text_config": config["text_config"] | text, "vision_config": encoder, "audio_config": listener}
-
-
-_GEMMA_MARKS: Final = {
-    "image_token": "<image_soft_token>",
-    "boi_token": "<start_of_image>",
-    "eoi_token": "<end_of_image>",
-}
-_GEMMA4_MARKS: Final = {
-    "image_token": "<image>",
-    "boi_token": "<start_of_image>",
-    "eoi_token": "<end_of_image>",
-    "audio_token": "<|audio|>",
-    "boa_token": "<|audio>",
-    "eoa_token": "<audio|>",
-}
-_SMOL_MARKS: Final = {
-    "fake_image_token": "<fake_token_around_image>",
-    "image_token": "<image>",
-    "global_image_token": "<global-img>",
-    "end_of_utterance_token": "<end_of_utterance>",
-}
-_SIDE: Final = {"longest_edge": 56}
-FAMILIES: Final[dict[str, dict[str, Any]]] = {
-    "qwen2_5_vl": {
-        "config": _qwen2_5_vl,
-        "place": "<|vision_start|><|image_pad|><|vision_end|>",
-        "processor": "Qwen2_5_VLProcessor",
-        "pixels": _qwen_pixels(14),
-    },
-    "qwen3_vl": {
-        "config": _qwen3_vl,
-        "place": "<|vision_start|><|image_pad|><|vision_end|>",
-        "processor": "Qwen3VLProcessor",
-        "pixels": _qwen_pixels(16),
-    },
-    "qwen3_5": {
-        "config": _qwen3_5,
-        "place": "<|vision_start|><|image_pad|><|vision_end|>",
-        "processor": "Qwen3VLProcessor",
-        "pixels": _qwen_pixels(16),
-    },
-    "gemma3": {
-        "config": _gemma3,
-        "place": "<start_of_image>",
-        "processor": "Gemma3Processor",
-        "settings": {"image_seq_length": 4},
-        "pixels": _SCALED | {"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 56, "width": 56}},
-        "marks": _GEMMA_MARKS,
-    },
-    "smolvlm": {
-        "config": _smolvlm,
-        "place": "<image>",
-        "processor": "SmolVLMProcessor",
-        "settings": {"image_seq_len": 4},
-        "pixels": _SCALED
-        | {"image_processor_type": "SmolVLMImageProcessor", "size": _SIDE, "max_image_size": _SIDE}
-        | {"do_image_splitting": False, "do_pad": True},
-        "marks": _SMOL_MARKS,
-    },
-    "gemma4": {
-        "config": _gemma4,
-        "place": "<image>",
-        "sound": "<|audio|>",
-        "processor": "Gemma4Processor",
-        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 16}},
-        "pixels": {},
-        "marks": _GEMMA4_MARKS,
-    },
-    "gemma4_unified": {
-        "config": _gemma4_unified,
-        "place": "<image>",
-        "sound": "<|audio|>",
-        "processor": "Gemma4UnifiedProcessor",
-        "settings": {"image_processor": {"patch_size": 8, "pooling_kernel_size": 2, "max_soft_tokens": 16}},
-        "pixels": {},
-        "marks": _GEMMA4_MARKS,
-    },
-}
-HEARING: Final = ("gemma4", "gemma4_unified")
-"""The families that also take sounds."""
-
-
 LARGER: Final = {
     "hidden_size": 256,
     "intermediate_size": 512,
@@ -286,7 +58,7 @@ def write_vision_model(
         pixels: Fields of preprocessor_config.json that differ from the family's.
         **overrides: Fields of config.json; those of objects in it are merged.
     """
-    source = b"".join(Path(file).read_bytes() for file in (__file__, random_model.__file__))
+    source = b"".join(Path(file).read_bytes() for file in (__file__, vision_recipes.__file__, random_model.__file__))
     recipe = {
         "family": family,
         "seed": seed,

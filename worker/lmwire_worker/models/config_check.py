@@ -10,6 +10,8 @@ from .model_files import bad_model
 Tensors = dict[str, tuple[int, ...]]
 """Shapes by tensor name."""
 
+THINKER_CONFIG: Final = "thinker_config"
+"""Field with the configuration of the part that takes text and media, in models that also speak."""
 MAX_NESTING: Final = 32
 """Maximum depth of a config.json; libraries walk it by recursion."""
 MAX_LAYERS: Final = 1_000
@@ -31,6 +33,16 @@ _DIVISORS: Final = re.compile(
 _LAYERS: Final = re.compile(r"(?:^|_)(?:layers?|depths?|blocks?)$")
 _PARTS: Final = re.compile(r"(?:^|_)(?:experts?|heads?)$")
 _SIZES: Final = re.compile(r"(?:^|_)(?:size|dims?|rank|embd|width|channels|features|state|model)$")
+
+
+def understanding_part(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config.json, completed by the fields of the part that takes text and media if these are in an object.
+
+    Args:
+        config: The config.json.
+    """
+    part = config.get(THINKER_CONFIG)
+    return {**part, **config} if isinstance(part, dict) else config
 
 
 def check_config(path: Path, config: Mapping[str, Any], tensors: Tensors) -> None:

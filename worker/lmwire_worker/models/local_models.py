@@ -23,6 +23,7 @@ from lmwire_protocol import RequestError
 from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
+from .config_check import understanding_part
 from .load_estimate import estimate_load_bytes
 from .model_files import read_file, walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
@@ -122,7 +123,8 @@ def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
 
 def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
     config, problem = check(folder)
-    language = _object(config, "text_config") or config  # where models that also see or hear keep that part
+    # Models that also see or hear have an object for the language part.
+    language = _object(understanding_part(config), "text_config") or config
     return LocalModel(
         id=id,
         path=str(folder),

@@ -5,11 +5,13 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
+from ..models.config_check import understanding_part
 from ..models.folder_check import check_safetensors
 
 SUPPORTED_TYPES: Final = (
     "gemma3", "gemma4", "gemma4_unified", "glm4v", "idefics3", "internvl_chat", "llama4", "llava", "llava_next",
-    "llava_onevision", "mistral3", "paligemma", "pixtral", "qwen2_5_vl", "qwen3_5", "qwen3_vl", "smolvlm",
+    "llava_onevision", "mistral3", "paligemma", "pixtral", "qwen2_5_vl", "qwen3_5", "qwen3_omni_moe", "qwen3_vl",
+    "smolvlm",
 )  # fmt: skip
 """Model types that the tests cover. Other types have processors that read a folder in ways of their own."""
 _CONFIGS: Final = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "img_processor", "visual")
@@ -23,6 +25,7 @@ def takes_images(folder: Path, config: dict[str, Any]) -> bool:
         folder: The model's folder.
         config: Its config.json.
     """
+    config = understanding_part(config)
     return any(config.get(name) for name in _CONFIGS) and any(
         part in name
         for path in folder.glob("model*.safetensors")

@@ -82,6 +82,12 @@ class MultimodalNetwork(nn.Module):
             inputs: The model's inputs by name: `inputs_embeds` and others.
         """
         layers = cache[: len(cache) - self.has_rope_delta]
+        if "deepstack_visual_embeds" in inputs and self.model.config.model_type == "qwen3_omni_moe":
+            from mlx_vlm.models.qwen3_omni_moe.language import expand_deepstack_visual_embeds
+
+            # It takes features of all tokens, zeros for text, and not of images alone.
+            marked, features = inputs["visual_pos_masks"], inputs["deepstack_visual_embeds"]
+            inputs["deepstack_visual_embeds"] = expand_deepstack_visual_embeds(marked, features)
         return self._logits(tokens, layers, **inputs)
 
     def _logits(self, tokens: mx.array, layers: list[Any], **inputs: Any) -> mx.array:

@@ -118,10 +118,20 @@ def encode(network: MultimodalNetwork, media_input: MediaInput) -> None:
         raise UnsupportedInputs(f"its media inputs come with {' and '.join(others)}")
     if (places := values["inputs_embeds"].shape[1]) != len(media_input.tokens):
         raise UnsupportedInputs(f"it makes {places} places of the {len(media_input.tokens)} tokens that stand for it")
-    deepstack = values.get("deepstack_visual_embeds")
-    features = Features(values["inputs_embeds"], list(deepstack) if deepstack is not None else [])
+    features = Features(values["inputs_embeds"], _deepstack(values, media_input))
     mx.eval(features.embeds, features.deepstack)
     media_input.set_features(features)
+
+
+def _deepstack(values: dict[str, Any], media_input: MediaInput) -> list[mx.array]:
+    """Return an encoder's deepstack features, [image tokens, width] for each layer."""
+    made = values.get("deepstack_visual_embeds")
+    if not isinstance(made, mx.array):
+        return list(made or ())
+    if values.get("visual_pos_masks") is None:  # a sound has none
+        return []
+    places = [at for at, token in enumerate(media_input.tokens) if token == media_input.placeholder_token]
+    return [made[0, mx.array(places), layer] for layer in range(made.shape[2])]
 
 
 def rope_positions(network: MultimodalNetwork, layout: MediaLayout, tokens: mx.array) -> tuple[mx.array, RopeDelta]:

@@ -13,6 +13,7 @@ from lmwire_protocol import RequestError
 
 from ..media import Image, MediaKind, Sound
 from ..media.noise import noise_image, noise_sound
+from ..models.config_check import THINKER_CONFIG, understanding_part
 from ..models.shared_weights import SharedWeights, list_files
 from ..models.weights import summarize_exception
 from .audio_input import resample_sound
@@ -39,6 +40,8 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
     files = list_files(folder)
     try:
         model: Any = load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
+        if hasattr(model, "disable_talker"):
+            model.disable_talker()  # answers are text
         network = MultimodalNetwork(model)
         network.make_cache()
     except UnsupportedCache as error:
@@ -124,14 +127,15 @@ def unsupported_model(folder: Path, reason: str) -> RequestError:
 
 
 def _placeholder_token(kind: MediaKind, network: MultimodalNetwork, processor: Any) -> int | None:
-    config = network.model.config
+    config = getattr(network.model.config, THINKER_CONFIG, network.model.config)
     tokens = [getattr(owner, name, None) for owner in (config, processor) for name in PLACEHOLDER_TOKEN_FIELDS[kind]]
     return next((token for token in tokens if isinstance(token, int)), None)
 
 
 def _described(config: dict[str, Any], model_config: Any) -> dict[str, Any]:
     """Return the folder's own configuration, completed by mlx-vlm's defaults for the architecture."""
+    model_config = getattr(model_config, THINKER_CONFIG, model_config)
     text_config = getattr(model_config, "text_config", None)
     vocab_size = getattr(text_config, "vocab_size", None)
     known = {"vocab_size": vocab_size} if isinstance(vocab_size, int) else {}
-    return {"text_config": config.get("llm_config"), **config, **known}
+    return {"text_config": config.get("llm_config"), **understanding_part(config), **known}

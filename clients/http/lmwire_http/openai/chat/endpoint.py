@@ -15,7 +15,7 @@ from ...inference.generation import Generation, run_generation
 from ...inference.new_media import new_media
 from ...inference.server_defaults import apply_server_defaults, default_options
 from ...inference.template_variables import drop_unknown_variables
-from ..generation_params import usage_chunk, wants_usage
+from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
