@@ -59,6 +59,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--host-name", "studio.local", "--host-name", "box"], "host_names", ("studio.local", "box")),
     (["--max-body", "1M"], "max_body_bytes", 2**20),
     (["--body-timeout", "10m"], "body_timeout_s", 600.0),
+    (["--image-group", "5"], "image_group", 5),
     (["--max-connections", "9"], "max_connections", 9),
     (["--max-queue", "3"], "max_requests", 3),
     (["--step-limit", "90"], "step_limit_s", 90.0),
@@ -126,6 +127,7 @@ def test_every_setting_can_be_typed() -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
+        (["--image-group", "65"], "--image-group: '65' must be a whole number from 1 to 64"),
         (["--port", "x"], "argument --port: 'x' must be a whole number from 0 to 65535"),
         (["--port", "65536"], "from 0 to 65535"),
         (["--replicas", "0"], "argument --replicas: '0' must be a whole number, 1 or more"),
