@@ -10,6 +10,7 @@ from .errors import RequestError
 from .framing import Line
 from .limits import ID_BYTES, LINE_IN_BYTES
 from .messages import FREE_FORM
+from .tool_results import with_call_ids
 
 if TYPE_CHECKING:
     from .json_value import JsonValue
@@ -80,7 +81,7 @@ def decode_command(fields: dict[str, Any]) -> Command:
 
         raise RequestError("unknown_command", f"unknown command {name!r}{nearest(name, COMMANDS)}", field="cmd")
     try:
-        return msgspec.convert(fields, command, str_keys=True)
+        return with_call_ids(msgspec.convert(fields, command, str_keys=True))
     except msgspec.ValidationError as error:
         from .validation_errors import validation_error  # imported here to keep the start of a process short
 

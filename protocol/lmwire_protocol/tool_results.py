@@ -2,23 +2,31 @@
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from .commands import Chat, Command, Tokenize
+from .errors import RequestError
 from .messages import CalledTool, Message
 
+AnyCommand = TypeVar("AnyCommand", bound=Command)
 
-def with_call_ids(messages: list[Message]) -> list[Message]:
-    """Return messages in which each tool's message names the call that it answers.
 
-    Args:
-        messages: The conversation. It is unchanged.
+def with_call_ids(command: AnyCommand) -> AnyCommand:
+    """Return a command in which each tool's message names the call that it answers.
 
     Raises:
-        ValueError: A tool's message names no call, and none is open.
+        RequestError: invalid_request: A tool's message names no call, and none is open.
     """
-    if all(message.tool_call_id or message.role != "tool" for message in messages):
-        return messages
+    if not isinstance(command, Chat | Tokenize) or not command.messages:
+        return command
+    if all(message.tool_call_id or message.role != "tool" for message in command.messages):
+        return command
+    return replace(command, messages=_matched(command.messages))
+
+
+def _matched(messages: list[Message]) -> list[Message]:
     found: list[Message] = []
     calls = _OpenCalls(())
     for index, message in enumerate(messages):
@@ -28,15 +36,16 @@ def with_call_ids(messages: list[Message]) -> list[Message]:
         if message.role == "tool" and answered is None:
             answered = calls.first(message.name)
             if answered is None:
-                raise ValueError(f"messages[{index}].tool_call_id: {_problem(message)}")
+                raise _no_open_call(message, f"messages[{index}].tool_call_id")
         calls.close(answered)
         found.append(message if answered == message.tool_call_id else replace(message, tool_call_id=answered))
     return found
 
 
-def _problem(message: Message) -> str:
+def _no_open_call(message: Message, field: str) -> RequestError:
     function = "" if message.name is None else f" of {message.name!r}"
-    return f"is required, because no call{function} is open before this message; give the id of a call"
+    problem = f"is required, because no call{function} is open before this message; give the id of a call"
+    return RequestError("invalid_request", f"`{field}`: {problem}", field=field)
 
 
 class _OpenCalls:

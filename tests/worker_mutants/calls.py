@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from lmwire_protocol import TextPart, encoding, events, messages
-from lmwire_protocol.commands import generation
+from lmwire_protocol import TextPart, decoding, encoding, events, messages
 from lmwire_worker.session.output_queue import OutputQueue
 from support.protocol.mutation import mutant, replace, wrap
 from worker_mutants.changes import change_calls, change_pieces, change_results
@@ -65,4 +64,4 @@ def shows_no_image_in_the_shape_of_openai() -> None:
 
 @mutant("M-6", "m-6-open-calls")
 def takes_a_result_of_no_call() -> None:
-    replace(generation, "with_call_ids", lambda conversation: conversation)
+    replace(decoding, "with_call_ids", lambda command: command)

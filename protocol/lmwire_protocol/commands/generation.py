@@ -10,7 +10,6 @@ from ..formats import Format
 from ..framing import json_bytes
 from ..limits import LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
 from ..messages import Message, NamedTool, Tool
-from ..tool_results import with_call_ids
 from .base import Command, NonNegative, Positive
 
 _TEMPLATE_FIELDS: Final = (
@@ -158,7 +157,6 @@ class Chat(Generation, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_continued(self)
-        force_setattr(self, "messages", with_call_ids(self.messages))
         if isinstance(self.tool_choice, NamedTool):
             if self.tool_choice.name not in (tool.function.name for tool in self.tools):
                 raise ValueError(f"tool_choice.name: {self.tool_choice.name!r} is not among `tools`")
@@ -203,8 +201,6 @@ class Tokenize(Command, frozen=True):
                 if getattr(self, field) != getattr(plain, field):
                     raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
         _check_continued(self)
-        if self.messages is not None:
-            force_setattr(self, "messages", with_call_ids(self.messages))
 
 
 def _check_continued(command: Chat | Tokenize) -> None:
