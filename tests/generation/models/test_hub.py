@@ -2,9 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -211,3 +212,49 @@ def test_offline_mode_is_named(hub: Hub, home: Path) -> None:
     assert (told["code"], told["retryable"]) == ("model_not_found", False)
     assert "HF_HUB_OFFLINE" in told["message"]
     assert hub.requests == []
+
+
+def test_a_snapshot_without_a_ref_loads_from_disk(loader: Loader, cut_off: Loader) -> None:
+    folder = Path(loader.load()["model"])
+    (folder.parents[1] / "refs" / "main").unlink()
+    assert cut_off.load()["model"] == str(folder)
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda name: name.partition("/")[2], lambda name: name[6:].upper()])
+def test_a_model_on_disk_has_its_name_in_any_case_and_without_its_owner(
+    hub: Hub, loader: Loader, cut_off: Loader, change: Callable[[str], str]
+) -> None:
+    folder = loader.load()["model"]
+    assert cut_off.load(change(hub.name))["model"] == folder
+
+
+def add_to_cache(home: Path, hub_id: str, folder: str) -> Path:
+    """Put the files of a model folder into the cache under another id, and return the snapshot."""
+    snapshot = home / "hub" / f"models--{hub_id.replace('/', '--')}" / "snapshots" / ("d" * 40)
+    shutil.copytree(folder, snapshot)
+    return snapshot
+
+
+def test_a_name_of_several_models_lists_them(hub: Hub, home: Path, loader: Loader, cut_off: Loader) -> None:
+    name = hub.name.partition("/")[2]
+    folder = loader.load()["model"]
+    other = add_to_cache(home, f"another/{name.upper()}", folder)
+    told = cut_off.load(name)
+    assert (told["code"], told["retryable"]) == ("model_not_found", False)
+    assert told["message"] == f"the name '{name}' fits another/{name.upper()} and {hub.name}; write it whole"
+    assert cut_off.load(hub.name)["model"] == folder
+    (other / "model.safetensors").unlink()  # a model that cannot run does not make a name ambiguous
+    assert cut_off.load(name)["model"] == folder
+
+
+@pytest.mark.parametrize(
+    ("alias", "hub_id"),
+    [("gemma", "mlx-community/gemma-3-4b-it-4bit"), ("Qwen", "mlx-community/Qwen3.5-4B-MLX-4bit")],
+)
+def test_an_alias_names_a_model_on_disk(home: Path, loader: Loader, cut_off: Loader, alias: str, hub_id: str) -> None:
+    snapshot = add_to_cache(home, hub_id, loader.load()["model"])
+    assert cut_off.load(alias)["model"] == str(snapshot)
+
+
+def test_a_built_in_model_has_its_name_in_any_case(loader: Loader) -> None:
+    assert Path(loader.load("Builtin:Tiny")["model"]).name == "tiny"

@@ -3,6 +3,7 @@
 from typing import Final
 
 ALIASES: Final = {
+    "gemma": "mlx-community/gemma-3-4b-it-4bit",
     "gemma-3-1b": "mlx-community/gemma-3-1b-it-4bit",
     "gemma-3-4b": "mlx-community/gemma-3-4b-it-4bit",
     "llama-3.1-8b": "mlx-community/Meta-Llama-3.1-8B-Instruct-4bit",
@@ -10,6 +11,7 @@ ALIASES: Final = {
     "llama-3.2-3b": "mlx-community/Llama-3.2-3B-Instruct-4bit",
     "mistral-7b": "mlx-community/Mistral-7B-Instruct-v0.3-4bit",
     "phi-4": "mlx-community/phi-4-4bit",
+    "qwen": "mlx-community/Qwen3.5-4B-MLX-4bit",
     "qwen2.5-0.5b": "mlx-community/Qwen2.5-0.5B-Instruct-4bit",
     "qwen2.5-7b": "mlx-community/Qwen2.5-7B-Instruct-4bit",
     "qwen2.5-coder-7b": "mlx-community/Qwen2.5-Coder-7B-Instruct-4bit",

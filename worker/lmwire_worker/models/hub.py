@@ -1,6 +1,7 @@
 """Finds models in the cache of the hub, and downloads those that are not there."""
 
 import errno
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from tqdm.auto import tqdm
 from lmwire_protocol import RequestError
 
 from ..engine.interface import Report
+from .hub_cache import find_snapshot_folder, repository_of
 from .model_files import read_json
 
 CODE_PATTERN: Final = "*.py"
@@ -29,6 +31,7 @@ Validate = Callable[[Path], dict[str, Any]]
 """Returns the config.json of a model folder, or raises RequestError if files are missing or damaged."""
 INFO_TIMEOUT_S: Final = 10.0
 """Time for the hub to describe a model, in seconds."""
+_COMMIT: Final = re.compile("[0-9a-f]{40}")
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -47,11 +50,33 @@ def find_snapshot(hub_id: str, report: Report, validate: Validate, *, trust_remo
     """
     patterns = [*MODEL_PATTERNS, CODE_PATTERN] if trust_remote_code else list(MODEL_PATTERNS)
     try:
-        folder = Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
+        folder = _find_cached(hub_id, patterns)
         config = validate(folder)  # an interrupted download of another program leaves some files
-    except (LocalEntryNotFoundError, HFValidationError, RequestError):
+    except (LocalEntryNotFoundError, HFValidationError, RequestError, OSError):
         return _fetch(hub_id, patterns, report)
     return _fetch(hub_id, patterns, report) if trust_remote_code and _lacks_code(folder, config) else folder
+
+
+def _find_cached(hub_id: str, patterns: list[str]) -> Path:
+    """Return a model's snapshot on disk. A cache that was copied may lack the file that names it.
+
+    Args:
+        hub_id: The model's name on the hub.
+        patterns: The files of the model. The hub's library checks that those it knows of are there.
+
+    Raises:
+        LocalEntryNotFoundError, RequestError, OSError: No snapshot can be used.
+    """
+    try:
+        return Path(snapshot_download(hub_id, allow_patterns=patterns, local_files_only=True))
+    except LocalEntryNotFoundError:
+        folder = find_snapshot_folder(repository_of(hub_id))
+        if folder is None:
+            raise
+        if not _COMMIT.fullmatch(folder.name):
+            return folder
+        revision = folder.name
+        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns, local_files_only=True))
 
 
 def _lacks_code(folder: Path, config: dict[str, Any]) -> bool:

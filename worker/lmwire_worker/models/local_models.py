@@ -16,24 +16,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from huggingface_hub import constants
-
 from lmwire_protocol import RequestError
 
 from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
 from .config_check import understanding_part
+from .hub_cache import cached_repositories, find_snapshot_folder
 from .load_estimate import estimate_load_bytes
-from .model_files import read_file, walk_files
+from .model_files import walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
 
 LISTING_TIMEOUT_S: Final = 30.0
 """Maximum duration of a listing. A file system may block for ever."""
 PARENT_POLL_S: Final = 0.2
 """Interval at which a listing checks that its parent is alive, in seconds."""
-MAX_REF_BYTES: Final = 1_000
-"""Maximum size of the file that names a snapshot."""
 EXIT_ORPHAN: Final = 74
 
 
@@ -65,11 +62,9 @@ def find_models(check: CheckSupport) -> Iterator[LocalModel]:
     """Yield the built-in models, and then the models in the hub cache, by name."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
         yield _find_model(BUILTIN_PREFIX + folder.name, folder, check)
-    repositories = Path(constants.HF_HUB_CACHE).glob("models--*")
-    for repository in sorted(repositories, key=lambda repository: repository.name.lower()):
-        id = repository.name.removeprefix("models--").replace("--", "/")
+    for id, repository in sorted(cached_repositories().items(), key=lambda item: item[0].lower()):
         try:
-            snapshot = _snapshot(repository)
+            snapshot = find_snapshot_folder(repository)
         except (RequestError, OSError) as error:
             yield _broken(id, repository, error)
             continue
@@ -86,17 +81,6 @@ def find_in_folders(folders: Sequence[str], check: CheckSupport) -> Iterator[Loc
     """
     for folder in folders:
         yield _find_model(folder, Path(folder).expanduser().resolve(), check)
-
-
-def _snapshot(repository: Path) -> Path | None:
-    """Return a repository's snapshot: the one that `main` names, or else the latest; None if it has none."""
-    main, snapshots = repository / "refs" / "main", repository / "snapshots"
-    if main.exists():
-        named = snapshots / os.path.basename(read_file(main, MAX_REF_BYTES).decode(errors="replace").strip())
-        if named != snapshots / "" and named.is_dir():
-            return named
-    folders = [folder for folder in snapshots.iterdir() if folder.is_dir()] if snapshots.is_dir() else []
-    return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
 
 
 def _find_model(id: str, folder: Path, check: CheckSupport) -> LocalModel:

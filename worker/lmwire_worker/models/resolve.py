@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.model_names import NameIndex, ambiguous_name
 
 from ..engine.interface import Report
 from .aliases import ALIASES
 from .folder_check import check_files
+from .hub_cache import cached_repositories, find_snapshot_folder
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
@@ -29,7 +31,8 @@ def find_folder(
 ) -> Path:
     """Return the folder of a path, a hub id, an alias or a built-in model.
 
-    What the hub has and the disk does not is fetched. A name that can be a hub id or an alias is never a folder in the
+    The name of a model on disk may be in another case, or lack the owner. What the hub has and the disk does not is
+    fetched. A name that can be a hub id or an alias is never a folder in the
     working directory, which may be somebody else's: such a folder is named as ./folder.
 
     Args:
@@ -42,7 +45,7 @@ def find_folder(
         RequestError: model_not_found.
         LoadCancelled: from `report`.
     """
-    if path.startswith(BUILTIN_PREFIX):
+    if path.lower().startswith(BUILTIN_PREFIX):
         return _builtin(path)
     if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
         return _named(path, report, validate, trust_remote_code)
@@ -59,8 +62,8 @@ def find_folder(
 
 
 def _named(name: str, report: Report, validate: Callable[[Path], dict[str, Any]], trust_remote_code: bool) -> Path:
-    hub_id = ALIASES.get(name.lower(), name)
     try:
+        hub_id = _hub_id(ALIASES.get(name.lower(), name), validate)
         if not HUB_ID.fullmatch(hub_id):
             raise _unknown(name)
         from .hub import find_snapshot
@@ -70,6 +73,33 @@ def _named(name: str, report: Report, validate: Callable[[Path], dict[str, Any]]
         if os.path.isdir(name):
             error.message += f"; for the folder of this name, in the worker's working directory, write ./{name}"
         raise
+
+
+def _hub_id(name: str, validate: Callable[[Path], dict[str, Any]]) -> str:
+    """Return the hub id of the model on this machine that a name fits; the name itself if it fits none.
+
+    Raises:
+        RequestError: model_not_found, if it fits several whole models.
+    """
+    repositories = cached_repositories()
+    index: NameIndex[str] = NameIndex()
+    for hub_id in sorted(repositories):
+        index.add(hub_id, (), hub_id)
+    found = index.find_all(name)
+    if len(found) > 1:
+        found = [hub_id for hub_id in found if _is_whole(repositories[hub_id], validate)] or found
+    if len(found) > 1:
+        raise RequestError("model_not_found", ambiguous_name(name, found))
+    return found[0] if found else name
+
+
+def _is_whole(repository: Path, validate: Callable[[Path], dict[str, Any]]) -> bool:
+    """Return whether a repository in the cache has a snapshot with all files of a model."""
+    try:
+        folder = find_snapshot_folder(repository)
+        return folder is not None and bool(validate(folder))
+    except (RequestError, OSError):
+        return False
 
 
 def _unknown(path: str) -> RequestError:
@@ -84,7 +114,7 @@ def _builtin(path: str) -> Path:
     if not names:
         problem = f"{path}: this installation lacks its built-in models, in {BUILTIN}; install lmwire again"
         raise RequestError("model_not_found", problem)
-    name = path.removeprefix(BUILTIN_PREFIX)
+    name = path[len(BUILTIN_PREFIX) :].lower()
     if name not in names:
         known = ", ".join(BUILTIN_PREFIX + name for name in names)
         raise RequestError("model_not_found", f"{path[:200]!r} is not a built-in model; give {known}")

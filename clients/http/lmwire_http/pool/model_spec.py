@@ -1,8 +1,9 @@
 """Models that can be loaded, and the names that find them."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from lmwire_protocol.model_names import NameIndex, ambiguous_name
 
 from ..errors import ApiError, invalid_field
 
@@ -41,16 +42,13 @@ class ModelSpec:
 
 
 class ModelCatalog:
-    """Models by name. An exact match wins over one in another case, which wins over the base name."""
+    """Models by name; see `lmwire_protocol.model_names`."""
 
     def __init__(self, specs: Iterable[ModelSpec]) -> None:
         self._specs = {spec.id: spec for spec in specs}
-        self._by_name: defaultdict[str, list[ModelSpec]] = defaultdict(list)
-        self._by_base_name: defaultdict[str, list[ModelSpec]] = defaultdict(list)
+        self._index: NameIndex[ModelSpec] = NameIndex()
         for spec in self._specs.values():
-            for name in {name.lower() for name in (spec.id, *spec.aliases)}:
-                self._by_name[name].append(spec)
-            self._by_base_name[spec.base_name.lower()].append(spec)
+            self._index.add(spec.id, spec.aliases, spec)
 
     def __iter__(self) -> Iterator[ModelSpec]:
         return iter(self._specs.values())
@@ -66,9 +64,7 @@ class ModelCatalog:
 
     def find_all(self, name: str) -> list[ModelSpec]:
         """Return the models that match a name."""
-        if spec := self._specs.get(name):
-            return [spec]
-        return self._by_name.get(name.lower()) or self._by_base_name.get(name.lower()) or []
+        return self._index.find_all(name)
 
 
 def unknown_model(name: str, known: Iterable[ModelSpec]) -> ApiError:
@@ -103,5 +99,5 @@ def _listed(known: Iterable[ModelSpec]) -> str:
 
 def _only(name: str, specs: list[ModelSpec]) -> ModelSpec:
     if len(specs) > 1:
-        raise model_not_found(f"the name {name[:200]!r} fits {' and '.join(spec.id for spec in specs)}; write it whole")
+        raise model_not_found(ambiguous_name(name, [spec.id for spec in specs]))
     return specs[0]
