@@ -35,7 +35,7 @@ from .encoding import (
     truncate_text,
 )
 from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
-from .features import FEATURES
+from .features import DEFAULT_MODEL, FEATURES
 from .formats import (
     ChoiceFormat,
     Format,
@@ -64,6 +64,7 @@ __all__ = [
     "CLIENT_CODES",
     "CODES",
     "COMMANDS",
+    "DEFAULT_MODEL",
     "EXIT_CODES",
     "FEATURES",
     "AudioPart",

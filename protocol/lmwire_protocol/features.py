@@ -56,6 +56,9 @@ _LOAD: Final = (
     *("reasoning_start", "reasoning_end"),
 )
 
+DEFAULT_MODEL: Final = "load.path.absent"
+"""The feature of a worker that was started with a default model."""
+
 FEATURES: Final = (
     "tokenize",
     "embed",
@@ -71,6 +74,7 @@ FEATURES: Final = (
     "chat.tool_choice.function",
     "tokenize.reasoning",
     "tokenize.continue_final_message",
+    DEFAULT_MODEL,
 )
 """Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a
 listed command has had from its start are not listed. `string` and `absent` are forms of a field, like its values."""

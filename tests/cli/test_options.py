@@ -27,6 +27,7 @@ TESTS = Path(__file__).parents[1]
 WORKER = (
     *worker._NUMBERS,
     *worker._DIRECTORIES,
+    worker._MODEL,
     *worker._FLAGS,
     worker._PROCESS_GROUP,
     "--mock",

@@ -113,6 +113,7 @@ def test_what_a_worker_must_list(command: str, path: str, value: str | None, fea
     [
         ("generate", "stop", "string"),
         ("chat", "stop", "string"),
+        ("load", "path", "absent"),
         ("chat", "messages[].tool_call_id", "absent"),
         ("tokenize", "messages[].tool_call_id", "absent"),
     ],

@@ -25,6 +25,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
         "--media-urls": "cli/test_options.py::test_a_worker_resolves_an_address_only_if_allowed",
         "--template-dir": "generation/models/test_chat_templates.py::test_a_load_chooses_a_template_of_a_folder",
+        "--model": "worker/test_default_model.py::test_a_load_without_a_path_loads_the_default_model",
         "--process-group": "worker/test_exits.py::test_a_worker_can_lead_a_process_group",
         "--mock": "cli/test_arguments.py::test_worker_is_a_worker_on_the_commands_own_pipes",
         "--help": "cli/test_options.py::test_help_lists_every_option",
@@ -32,6 +33,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
     },
     "mock": {
         "--process-group": "worker/test_exits.py::test_a_worker_can_lead_a_process_group",
+        "--model": "worker/test_default_model.py::test_a_mock_has_a_default_model_too",
         "--text": "mock/test_replies.py::test_the_answer_can_be_the_same_for_every_request",
         "--token-ms": "mock/test_replies.py::test_tokens_take_the_time_that_they_are_given",
         "--scenario": "mock/test_scenario.py::test_a_reply_is_given_token_by_token",

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .process.stderr_log import Log
 
 _USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
-                                  [--media-dir DIR]... [--media-urls] [--template-dir DIR] [--process-group]
+                                  [--media-dir DIR]... [--media-urls] [--template-dir DIR] [--model NAME]
+                                  [--process-group]
        python -P -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
@@ -32,6 +33,7 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
                         Without it, requests must contain their media
   --media-urls          allow requests to name http and https URLs of images and sounds on public hosts
   --template-dir DIR    a directory of chat templates, NAME.jinja, that a load may name (chat_template_name)
+  --model NAME          the model of a load that names none; default: $LMWIRE_MODEL, or none
   --process-group       lead a process group of its own, for hosts that cannot start one; also with --mock
   --mock                run a worker without a model, to test hosts; see --mock --help
   --help                print this help and exit
@@ -41,6 +43,7 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
 _NUMBERS = ("--memory-limit", "--cache-disk-bytes")
 _DIRECTORIES = ("--cache-dir", "--media-dir", "--template-dir")
 _EXISTING_DIRECTORIES = ("--media-dir", "--template-dir")
+_MODEL = "--model"
 _FLAGS = ("--media-urls",)
 _PROCESS_GROUP = "--process-group"
 
@@ -85,7 +88,7 @@ def _read_options(arguments: list[str]) -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     rest = iter(arguments)
     for name in rest:
-        if name not in (*_NUMBERS, *_DIRECTORIES, *_FLAGS):
+        if name not in (*_NUMBERS, *_DIRECTORIES, _MODEL, *_FLAGS):
             _refuse(f"unknown argument {name!r}")
         if name in options and name != "--media-dir":
             _refuse(f"{name} is given twice")
@@ -98,6 +101,8 @@ def _read_options(arguments: list[str]) -> dict[str, list[str]]:
 def _value(name: str, value: str) -> str:
     if name in _DIRECTORIES and not value:
         _refuse(f"{name} needs a directory")
+    if name == _MODEL and not value:
+        _refuse(f"{name} needs a model's name or folder")
     if name in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
         _refuse(f"{name} needs a number of bytes, above 0")
     if name in _EXISTING_DIRECTORIES and not os.path.isdir(os.path.expanduser(value)):
@@ -121,10 +126,12 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     from .worker import WorkerProcess
 
     if mock:
-        WorkerProcess(mock.around(io), Log(), mock.engine).run()
+        WorkerProcess(mock.around(io), Log(), mock.engine, mock.default_model).run()
     from .loading.model_loader import MlxModelLoader
 
-    WorkerProcess(io, log := Log(), MlxModelLoader(*_settings(options or {}, log), owns_process=True)).run()
+    options, log = options or {}, Log()
+    loader = MlxModelLoader(*_settings(options, log), owns_process=True)
+    WorkerProcess(io, log, loader, options.get(_MODEL, [os.environ.get("LMWIRE_MODEL")])[0] or None).run()
 
 
 def _settings(

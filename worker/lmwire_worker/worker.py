@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_protocol import DEFAULT_MODEL, Line, LineSplitter, RequestError, decode_object, limits
 
 from .engine.interface import ModelLoader
 from .process import stdio
@@ -38,9 +38,11 @@ class WorkerProcess:
         io: The pipes to the host.
         log: The log for people.
         engine: Opens models.
+        default_model: The model of a load that names none; None if a load must name one.
     """
 
-    def __init__(self, io: Pipes, log: Log, engine: ModelLoader) -> None:
+    def __init__(self, io: Pipes, log: Log, engine: ModelLoader, default_model: str | None = None) -> None:
+        self._default_model = default_model
         self._io = io
         self._log = log
         self._loader = engine
@@ -91,6 +93,8 @@ class WorkerProcess:
         else:
             if self._session is None:
                 self._session = self._version_1() if "id" in fields else self._bridge()
+            if self._default_model and fields.get("cmd") == "load":
+                fields.setdefault("path", self._default_model)
             self._session.serve(fields, len(line.data))
         self._registry.mark_first_line()
         self._output.wait_for_reply_capacity()
@@ -102,7 +106,7 @@ class WorkerProcess:
             self._scheduler,
             self._monitor,
             self._loader.names,
-            self._loader.features,
+            [*self._loader.features, *([DEFAULT_MODEL] if self._default_model else [])],
             self._log,
             self._refuse_protocol,
         )

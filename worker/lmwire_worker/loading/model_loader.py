@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmwire_protocol import FEATURES, Load, RequestError
+from lmwire_protocol import DEFAULT_MODEL, FEATURES, Load, RequestError
 
 from ..engine.interface import LoadCancelled, ModelRunner, Report
 from ..engine.load_context import LoadContext
@@ -55,7 +55,10 @@ class MlxModelLoader:
         """Made by the first load of a model that generates text."""
         self.names = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         self.features = [
-            name for name in FEATURES if (needed := _required_library(name)) is None or importlib.util.find_spec(needed)
+            name
+            for name in FEATURES
+            if name != DEFAULT_MODEL
+            and ((needed := _required_library(name)) is None or importlib.util.find_spec(needed))
         ]
         self._missing: str | None = None
 

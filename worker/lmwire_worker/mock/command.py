@@ -17,6 +17,7 @@ class Options(NamedTuple):
 
     rules: list[Rule]
     faults: list[Chosen]
+    model: str | None = None
 
 
 def parse(arguments: list[str]) -> Options:
@@ -26,7 +27,7 @@ def parse(arguments: list[str]) -> Options:
         print(_list_faults())
         sys.exit(0)
     fallback = Rule(Reply(text=options.text, token_ms=options.token_ms))
-    return Options([*options.scenario, fallback], options.fault)
+    return Options([*options.scenario, fallback], options.fault, options.model)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,6 +55,9 @@ def _parser() -> _Parser:
     )
     parser.add_argument(
         "--process-group", action="store_true", help="lead a process group of its own, as `lmwire worker` can"
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="the model of a load that names none, such as `mock`; as of `lmwire worker`"
     )
     parser.add_argument("--text", metavar="TEXT", help="answer with this instead of the prompt, a token for each word")
     parser.add_argument(

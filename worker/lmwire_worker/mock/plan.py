@@ -13,6 +13,8 @@ class Plan:
 
     engine: MockModelLoader
     around: Callable[[Pipes], Pipes]
+    default_model: str | None = None
+    """The model of a load that names none."""
 
 
 def plan(arguments: list[str]) -> Plan:
@@ -22,10 +24,10 @@ def plan(arguments: list[str]) -> Plan:
     from .command import parse
     from .scenario import Script
 
-    rules, faults = parse(arguments)
+    rules, faults, model = parse(arguments)
     if not faults:
-        return Plan(MockModelLoader(Script(rules)), lambda io: io)
+        return Plan(MockModelLoader(Script(rules)), lambda io: io, model)
     from .faults import FaultyPipes, install_process_faults, rules_of
 
     install_process_faults(faults)
-    return Plan(MockModelLoader(Script([*rules_of(faults), *rules])), lambda io: FaultyPipes(io, faults))
+    return Plan(MockModelLoader(Script([*rules_of(faults), *rules])), lambda io: FaultyPipes(io, faults), model)

@@ -8,7 +8,7 @@ field provides the answer instead.
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from lmwire_protocol import FEATURES, Chat, Generate, Load, Message, NamedTool, RequestError, Tokenize
+from lmwire_protocol import DEFAULT_MODEL, FEATURES, Chat, Generate, Load, Message, NamedTool, RequestError, Tokenize
 
 from .prompts import CONTEXT_LEN, told_of
 from .replies import Answer, Call
@@ -26,7 +26,11 @@ def features(vouched: Collection[str]) -> list[str]:
     Args:
         vouched: Fields that rules match on, in the form `command.field`.
     """
-    return [name for name in FEATURES if name in vouched or name.partition(".")[2] not in NEEDS_A_RULE]
+    return [
+        name
+        for name in FEATURES
+        if name != DEFAULT_MODEL and (name in vouched or name.partition(".")[2] not in NEEDS_A_RULE)
+    ]
 
 
 def check(request: Generate | Chat, answers: Sequence[Answer], vouched: Collection[str]) -> None:
