@@ -48,6 +48,7 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "ModelDone.adapter_path",
         "ModelDone.chat_template_name",
         "ModelDone.batch_size",
+        "ModelDone.sampling_defaults",
         "ResultDone.finish_reason.tool_calls",
         "ResultDone.finish_reason.timeout",
         "ResultDone.finish_reason.capacity",

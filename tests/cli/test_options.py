@@ -113,9 +113,11 @@ def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
 
 def test_every_option_of_a_load_reaches_it() -> None:
     given = ("--adapter", "poet", "--draft", "small", "--context-len", "64", "--kv-bits", "8", "--force")
+    given = (*given, "--generation-config", "model")
     recited = ("--worker", f"{FAKE_WORKER} RecitesTheLoad", "-p", "Hi")
     load = json.loads(lmwire("chat", "model", *recited, *given).stdout)
     wanted = {"adapter_path": "poet", "draft_path": "small", "context_len": 64, "kv_bits": 8, "force": True}
+    wanted["generation_config"] = True
     assert load == {"id": load["id"], "cmd": "load", "path": "model", **wanted}
 
 

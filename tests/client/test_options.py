@@ -65,6 +65,7 @@ LOAD: LoadOptions = {
     "draft_path": "/models/small",
     "context_len": 4096,
     "kv_bits": 8,
+    "generation_config": True,
     "force": True,
     "reasoning_start": "<reason>",
     "reasoning_end": "</reason>",

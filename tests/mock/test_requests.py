@@ -87,6 +87,7 @@ def test_the_features_are_what_is_served() -> None:
     missing = {
         *("load.adapter_path", "load.draft_path", "load.kv_bits", "load.chat_template_name"),
         *("load.reasoning_start", "load.reasoning_end"),
+        *("load.generation_config", "load.path.absent"),
         *("generate.format", "chat.format", "chat.chat_template", "chat.template_args"),
     }
     assert set(MockModelLoader().features) == set(FEATURES) - missing

@@ -96,6 +96,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "force": False,
             "reasoning_start": "a",
             "reasoning_end": "a",
+            "generation_config": False,
         }
     ],
     "unload": [{}],

@@ -47,6 +47,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--context-len": "cli/test_chat.py::test_options_reach_the_load",
         "--kv-bits": _LOAD,
         "--force": _LOAD,
+        "--generation-config": _LOAD,
         "--prompt": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
         "--image": "cli/test_chat.py::test_images_are_sent_with_the_prompt",
         "--system": _CHAT,

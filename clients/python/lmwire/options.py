@@ -132,6 +132,7 @@ class LoadOptions(TypedDict, total=False):
     force: bool
     reasoning_start: str
     reasoning_end: str
+    generation_config: bool
 
 
 class GenerateOptions(TypedDict, total=False):

@@ -44,6 +44,8 @@ class Load(Command, frozen=True):
     the markers in the model's tokenizer."""
     reasoning_end: Marker | None = None
     """Text that ends the model's reasoning."""
+    generation_config: bool = False
+    """Use the sampling defaults of the model's generation_config.json in requests that do not set them."""
 
     def __post_init__(self) -> None:
         if (self.reasoning_start is None) != (self.reasoning_end is None):

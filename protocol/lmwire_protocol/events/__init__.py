@@ -21,7 +21,7 @@ from .generation import (
     TopLogprob,
     Usage,
 )
-from .model import CacheDone, ModelDone, Progress, Quantization, Stage, Unit, UnloadDone
+from .model import CacheDone, ModelDone, Progress, Quantization, SamplingDefaults, Stage, Unit, UnloadDone
 from .session import (
     CacheStats,
     CancelDone,
@@ -63,6 +63,7 @@ __all__ = [
     "QuitDone",
     "RequestStats",
     "ResultDone",
+    "SamplingDefaults",
     "Seconds",
     "Segment",
     "Stage",

@@ -28,6 +28,16 @@ class Quantization(Struct):
     group_size: int
 
 
+class SamplingDefaults(Struct, omit_defaults=True):
+    """Values for the sampling fields that a request does not set. An absent one is the protocol's own default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+
+
 class ModelDone(Done, tag="done"):
     """The reply to `load` and `info`: the loaded model."""
 
@@ -51,6 +61,8 @@ class ModelDone(Done, tag="done"):
     model's default."""
     batch_size: Count | None = None
     """Maximum number of answers that are computed together. Absent if the worker does not report it."""
+    sampling_defaults: SamplingDefaults | None = None
+    """The model's own defaults, with `generation_config` of `load`. Absent if the model has none."""
 
 
 class UnloadDone(Done, tag="done"):

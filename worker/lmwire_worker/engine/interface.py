@@ -16,7 +16,17 @@ from typing import Protocol
 from msgspec import Struct
 
 from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Tokenize, Transcribe
-from lmwire_protocol.events import CacheStats, Channel, FinishReason, Logprob, Quantization, Stage, Unit, Word
+from lmwire_protocol.events import (
+    CacheStats,
+    Channel,
+    FinishReason,
+    Logprob,
+    Quantization,
+    SamplingDefaults,
+    Stage,
+    Unit,
+    Word,
+)
 
 from ..process.memory_pressure import MemoryPressure
 
@@ -49,6 +59,7 @@ class ModelInfo:
     quantization: Quantization | None = None
     adapter_path: str | None = None
     chat_template_name: str | None = None
+    sampling_defaults: SamplingDefaults | None = None
 
 
 @dataclass(frozen=True, slots=True)

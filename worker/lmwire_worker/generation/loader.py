@@ -15,6 +15,7 @@ from ..engine.load_context import LoadContext
 from ..models import memory_budget
 from ..models.adapters import attach_adapter, find_adapter
 from ..models.model_info import describe_model, limit_context
+from ..models.sampling_defaults import read_sampling_defaults
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
@@ -65,6 +66,8 @@ class TextModelLoader:
         weights = loaded or open_weights(folder, trust_remote_code=request.trust_remote_code)
         network = _build_network(weights, request, adapter, tokenizer, media_loader)
         model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)
+        if request.generation_config:
+            model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
         model = replace(

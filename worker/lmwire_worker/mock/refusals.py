@@ -15,7 +15,8 @@ from .replies import Answer, Call
 
 NEEDS_A_RULE: Final = (
     *("format", "chat_template", "template_args"),
-    *("adapter_path", "draft_path", "kv_bits", "chat_template_name", "reasoning_start", "reasoning_end"),
+    *("adapter_path", "draft_path", "kv_bits", "chat_template_name"),
+    *("reasoning_start", "reasoning_end", "generation_config"),
 )
 """Fields that need a rule that matches on them."""
 

@@ -194,6 +194,8 @@ class Scheduler:
             request: A waiting request.
             may_read: Its media may be read now.
         """
+        if self._runner and request.silent:
+            request.apply_sampling_defaults(self._runner.model.sampling_defaults)
         command = request.command
         if (
             request.preparation is None

@@ -5,8 +5,20 @@ import os
 import time
 from typing import ClassVar, Literal, Protocol
 
+from msgspec.structs import replace
+
 from lmwire_protocol import Command, Embed, Generation, RequestError, Transcribe
-from lmwire_protocol.events import Choice, Done, EmbedDone, FinishReason, ResultDone, Timings, TranscribeDone, Usage
+from lmwire_protocol.events import (
+    Choice,
+    Done,
+    EmbedDone,
+    FinishReason,
+    ResultDone,
+    SamplingDefaults,
+    Timings,
+    TranscribeDone,
+    Usage,
+)
 from lmwire_protocol.limits import MAX_INT
 
 from ..engine.interface import (
@@ -241,6 +253,7 @@ class Request:
         "rows",
         "running",
         "seed",
+        "silent",
         "started_at",
         "state",
         "writer",
@@ -257,6 +270,8 @@ class Request:
         """Rows of the batch that it needs: one for each choice."""
         self.deferred_error: RequestError | None = None
         """An error that is known already and waits for its turn: the bridge answers in order."""
+        self.silent: frozenset[str] = frozenset()
+        """Sampling fields that the host left out, until the model's defaults are applied."""
         self.running = False
         self.cancel_reason: CancelReason | None = None
         self.key = 0
@@ -269,6 +284,13 @@ class Request:
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
+
+    def apply_sampling_defaults(self, defaults: SamplingDefaults | None) -> None:
+        """Fill the sampling fields that the host left out with the model's defaults, if it has any."""
+        if defaults is not None and isinstance(self.command, Generation):
+            values = {name: value for name in self.silent if (value := getattr(defaults, name)) is not None}
+            self.command = replace(self.command, **values)
+        self.silent = frozenset()
 
     def done(self) -> Done:
         """Return the `done` of the request as it stands now."""

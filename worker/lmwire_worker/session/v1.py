@@ -35,6 +35,7 @@ from lmwire_protocol.events import (
     Limits,
     MemoryStats,
     Progress,
+    SamplingDefaults,
     Segment,
     StatsDone,
     Token,
@@ -50,6 +51,8 @@ from .lifecycle import LifecycleMonitor
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request, TranscriptionState
+
+_SAMPLING_FIELDS = frozenset(SamplingDefaults.__struct_fields__)
 
 
 class EngineStatistics(Protocol):
@@ -188,11 +191,11 @@ class Session:
             self._registry.refuse(RequestError("invalid_request", f"`id` must be {need}", field="id"), None)
             return
         try:
-            self._dispatch(id, decode_command(fields), line_bytes)
+            self._dispatch(id, decode_command(fields), line_bytes, fields)
         except RequestError as error:
             self._registry.refuse(error, id)
 
-    def _dispatch(self, id: str, command: Command, line_bytes: int) -> None:
+    def _dispatch(self, id: str, command: Command, line_bytes: int, fields: dict[str, object]) -> None:
         match command:
             case Hello():
                 self._hello(id, command)
@@ -210,6 +213,7 @@ class Session:
                     self._monitor.start_quit_timeout()
             case _:
                 request = Request(id, command, EVENT_WRITER, line_bytes, time.monotonic())
+                request.silent = _SAMPLING_FIELDS.difference(fields)
                 self._registry.accept(request)
                 if request.deadline < math.inf:
                     self._monitor.deadlines_changed()

@@ -1,5 +1,6 @@
 """Arguments of `lmwire chat`. An option that goes to the worker has the worker's name for it as its `dest`."""
 
+import argparse
 import os
 import shlex
 from textwrap import dedent
@@ -64,6 +65,18 @@ def _add_load_options(group: ArgumentGroup) -> None:
     group.add_argument(
         "--force", action="store_true", default=None, help="load a model that does not seem to fit into memory"
     )
+    group.add_argument(
+        "--generation-config",
+        type=_uses_model_defaults,
+        metavar="{model,none}",
+        help="take sampling defaults from the model's generation_config.json, or from nowhere (default: none)",
+    )
+
+
+def _uses_model_defaults(text: str) -> bool:
+    if text not in ("model", "none"):
+        raise argparse.ArgumentTypeError(f"must be model or none, not {text!r}")
+    return text == "model"
 
 
 def _add_conversation_options(group: ArgumentGroup) -> None:
