@@ -23,7 +23,7 @@ from random_vision import write_vision_model
 from support.media.shown_images import image, pixels
 from support.models.random_embeddings import write_embedding_model
 from support.process.worker_process import WorkerProcess
-from support.runners.embedding_runners import embed, gather, open_lane
+from support.runners.embedding_runners import embed, gather, open_runner
 
 Part = str | TextPart | ImagePart
 
@@ -40,8 +40,8 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> EmbeddingRunner:
-    return open_lane(folder)
+def runner(folder: Path) -> EmbeddingRunner:
+    return open_runner(folder)
 
 
 @cache
@@ -72,37 +72,37 @@ def close(vectors: Any, others: Any) -> None:
 
 
 def test_texts_and_images_get_the_vectors_that_mlx_vlm_gives_for_each_alone(
-    folder: Path, lane: EmbeddingRunner
+    folder: Path, runner: EmbeddingRunner
 ) -> None:
-    (vectors,) = embed(lane, Embed(input=MIXED))
+    (vectors,) = embed(runner, Embed(input=MIXED))
     close(vectors, [expected(folder, part) for part in MIXED])
     assert len({tuple(np.round(vector, 3)) for vector in vectors}) == len(MIXED)
     assert [sum(number**2 for number in vector) for vector in vectors] == pytest.approx([1] * len(MIXED))
 
 
-def test_a_batch_gives_what_each_input_gets_alone_in_any_order(lane: EmbeddingRunner) -> None:
-    assert lane._rows_together > 1
-    alone = [embed(lane, Embed(input=[part]))[0][0] for part in MIXED]
-    (forwards,), (backwards,) = embed(lane, Embed(input=MIXED)), embed(lane, Embed(input=MIXED[::-1]))
+def test_a_batch_gives_what_each_input_gets_alone_in_any_order(runner: EmbeddingRunner) -> None:
+    assert runner._rows_together > 1
+    alone = [embed(runner, Embed(input=[part]))[0][0] for part in MIXED]
+    (forwards,), (backwards,) = embed(runner, Embed(input=MIXED)), embed(runner, Embed(input=MIXED[::-1]))
     close(forwards, alone)
     close(backwards[::-1], alone)
 
 
-def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingRunner) -> None:
+def test_requests_at_the_same_time_do_not_mix(runner: EmbeddingRunner) -> None:
     requests = [Embed(input=MIXED[at:] + MIXED[:at]) for at in range(4)]
-    for request, vectors in zip(requests, embed(lane, *requests), strict=True):
-        close(vectors, embed(lane, request)[0])
+    for request, vectors in zip(requests, embed(runner, *requests), strict=True):
+        close(vectors, embed(runner, request)[0])
 
 
-def test_a_text_behind_an_image_does_not_take_its_positions(lane: EmbeddingRunner) -> None:
-    (before,) = embed(lane, Embed(input=["the sea is wide"]))
-    embed(lane, Embed(input=[image(5, 160, 160)]))
-    close(embed(lane, Embed(input=["the sea is wide"]))[0], before)
+def test_a_text_behind_an_image_does_not_take_its_positions(runner: EmbeddingRunner) -> None:
+    (before,) = embed(runner, Embed(input=["the sea is wide"]))
+    embed(runner, Embed(input=[image(5, 160, 160)]))
+    close(embed(runner, Embed(input=["the sea is wide"]))[0], before)
 
 
-def test_an_images_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
+def test_an_images_vector_is_cut_and_then_scaled(runner: EmbeddingRunner) -> None:
     (whole,), (cut,), (raw,) = embed(
-        lane, Embed(input=[ONE]), Embed(input=[ONE], dimensions=5), Embed(input=[ONE], dimensions=5, normalize=False)
+        runner, Embed(input=[ONE]), Embed(input=[ONE], dimensions=5), Embed(input=[ONE], dimensions=5, normalize=False)
     )
     close(raw, whole[:5])
     close(cut, np.array(raw) / np.linalg.norm(raw))
@@ -111,7 +111,7 @@ def test_an_images_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
 def test_a_folder_that_does_not_scale_gives_images_as_they_are_unless_asked(tmp_path: Path) -> None:
     folder = write_vision_model(tmp_path / "raw", "qwen3_vl")
     add_modules(folder, "Transformer", "Pooling")
-    raw, scaled = embed(open_lane(folder), Embed(input=[ONE, "a"], normalize=False), Embed(input=[ONE, "a"]))
+    raw, scaled = embed(open_runner(folder), Embed(input=[ONE, "a"], normalize=False), Embed(input=[ONE, "a"]))
     for vector, unit, part in zip(raw, scaled, (ONE, "a"), strict=True):
         assert abs(np.linalg.norm(vector) - 1) > 0.1
         close(np.array(vector) / np.linalg.norm(vector), unit)
@@ -122,7 +122,7 @@ def test_a_folders_prompt_takes_the_place_of_the_instruction(tmp_path: Path) -> 
     folder = write_vision_model(tmp_path / KNOWN_BY_NAME, "qwen3_vl")
     settings = {"prompts": {"query": "Find the same."}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    (vectors,) = embed(open_lane(folder), Embed(input=["the sea", ONE]))
+    (vectors,) = embed(open_runner(folder), Embed(input=["the sea", ONE]))
     close(vectors, [expected(folder, part, "Find the same.") for part in ("the sea", ONE)])
 
 
@@ -139,8 +139,8 @@ def add_modules(folder: Path, *modules: str) -> None:
 # Reports.
 
 
-def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane: EmbeddingRunner) -> None:
-    model = lane.model
+def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, runner: EmbeddingRunner) -> None:
+    model = runner.model
     config = json.loads((folder / "config.json").read_text())
     assert model.capabilities == ["embed", "tokenize", "images"]
     assert (model.model_type, model.path) == (config["model_type"], str(folder))
@@ -152,8 +152,8 @@ def test_a_model_that_sees_says_so_and_a_load_says_all_of_it(folder: Path, lane:
     assert 0.8 * written < model.weights_bytes <= written
 
 
-def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lane: EmbeddingRunner) -> None:
-    tokens, text = lane.tokenize(Tokenize(prompt="the sea"))
+def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, runner: EmbeddingRunner) -> None:
+    tokens, text = runner.tokenize(Tokenize(prompt="the sea"))
     assert DEFAULT_INSTRUCTION in text and "the sea" in text
     assert tokens == processor_of(folder).tokenizer.encode(text, add_special_tokens=False)
 
@@ -161,11 +161,11 @@ def test_tokens_are_those_of_the_conversation_that_an_input_is(folder: Path, lan
 # What is refused.
 
 
-def refused(lane: EmbeddingRunner, *parts: Part) -> RequestError:
+def refused(runner: EmbeddingRunner, *parts: Part) -> RequestError:
     request = Embed(input=[*parts])
     with pytest.raises(RequestError) as error:
-        lane.add(1, request, 0, prepared=gather(lane, request))
-    assert len(embed(lane, Embed(input=["a", ONE]))[0]) == 2, "nothing of it is left"
+        runner.add(1, request, 0, prepared=gather(runner, request))
+    assert len(embed(runner, Embed(input=["a", ONE]))[0]) == 2, "nothing of it is left"
     return error.value
 
 
@@ -184,9 +184,9 @@ def refused(lane: EmbeddingRunner, *parts: Part) -> RequestError:
     ],
 )
 def test_an_input_that_cannot_be_had_is_named_and_ends_its_request(
-    lane: EmbeddingRunner, part: Part, code: str, field: str
+    runner: EmbeddingRunner, part: Part, code: str, field: str
 ) -> None:
-    error = refused(lane, "a", ONE, part)
+    error = refused(runner, "a", ONE, part)
     assert (error.code, error.field) == (code, field)
     assert error.message.startswith(field)
 
@@ -196,34 +196,34 @@ def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> Non
     for name in ("in/side.png", "outside.png"):
         pixels(1).save(tmp_path / name)
     allowed = MlxModelLoader(media=MediaPolicy(directories=(tmp_path / "in",), max_request_pixels=10_000))
-    lane = open_lane(folder, allowed)
+    runner = open_runner(folder, allowed)
     (read,), (sent,) = embed(
-        lane, Embed(input=[ImagePart(Media(path=str(tmp_path / "in" / "side.png")))]), Embed(input=[ONE])
+        runner, Embed(input=[ImagePart(Media(path=str(tmp_path / "in" / "side.png")))]), Embed(input=[ONE])
     )
     close(read, sent)
-    assert refused(lane, ImagePart(Media(path=str(tmp_path / "outside.png")))).field == "input[0].media.path"
-    assert "10,000" in refused(lane, ONE, OTHER).message
+    assert refused(runner, ImagePart(Media(path=str(tmp_path / "outside.png")))).field == "input[0].media.path"
+    assert "10,000" in refused(runner, ONE, OTHER).message
 
 
 def test_an_image_for_which_there_is_no_memory_is_refused(
-    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+    runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = image(6, 256, 256)
-    lane.add(1, request := Embed(input=[large]), 0, prepared=gather(lane, request))
-    (outcome,) = lane.step()
+    runner.add(1, request := Embed(input=[large]), 0, prepared=gather(runner, request))
+    (outcome,) = runner.step()
     assert isinstance(outcome, EmbeddingOutput)
-    need = step_bytes(lane.model, outcome.prompt_tokens) + IMAGE_TOKEN_BYTES * outcome.prompt_tokens
-    monkeypatch.setattr(lane, "_budget", need - 1)
-    error = refused(lane, large)
+    need = step_bytes(runner.model, outcome.prompt_tokens) + IMAGE_TOKEN_BYTES * outcome.prompt_tokens
+    monkeypatch.setattr(runner, "_budget", need - 1)
+    error = refused(runner, large)
     assert (error.code, error.field) == ("out_of_memory", "input[0]")
 
 
 def test_a_model_of_texts_refuses_an_image_and_says_what_it_can(tmp_path: Path) -> None:
-    lane = open_lane(write_embedding_model(tmp_path / "bert"))
+    runner = open_runner(write_embedding_model(tmp_path / "bert"))
     request = Embed(input=["a", ONE])
-    assert lane.prepare(request, pytest.fail) is None, "it is not even read"
+    assert runner.prepare(request, pytest.fail) is None, "it is not even read"
     with pytest.raises(RequestError) as error:
-        lane.add(1, request, 0)
+        runner.add(1, request, 0)
     assert (error.value.code, error.value.field) == ("unsupported", "input[1]")
     assert str(tmp_path / "bert") in error.value.message and "embed, tokenize" in error.value.message
 
@@ -242,9 +242,9 @@ def test_a_model_whose_rows_do_not_run_together_runs_them_one_by_one(
         return output
 
     monkeypatch.setattr(VisionEmbeddingNetwork, "_run", mixes_rows)
-    lane = open_lane(folder)
-    assert lane._rows_together == 1
-    (vectors,) = embed(lane, Embed(input=["the sea", ONE]))
+    runner = open_runner(folder)
+    assert runner._rows_together == 1
+    (vectors,) = embed(runner, Embed(input=["the sea", ONE]))
     close(vectors, [expected(folder, part) for part in ("the sea", ONE)])
 
 
@@ -257,7 +257,7 @@ def test_a_model_whose_template_shows_no_image_is_bad(tmp_path: Path, template: 
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"chat_template": template}))
     with pytest.raises(RequestError, match=words) as error:
-        open_lane(folder)
+        open_runner(folder)
     assert error.value.code == "bad_model"
 
 
@@ -265,8 +265,8 @@ def test_a_model_that_is_called_for_talking_is_none_for_vectors(tmp_path: Path) 
     folder = write_vision_model(tmp_path / "Qwen3-VL-2B-Instruct", "qwen3_vl")
     engine = MlxModelLoader()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder)), lambda *_: None, lambda: None)
-    assert "embed" not in lane.model.capabilities
+    runner = engine.open(Load(path=str(folder)), lambda *_: None, lambda: None)
+    assert "embed" not in runner.model.capabilities
 
 
 # On the wire.

@@ -14,7 +14,7 @@ from lmwire_worker.engine.interface import EmbeddingOutput, LoadCancelled
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from random_model import write_model
 from support.models.random_embeddings import write_embedding_model
-from support.runners.embedding_runners import open_lane
+from support.runners.embedding_runners import open_runner
 
 
 def engine() -> MlxModelLoader:
@@ -23,9 +23,9 @@ def engine() -> MlxModelLoader:
     return engine
 
 
-def vector(lane: EmbeddingRunner, text: str, **fields: Any) -> list[float]:
-    lane.add(1, Embed(input=[text], **fields), 0)
-    (outcome,) = lane.step()
+def vector(runner: EmbeddingRunner, text: str, **fields: Any) -> list[float]:
+    runner.add(1, Embed(input=[text], **fields), 0)
+    (outcome,) = runner.step()
     assert isinstance(outcome, EmbeddingOutput)
     return outcome.vector.tolist()
 
@@ -35,12 +35,12 @@ def test_the_pooling_is_the_folders(tmp_path: Path, mode: str) -> None:
     names = {"cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens", "lasttoken": "pooling_mode_lasttoken"}
     pooled = write_embedding_model(tmp_path / mode, pooling={names[mode]: True, "pooling_mode_mean_tokens": False})
     mean = write_embedding_model(tmp_path / "mean")
-    assert vector(open_lane(pooled), "the sea is wide") != vector(open_lane(mean), "the sea is wide")
+    assert vector(open_runner(pooled), "the sea is wide") != vector(open_runner(mean), "the sea is wide")
 
 
 def test_a_folder_that_does_not_scale_gives_what_is_pooled_unless_asked(tmp_path: Path) -> None:
-    raw = open_lane(write_embedding_model(tmp_path / "raw", modules=("Transformer", "Pooling")))
-    scaled = open_lane(write_embedding_model(tmp_path / "scaled"))
+    raw = open_runner(write_embedding_model(tmp_path / "raw", modules=("Transformer", "Pooling")))
+    scaled = open_runner(write_embedding_model(tmp_path / "scaled"))
     pooled = vector(raw, "the sea", normalize=False)
     length = sum(number**2 for number in pooled) ** 0.5
     assert abs(length - 1) > 0.1
@@ -51,31 +51,31 @@ def test_a_folder_that_does_not_scale_gives_what_is_pooled_unless_asked(tmp_path
 
 def test_a_default_prompt_is_put_before_every_text(tmp_path: Path) -> None:
     settings = {"prompts": {"query": "find: ", "none": ""}, "default_prompt_name": "query"}
-    prompted = open_lane(write_embedding_model(tmp_path / "prompted", settings=settings))
-    plain = open_lane(write_embedding_model(tmp_path / "plain", settings={"prompts": {"query": "find: "}}))
+    prompted = open_runner(write_embedding_model(tmp_path / "prompted", settings=settings))
+    plain = open_runner(write_embedding_model(tmp_path / "plain", settings={"prompts": {"query": "find: "}}))
     np.testing.assert_allclose(vector(prompted, "the sea"), vector(plain, "find: the sea"), atol=1e-5)
 
 
 def test_a_folder_bounds_texts_and_may_write_them_in_small_letters(tmp_path: Path) -> None:
     text = {"max_seq_length": 20, "do_lower_case": True}
-    lane = open_lane(write_embedding_model(tmp_path / "small", text=text))
-    assert lane.model.context_len == 20
-    np.testing.assert_allclose(vector(lane, "The SEA"), vector(lane, "the sea"), atol=1e-6)
+    runner = open_runner(write_embedding_model(tmp_path / "small", text=text))
+    assert runner.model.context_len == 20
+    np.testing.assert_allclose(vector(runner, "The SEA"), vector(runner, "the sea"), atol=1e-6)
     with pytest.raises(RequestError, match="takes 20"):
-        lane.add(1, Embed(input=["the sea " * 20]), 0)
+        runner.add(1, Embed(input=["the sea " * 20]), 0)
 
 
 def test_a_load_can_ask_for_a_shorter_context(tmp_path: Path) -> None:
-    assert open_lane(write_embedding_model(tmp_path / "model"), context_len=10).model.context_len == 10
+    assert open_runner(write_embedding_model(tmp_path / "model"), context_len=10).model.context_len == 10
 
 
 def test_positions_of_roberta_begin_behind_its_padding(tmp_path: Path) -> None:
-    lane = open_lane(write_embedding_model(tmp_path / "model", "xlm-roberta"))
-    assert lane.model.context_len == 254
+    runner = open_runner(write_embedding_model(tmp_path / "model", "xlm-roberta"))
+    assert runner.model.context_len == 254
 
 
 def test_a_model_says_what_it_can(tmp_path: Path) -> None:
-    model = open_lane(write_embedding_model(tmp_path / "model")).model
+    model = open_runner(write_embedding_model(tmp_path / "model")).model
     assert (model.model_type, model.capabilities, model.hidden_size) == ("bert", ["embed", "tokenize"], 64)
 
 
@@ -92,7 +92,7 @@ def test_a_way_to_make_vectors_that_is_not_known_is_refused(
 ) -> None:
     folder = write_embedding_model(tmp_path / "model", **fields)
     with pytest.raises(RequestError, match=words) as refused:
-        open_lane(folder)
+        open_runner(folder)
     assert refused.value.code == code
 
 
@@ -100,7 +100,7 @@ def test_a_way_to_make_vectors_that_is_not_known_is_refused(
 def test_settings_of_models_that_generate_are_refused(tmp_path: Path, field: str) -> None:
     with pytest.raises(RequestError, match="does not use it") as refused:
         more = {"reasoning_end": "x"} if field == "reasoning_start" else {}
-        open_lane(write_embedding_model(tmp_path / "model"), **{field: "x"}, **more)
+        open_runner(write_embedding_model(tmp_path / "model"), **{field: "x"}, **more)
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
 
@@ -109,7 +109,7 @@ def test_a_model_without_some_of_its_weights_is_bad(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.raises(RequestError) as refused:
-        open_lane(folder)
+        open_runner(folder)
     assert refused.value.code == "bad_model"
 
 
@@ -132,7 +132,7 @@ def test_a_model_that_does_not_fit_costs_nobody_the_present_one(tmp_path: Path) 
 
 
 def test_closing_gives_the_memory_back(tmp_path: Path) -> None:
-    assert open_lane(write_embedding_model(tmp_path / "model")).close() > 400_000
+    assert open_runner(write_embedding_model(tmp_path / "model")).close() > 400_000
 
 
 # Which folders.
@@ -155,8 +155,8 @@ def test_an_encoder_with_the_head_of_a_classifier_is_none(tmp_path: Path) -> Non
 
 
 def test_a_text_model_is_still_opened_as_one(tmp_path: Path) -> None:
-    lane = engine().open(Load(path=str(write_model(tmp_path / "qwen3"))), lambda *progress: None, lambda: None)
-    assert "chat" in lane.model.capabilities
+    runner = engine().open(Load(path=str(write_model(tmp_path / "qwen3"))), lambda *progress: None, lambda: None)
+    assert "chat" in runner.model.capabilities
 
 
 def test_damaged_settings_are_told_by_their_file(tmp_path: Path) -> None:

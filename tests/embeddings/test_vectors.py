@@ -17,7 +17,7 @@ from lmwire_worker.embeddings.runner import MAX_STEP_TOKENS, EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Failed
 from support.models.random_embeddings import FAMILIES, write_embedding_model
 from support.process.worker_process import SECONDS
-from support.runners.embedding_runners import embed, open_lane
+from support.runners.embedding_runners import embed, open_runner
 
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
 
@@ -28,43 +28,43 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> EmbeddingRunner:
-    return open_lane(folder)
+def runner(folder: Path) -> EmbeddingRunner:
+    return open_runner(folder)
 
 
-def alone(folder: Path, lane: EmbeddingRunner, texts: Sequence[str]) -> list[Any]:
+def alone(folder: Path, runner: EmbeddingRunner, texts: Sequence[str]) -> list[Any]:
     """Return mlx-vlm's vectors, one text at a time."""
     network = load_embedding_model(folder)
     network.pooling_config = {"pooling_mode": "mean"}
-    tokens = [lane.tokenize(Tokenize(prompt=text))[0] for text in texts]
+    tokens = [runner.tokenize(Tokenize(prompt=text))[0] for text in texts]
     return [np.array(network(mx.array([row]), attention_mask=mx.ones((1, len(row)))).text_embeds)[0] for row in tokens]
 
 
 def test_the_vectors_of_a_batch_are_those_that_mlx_vlm_gives_for_each_text_alone(
-    folder: Path, lane: EmbeddingRunner
+    folder: Path, runner: EmbeddingRunner
 ) -> None:
-    (vectors,) = embed(lane, Embed(input=[*TEXTS]))
-    for vector, expected in zip(vectors, alone(folder, lane, TEXTS), strict=True):
+    (vectors,) = embed(runner, Embed(input=[*TEXTS]))
+    for vector, expected in zip(vectors, alone(folder, runner, TEXTS), strict=True):
         np.testing.assert_allclose(vector, expected, atol=2e-5)
 
 
-def test_requests_at_the_same_time_do_not_mix(lane: EmbeddingRunner) -> None:
+def test_requests_at_the_same_time_do_not_mix(runner: EmbeddingRunner) -> None:
     requests = [Embed(input=[text, *TEXTS[::-1]]) for text in TEXTS]
-    together = embed(lane, *requests)
+    together = embed(runner, *requests)
     for request, vectors in zip(requests, together, strict=True):
-        (expected,) = embed(lane, request)
+        (expected,) = embed(runner, request)
         np.testing.assert_allclose(vectors, expected, atol=2e-5)
 
 
-def test_different_texts_have_different_vectors_of_length_1(lane: EmbeddingRunner) -> None:
-    (vectors,) = embed(lane, Embed(input=[*TEXTS]))
+def test_different_texts_have_different_vectors_of_length_1(runner: EmbeddingRunner) -> None:
+    (vectors,) = embed(runner, Embed(input=[*TEXTS]))
     assert [sum(number**2 for number in vector) for vector in vectors] == pytest.approx([1] * len(TEXTS))
     assert len({tuple(vector) for vector in vectors}) == len(TEXTS)
 
 
-def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
+def test_a_vector_is_cut_and_then_scaled(runner: EmbeddingRunner) -> None:
     (whole,), (cut,), (raw,) = embed(
-        lane,
+        runner,
         Embed(input=["the sea"]),
         Embed(input=["the sea"], dimensions=5),
         Embed(input=["the sea"], dimensions=5, normalize=False),
@@ -74,14 +74,14 @@ def test_a_vector_is_cut_and_then_scaled(lane: EmbeddingRunner) -> None:
     assert cut == pytest.approx([number / length for number in raw], abs=2e-5)
 
 
-def test_a_part_and_its_text_are_the_same_input(lane: EmbeddingRunner) -> None:
-    ((part, text),) = embed(lane, Embed(input=[TextPart("the sea"), "the sea"]))
+def test_a_part_and_its_text_are_the_same_input(runner: EmbeddingRunner) -> None:
+    ((part, text),) = embed(runner, Embed(input=[TextPart("the sea"), "the sea"]))
     assert part == pytest.approx(text, abs=2e-5)
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingRunner:
-    return open_lane(write_embedding_model(tmp_path_factory.mktemp("models") / "bert"))
+    return open_runner(write_embedding_model(tmp_path_factory.mktemp("models") / "bert"))
 
 
 @pytest.mark.parametrize(
@@ -142,49 +142,49 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pyte
     assert len(bert._requests) == 0
 
 
-def test_a_large_input_is_tokenized_beside_the_engine(lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_input_is_tokenized_beside_the_engine(runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of the requests beside it go on while its tokenizer is held up."""
     large = "the sea " * 5000
     goes_on, prepared = threading.Event(), threading.Event()
-    real = lane._inputs.tokens
+    real = runner._inputs.tokens
 
     def tokens(text: str) -> list[int]:
         assert text != large or goes_on.wait(SECONDS)
         return real(text)
 
-    monkeypatch.setattr(lane._inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
-    monkeypatch.setattr(lane._inputs, "tokens", tokens)
+    monkeypatch.setattr(runner._inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
+    monkeypatch.setattr(runner._inputs, "tokens", tokens)
     asked = [Embed(input=["a", large]), Tokenize(prompt=large)]
-    held_up = [lane.prepare(request, prepared.set) for request in asked]
-    assert len(embed(lane, Embed(input=["the sea"]))[0]) == 1
+    held_up = [runner.prepare(request, prepared.set) for request in asked]
+    assert len(embed(runner, Embed(input=["the sea"]))[0]) == 1
     assert not any(preparation is None or preparation.done for preparation in held_up)
     goes_on.set()
     assert prepared.wait(SECONDS)
     with pytest.raises(RequestError, match=r"input\[1\]: comes to \d+ tokens") as refused:
-        lane.add(7, asked[0], 0, prepared=held_up[0])
+        runner.add(7, asked[0], 0, prepared=held_up[0])
     assert refused.value.code == "context_overflow"
 
 
-def test_small_inputs_wait_for_no_thread(lane: EmbeddingRunner) -> None:
-    assert lane.prepare(Embed(input=[*TEXTS]), lambda: None) is None
-    assert lane.prepare(Tokenize(prompt=TEXTS[0]), lambda: None) is None
+def test_small_inputs_wait_for_no_thread(runner: EmbeddingRunner) -> None:
+    assert runner.prepare(Embed(input=[*TEXTS]), lambda: None) is None
+    assert runner.prepare(Tokenize(prompt=TEXTS[0]), lambda: None) is None
 
 
 def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(
-    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+    runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "the sea " * 10_000
-    monkeypatch.setattr(lane._inputs, "tokens", None)
+    monkeypatch.setattr(runner._inputs, "tokens", None)
     with pytest.raises(RequestError, match=r"input\[0\]: comes to \d+ tokens at least") as refused:
-        lane.add(7, Embed(input=[text]), 0)
+        runner.add(7, Embed(input=[text]), 0)
     assert (refused.value.code, refused.value.field) == ("context_overflow", "input[0]")
 
 
 def test_a_text_that_there_is_no_memory_to_tokenize_is_refused(
-    lane: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
+    runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "_budget", 2**20)
-    monkeypatch.setattr(lane._inputs, "tokens", None)
+    monkeypatch.setattr(runner, "_budget", 2**20)
+    monkeypatch.setattr(runner._inputs, "tokens", None)
     with pytest.raises(RequestError, match=r"prompt: to tokenize it takes 1\.5 MiB, and there are") as refused:
-        lane.tokenize(Tokenize(prompt="x" * 10_000))
+        runner.tokenize(Tokenize(prompt="x" * 10_000))
     assert (refused.value.code, refused.value.field) == ("out_of_memory", "prompt")

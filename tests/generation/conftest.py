@@ -3,7 +3,7 @@ from typing import Any, Final
 import pytest
 
 from random_model import write_model
-from support.runners.generation_runners import FolderOf, LaneOf, lanes
+from support.runners.generation_runners import FolderOf, RunnerOf, runners
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {"qwen3_next": {"num_hidden_layers": 2, "full_attention_interval": 2}}
 """One layer of each kind, where one of them takes a processor as long as all layers of another family."""
@@ -17,5 +17,5 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
 
 
 @pytest.fixture(scope="session")
-def lane_of(folder_of: FolderOf) -> LaneOf:
-    return lanes(folder_of)
+def runner_of(folder_of: FolderOf) -> RunnerOf:
+    return runners(folder_of)

@@ -16,12 +16,12 @@ from support.runners.generation_runners import (
     FAMILIES,
     Driver,
     FolderOf,
-    LaneOf,
+    RunnerOf,
     ask,
     ask_alone,
     chat,
     expected,
-    open_lane,
+    open_runner,
     stock,
 )
 
@@ -36,10 +36,10 @@ def varied(number: int) -> Generate | Chat:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_requests_that_join_and_leave_at_any_time_get_what_they_get_alone(
-    family: str, lane_of: LaneOf, folder_of: FolderOf
+    family: str, runner_of: RunnerOf, folder_of: FolderOf
 ) -> None:
     requests = {key: varied(key) for key in range(12)}
-    driver = Driver(lane_of(family))
+    driver = Driver(runner_of(family))
     chance = random.Random(family)
     for key, request in requests.items():
         driver.add(key, request)
@@ -52,17 +52,17 @@ def test_requests_that_join_and_leave_at_any_time_get_what_they_get_alone(
             assert answer.text == alone.text
 
 
-def test_a_prompt_of_text_is_continued_space_and_all(lane_of: LaneOf, folder_of: FolderOf) -> None:
+def test_a_prompt_of_text_is_continued_space_and_all(runner_of: RunnerOf, folder_of: FolderOf) -> None:
     _, tokenizer = stock(folder_of("qwen3"))
     prompts = ["ka", "ma lo", "text", "vu vu"]
-    answers = ask(lane_of("qwen3"), *(Generate(prompt=prompt, max_tokens=30) for prompt in prompts))
+    answers = ask(runner_of("qwen3"), *(Generate(prompt=prompt, max_tokens=30) for prompt in prompts))
     for prompt, answer in zip(prompts, answers, strict=True):
         assert prompt + answer.text == tokenizer.decode(tokenizer.encode(prompt) + answer.token_ids)
 
 
-def test_prompts_of_one_token_and_of_many_start_together(lane_of: LaneOf, folder_of: FolderOf) -> None:
+def test_prompts_of_one_token_and_of_many_start_together(runner_of: RunnerOf, folder_of: FolderOf) -> None:
     requests = [Generate(prompt=[300] * length, max_tokens=9) for length in (1, 40, 2, 1, 7)]
-    for request, answer in zip(requests, ask(lane_of("qwen3"), *requests), strict=True):
+    for request, answer in zip(requests, ask(runner_of("qwen3"), *requests), strict=True):
         assert answer.token_ids == expected(folder_of("qwen3"), request).token_ids
 
 
@@ -75,38 +75,40 @@ def test_a_prompt_that_brings_its_beginning_of_text_token_gets_no_second_one(tmp
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"bos_token": "<|endoftext|>"}))
 
-    lane = open_lane(folder)
+    runner = open_runner(folder)
     plain, begun = Generate(prompt="ka", max_tokens=0), Generate(prompt="<|endoftext|>ka", max_tokens=0)
-    assert [answer.prefilled[-1] for answer in ask(lane, plain, begun)] == [(2, 2), (2, 2)]
+    assert [answer.prefilled[-1] for answer in ask(runner, plain, begun)] == [(2, 2), (2, 2)]
 
 
-def test_a_message_in_parts_is_their_text(lane_of: LaneOf) -> None:
+def test_a_message_in_parts_is_their_text(runner_of: RunnerOf) -> None:
     parts = Chat(messages=[Message(role="user", content=[TextPart("one "), TextPart("two")])], max_tokens=8)
-    in_parts, whole = ask(lane_of("qwen3"), parts, chat("one two", max_tokens=8))
+    in_parts, whole = ask(runner_of("qwen3"), parts, chat("one two", max_tokens=8))
     assert in_parts == whole
 
 
 def test_exactly_max_tokens_are_generated(tmp_path: Path) -> None:
-    lane = open_lane(write_model(tmp_path / "model", end_scale=0))
+    runner = open_runner(write_model(tmp_path / "model", end_scale=0))
     limits = (1, 2, 33)
-    for limit, answer in zip(limits, ask(lane, *(chat("hello", max_tokens=limit) for limit in limits)), strict=True):
+    for limit, answer in zip(limits, ask(runner, *(chat("hello", max_tokens=limit) for limit in limits)), strict=True):
         assert (len(answer.token_ids), answer.generated, answer.finish_reason) == (limit, limit, "length")
 
 
-def test_max_tokens_0_processes_the_prompt_only(lane_of: LaneOf) -> None:
-    (answer,) = ask(lane_of("qwen3"), Generate(prompt=[1] * 100, max_tokens=0))
+def test_max_tokens_0_processes_the_prompt_only(runner_of: RunnerOf) -> None:
+    (answer,) = ask(runner_of("qwen3"), Generate(prompt=[1] * 100, max_tokens=0))
     assert answer.prefilled[-1] == (100, 100)
     assert (answer.text, answer.token_ids, answer.generated, answer.finish_reason) == ("", [], 0, "length")
 
 
 def test_without_max_tokens_an_answer_fills_the_context(tmp_path: Path) -> None:
-    lane = open_lane(write_model(tmp_path / "model", end_scale=0, max_position_embeddings=64))
-    answers = ask(lane, Generate(prompt=[1] * 60), Generate(prompt=[1] * 60, max_tokens=99), Generate(prompt=[1] * 64))
+    runner = open_runner(write_model(tmp_path / "model", end_scale=0, max_position_embeddings=64))
+    answers = ask(
+        runner, Generate(prompt=[1] * 60), Generate(prompt=[1] * 60, max_tokens=99), Generate(prompt=[1] * 64)
+    )
     assert [(answer.generated, answer.finish_reason) for answer in answers] == [(4, "length")] * 2 + [(0, "length")]
 
 
-def test_an_end_of_turn_token_is_counted_and_not_shown(lane_of: LaneOf) -> None:
-    answers = ask(lane_of("mamba"), *(chat(f"question {n}", max_tokens=300) for n in range(8)))
+def test_an_end_of_turn_token_is_counted_and_not_shown(runner_of: RunnerOf) -> None:
+    answers = ask(runner_of("mamba"), *(chat(f"question {n}", max_tokens=300) for n in range(8)))
     ended = [answer for answer in answers if answer.finish_reason == "stop"]
     assert ended, "the model should end a turn now and then"
     for answer in ended:
@@ -114,9 +116,9 @@ def test_an_end_of_turn_token_is_counted_and_not_shown(lane_of: LaneOf) -> None:
         assert "<|im_end|>" not in answer.text
 
 
-def test_progress_of_a_long_prompt_rises_to_its_length(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
-    (answer,) = ask(lane, Generate(prompt=[1] * 2500, max_tokens=1))
+def test_progress_of_a_long_prompt_rises_to_its_length(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
+    (answer,) = ask(runner, Generate(prompt=[1] * 2500, max_tokens=1))
     done = [current for current, _ in answer.prefilled]
     assert done == sorted(done) and len(done) > 2
     assert answer.prefilled[-1] == (2500, 2500)
@@ -124,13 +126,13 @@ def test_progress_of_a_long_prompt_rises_to_its_length(lane_of: LaneOf) -> None:
 
 @pytest.mark.parametrize("family", ["qwen3", "gemma3_text", "qwen3_next"])
 def test_removing_a_request_in_any_state_leaves_the_others_as_they_were(
-    family: str, lane_of: LaneOf, folder_of: FolderOf
+    family: str, runner_of: RunnerOf, folder_of: FolderOf
 ) -> None:
     """Queued, in the middle of its prompt, in the middle of its answer, and so that one or none remain."""
     request = chat("a neighbour", max_tokens=25)
     alone = expected(folder_of(family), request)
     for steps in (0, 1, 2, 3, 6, 15):
-        driver = Driver(lane_of(family))
+        driver = Driver(runner_of(family))
         driver.add(1, request)
         for key in (2, 3):
             driver.add(key, Generate(prompt=[key] * (30 * key), max_tokens=100))
@@ -142,17 +144,17 @@ def test_removing_a_request_in_any_state_leaves_the_others_as_they_were(
         assert driver.finish()[1].token_ids == alone.token_ids
 
 
-def test_the_runner_is_ready_after_the_last_request_is_removed(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_the_runner_is_ready_after_the_last_request_is_removed(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     driver.add(1, chat("hello"))
     driver.remove(1)
-    assert ask(driver.lane, chat("again", max_tokens=3))[0].generated
+    assert ask(driver.runner, chat("again", max_tokens=3))[0].generated
 
 
-def test_removing_a_request_returns_the_text_that_was_held_back(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
-    (whole,) = ask(lane, chat("hello", max_tokens=6))
-    driver = Driver(lane)
+def test_removing_a_request_returns_the_text_that_was_held_back(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
+    (whole,) = ask(runner, chat("hello", max_tokens=6))
+    driver = Driver(runner)
     driver.add(1, chat("hello", max_tokens=99, stop=[whole.text + "\0never"]))
     while len(driver.answers[1].token_ids) < 6:
         driver.step()
@@ -160,21 +162,21 @@ def test_removing_a_request_returns_the_text_that_was_held_back(lane_of: LaneOf)
     assert driver.remove(1).text == whole.text
 
 
-def test_a_stop_string_ends_the_answer_before_it(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
-    (whole,) = ask(lane, chat("hello", max_tokens=40))
+def test_a_stop_string_ends_the_answer_before_it(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
+    (whole,) = ask(runner, chat("hello", max_tokens=40))
     stop = whole.text[11:18]
     before = whole.text[: whole.text.index(stop)]
-    stopped, other = ask(lane, chat("hello", max_tokens=40, stop=[stop]), chat("hello", max_tokens=40))
+    stopped, other = ask(runner, chat("hello", max_tokens=40, stop=[stop]), chat("hello", max_tokens=40))
     assert (stopped.text, stopped.finish_reason, stopped.stop) == (before, "stop", stop)
     assert stopped.token_ids == whole.token_ids[: stopped.generated]
     assert other == whole
 
 
-def test_text_held_for_a_stop_string_comes_when_the_answer_ends_by_itself(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
-    (whole,) = ask(lane, chat("hello", max_tokens=20))
-    (held,) = ask(lane, chat("hello", max_tokens=20, stop=[whole.text[-9:] + "\0never"]))
+def test_text_held_for_a_stop_string_comes_when_the_answer_ends_by_itself(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
+    (whole,) = ask(runner, chat("hello", max_tokens=20))
+    (held,) = ask(runner, chat("hello", max_tokens=20, stop=[whole.text[-9:] + "\0never"]))
     assert (held.text, held.finish_reason, held.stop) == (whole.text, "length", None)
 
 
@@ -183,11 +185,11 @@ def test_a_truncated_prompt_gets_the_answer_of_the_remaining_prompt(
     folder_of: FolderOf, truncate: Literal["left", "middle"]
 ) -> None:
     context = 400
-    lane = open_lane(folder_of("llama"), context_len=context)
+    runner = open_runner(folder_of("llama"), context_len=context)
     long = [7 + place % 90 for place in range(context + 50)]
     left = Generate(
         prompt=truncate_prompt(Generate(prompt=long, truncate=truncate, max_tokens=6), long, context), max_tokens=6
     )
-    cut, alone = ask_alone(lane, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
+    cut, alone = ask_alone(runner, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
     assert cut.prefilled[-1][1] == context - 6
     assert (cut.token_ids, cut.finish_reason) == (alone.token_ids, alone.finish_reason)

@@ -7,7 +7,7 @@ import pytest
 from lmwire_protocol import Generate, LarkFormat, RegexFormat
 from lmwire_worker.generation.runner import GenerationRunner
 from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
-from support.runners.generation_runners import Driver, chat, choices, open_lane
+from support.runners.generation_runners import Driver, chat, choices, open_runner
 
 TOGETHER = """
         if tokens.shape[0] > 3:
@@ -18,13 +18,13 @@ TOGETHER = """
 
 
 @pytest.fixture(scope="module")
-def lane(tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
-    return open_lane(write_misbehaving_model(tmp_path_factory.mktemp("m") / "raises", RAISES), trust_remote_code=True)
+def runner(tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
+    return open_runner(write_misbehaving_model(tmp_path_factory.mktemp("m") / "raises", RAISES), trust_remote_code=True)
 
 
 @pytest.fixture(scope="module")
 def built_in() -> GenerationRunner:
-    return open_lane(Path("builtin:tiny"))
+    return open_runner(Path("builtin:tiny"))
 
 
 def following(token: int, count: int) -> list[int]:
@@ -34,9 +34,9 @@ def following(token: int, count: int) -> list[int]:
 
 @pytest.mark.parametrize("poison", [[MARK], [65, MARK, 66], [MARK - 7], [65] * 300 + [MARK]])
 def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(
-    poison: list[int], lane: GenerationRunner
+    poison: list[int], runner: GenerationRunner
 ) -> None:
-    driver = Driver(lane)
+    driver = Driver(runner)
     for key in range(4):
         driver.add(key, Generate(prompt=[65 + key] * (key + 1), max_tokens=40))
     driver.steps(5)
@@ -51,8 +51,8 @@ def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(
     assert [answer.token_ids for answer in driver.choices[5]] == [following(80, 40)] * 3
 
 
-def test_a_request_fails_with_all_of_its_choices(lane: GenerationRunner) -> None:
-    driver = Driver(lane)
+def test_a_request_fails_with_all_of_its_choices(runner: GenerationRunner) -> None:
+    driver = Driver(runner)
     driver.add(0, Generate(prompt=[MARK - 5], n=4, max_tokens=40))
     driver.add(1, Generate(prompt=[65], max_tokens=40))
     answers = driver.finish()
@@ -60,10 +60,10 @@ def test_a_request_fails_with_all_of_its_choices(lane: GenerationRunner) -> None
     assert answers[1].token_ids == following(65, 40)
 
 
-def test_constraints_continue_where_they_were(lane: GenerationRunner) -> None:
+def test_constraints_continue_where_they_were(runner: GenerationRunner) -> None:
     held = Generate(prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}"))
-    alone = [answer.token_ids for answer in choices(lane, held, seed=7)]
-    driver = Driver(lane)
+    alone = [answer.token_ids for answer in choices(runner, held, seed=7)]
+    driver = Driver(runner)
     driver.add(0, held, seed=7)
     driver.steps(6)
     driver.add(1, Generate(prompt=[MARK - 4], max_tokens=40))
@@ -86,8 +86,8 @@ def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: Generati
     assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 2)] == alone
 
 
-def test_two_at_fault_fail_and_the_third_goes_on(lane: GenerationRunner) -> None:
-    driver = Driver(lane)
+def test_two_at_fault_fail_and_the_third_goes_on(runner: GenerationRunner) -> None:
+    driver = Driver(runner)
     for key, first in enumerate((MARK - 5, MARK - 5, 65)):
         driver.add(key, Generate(prompt=[first], max_tokens=30))
     answers = driver.finish()
@@ -95,8 +95,8 @@ def test_two_at_fault_fail_and_the_third_goes_on(lane: GenerationRunner) -> None
     assert answers[2].token_ids == following(65, 30)
 
 
-def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: GenerationRunner) -> None:
-    driver = Driver(lane)
+def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(runner: GenerationRunner) -> None:
+    driver = Driver(runner)
     for key, first in enumerate((65, 65, 70)):
         ill = [first] * 40 + [MARK] + [first] * 60
         driver.add(key, Generate(prompt=ill if first == 65 else [first], max_tokens=9))
@@ -105,8 +105,8 @@ def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(lane: Generatio
     assert answers[2].token_ids == following(70, 9)
 
 
-def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: GenerationRunner) -> None:
-    driver = Driver(lane)
+def test_a_request_that_is_cancelled_while_it_starts_again_leaves(runner: GenerationRunner) -> None:
+    driver = Driver(runner)
     driver.add(0, Generate(prompt=[65], max_tokens=30))
     driver.add(1, Generate(prompt=[MARK - 3], max_tokens=30))
     driver.add(2, Generate(prompt=[70], max_tokens=30))
@@ -118,8 +118,8 @@ def test_a_request_that_is_cancelled_while_it_starts_again_leaves(lane: Generati
 
 
 def test_rows_that_fail_only_together_all_fail_and_the_runner_goes_on(tmp_path: Path) -> None:
-    lane = open_lane(write_misbehaving_model(tmp_path / "together", TOGETHER), trust_remote_code=True)
-    driver = Driver(lane)
+    runner = open_runner(write_misbehaving_model(tmp_path / "together", TOGETHER), trust_remote_code=True)
+    driver = Driver(runner)
     for key in range(5):
         driver.add(key, Generate(prompt=[65 + key], max_tokens=9))
     assert all(answer.error is not None for answer in driver.finish().values())

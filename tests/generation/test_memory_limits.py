@@ -17,7 +17,7 @@ from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from random_model import write_model
 from support.models.misbehaving_models import MARK, write_misbehaving_model
-from support.runners.generation_runners import Driver, ask, open_lane
+from support.runners.generation_runners import Driver, ask, open_runner
 
 FEW_ROWS = f"""
         if tokens.shape[0] > 3 or (tokens == {MARK}).any().item():
@@ -34,10 +34,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
+def runner_for(folder: Path) -> Callable[[int], GenerationRunner]:
     """Open a runner with memory for a number of tokens of one row."""
 
-    def lane_for(tokens: int) -> GenerationRunner:
+    def runner_for(tokens: int) -> GenerationRunner:
         base = open_shared_weights(folder, trust_remote_code=False)
         network = base.new_network()
         read_weights(network, folder, lambda *_: None)
@@ -46,7 +46,7 @@ def lane_for(folder: Path) -> Callable[[int], GenerationRunner]:
         room = MemoryBudget(cost.bytes(tokens), 0, 0, cost)
         return GenerationRunner(network, tokenizer, describe_model(folder, base.config, network, tokenizer), room)
 
-    return lane_for
+    return runner_for
 
 
 def prompt(length: int, first: int = 300) -> list[int]:
@@ -57,72 +57,74 @@ def prompt(length: int, first: int = 300) -> list[int]:
 
 
 def test_a_request_that_does_not_fit_beside_another_waits_and_caches_nothing(
-    lane_for: Callable[[int], GenerationRunner],
+    runner_for: Callable[[int], GenerationRunner],
 ) -> None:
-    driver = Driver(lane_for(1024))
+    driver = Driver(runner_for(1024))
     driver.add(0, Generate(prompt=prompt(100), max_tokens=20))
     with pytest.raises(InsufficientMemory):
-        driver.lane.add(1, Generate(prompt=prompt(600), max_tokens=20, cache="off"), 0)
+        driver.runner.add(1, Generate(prompt=prompt(600), max_tokens=20, cache="off"), 0)
     driver.finish()
     driver.add(1, Generate(prompt=prompt(600), max_tokens=20))
     assert driver.finish()[1].generated == 20
 
 
-def test_a_request_that_never_fits_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
+def test_a_request_that_never_fits_is_refused(runner_for: Callable[[int], GenerationRunner]) -> None:
     with pytest.raises(RequestError) as refusal:
-        lane_for(1024).add(0, Generate(prompt=prompt(1100), max_tokens=20), 0)
+        runner_for(1024).add(0, Generate(prompt=prompt(1100), max_tokens=20), 0)
     assert refusal.value.code == "out_of_memory"
 
 
-def test_the_cache_frees_memory_for_a_request(lane_for: Callable[[int], GenerationRunner]) -> None:
-    lane = lane_for(1024)
-    ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1))
-    assert (stats := lane.cache_stats()) and stats.bytes > 0 and stats.evictions == 0
-    ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))
-    assert (stats := lane.cache_stats()) and stats.evictions > 0
+def test_the_cache_frees_memory_for_a_request(runner_for: Callable[[int], GenerationRunner]) -> None:
+    runner = runner_for(1024)
+    ask(runner, Generate(prompt=prompt(250, 1), max_tokens=1))
+    assert (stats := runner.cache_stats()) and stats.bytes > 0 and stats.evictions == 0
+    ask(runner, Generate(prompt=prompt(900, 2), max_tokens=1))
+    assert (stats := runner.cache_stats()) and stats.evictions > 0
 
 
-def test_a_request_that_does_not_fit_beside_the_pinned_is_refused(lane_for: Callable[[int], GenerationRunner]) -> None:
-    lane = lane_for(1024)
-    ask(lane, Generate(prompt=prompt(250, 1), max_tokens=1, cache="pin"))
+def test_a_request_that_does_not_fit_beside_the_pinned_is_refused(
+    runner_for: Callable[[int], GenerationRunner],
+) -> None:
+    runner = runner_for(1024)
+    ask(runner, Generate(prompt=prompt(250, 1), max_tokens=1, cache="pin"))
     with pytest.raises(RequestError, match="pinned"):
-        lane.add(0, Generate(prompt=prompt(900, 2), max_tokens=1), 0)
-    assert lane.clear_cache() > 0
-    assert ask(lane, Generate(prompt=prompt(900, 2), max_tokens=1))[0].generated == 1
+        runner.add(0, Generate(prompt=prompt(900, 2), max_tokens=1), 0)
+    assert runner.clear_cache() > 0
+    assert ask(runner, Generate(prompt=prompt(900, 2), max_tokens=1))[0].generated == 1
 
 
 def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(
-    lane_for: Callable[[int], GenerationRunner],
+    runner_for: Callable[[int], GenerationRunner],
 ) -> None:
-    lane = lane_for(1024)
-    ask(lane, Generate(prompt=prompt(100, 1), max_tokens=1, cache="pin"))
+    runner = runner_for(1024)
+    ask(runner, Generate(prompt=prompt(100, 1), max_tokens=1, cache="pin"))
     with pytest.raises(RequestError) as refusal:
-        lane.add(0, Generate(prompt=prompt(180, 2), max_tokens=1, cache="pin"), 0)
+        runner.add(0, Generate(prompt=prompt(180, 2), max_tokens=1, cache="pin"), 0)
     assert (refusal.value.code, refusal.value.field) == ("out_of_memory", "cache")
     assert "pin 180 tokens" in refusal.value.message and refusal.value.message.count("MiB") == 3
-    assert ask(lane, Generate(prompt=prompt(180, 2), max_tokens=1))[0].generated == 1
-    assert ask(lane, Generate(prompt=prompt(130, 2), max_tokens=1, cache="pin"))[0].generated == 1
+    assert ask(runner, Generate(prompt=prompt(180, 2), max_tokens=1))[0].generated == 1
+    assert ask(runner, Generate(prompt=prompt(130, 2), max_tokens=1, cache="pin"))[0].generated == 1
 
 
 # Requests that go on.
 
 
-def test_a_row_that_outgrows_the_memory_ends_with_capacity(lane_for: Callable[[int], GenerationRunner]) -> None:
-    (answer,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=2000))
+def test_a_row_that_outgrows_the_memory_ends_with_capacity(runner_for: Callable[[int], GenerationRunner]) -> None:
+    (answer,) = ask(runner_for(512), Generate(prompt=prompt(100), max_tokens=2000))
     assert answer.finish_reason == "capacity"
     assert answer.generated == 512 - 100
 
 
-def test_a_capacity_end_keeps_the_start_of_the_answer(lane_for: Callable[[int], GenerationRunner]) -> None:
-    (short,) = ask(lane_for(512), Generate(prompt=prompt(100), max_tokens=600))
-    (whole,) = ask(lane_for(4096), Generate(prompt=prompt(100), max_tokens=600))
+def test_a_capacity_end_keeps_the_start_of_the_answer(runner_for: Callable[[int], GenerationRunner]) -> None:
+    (short,) = ask(runner_for(512), Generate(prompt=prompt(100), max_tokens=600))
+    (whole,) = ask(runner_for(4096), Generate(prompt=prompt(100), max_tokens=600))
     assert short.finish_reason == "capacity"
     assert whole.token_ids[: len(short.token_ids)] == short.token_ids
     assert whole.text.startswith(short.text)
 
 
-def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], GenerationRunner]) -> None:
-    driver = Driver(lane_for(1024))
+def test_the_longest_ends_and_the_others_go_on(runner_for: Callable[[int], GenerationRunner]) -> None:
+    driver = Driver(runner_for(1024))
     driver.add(0, Generate(prompt=prompt(200), max_tokens=400))
     driver.add(1, Generate(prompt=prompt(10), max_tokens=400))
     answers = driver.finish()
@@ -132,8 +134,8 @@ def test_the_longest_ends_and_the_others_go_on(lane_for: Callable[[int], Generat
     ]
 
 
-def test_all_choices_of_a_request_end_together(lane_for: Callable[[int], GenerationRunner]) -> None:
-    driver = Driver(lane_for(1024))
+def test_all_choices_of_a_request_end_together(runner_for: Callable[[int], GenerationRunner]) -> None:
+    driver = Driver(runner_for(1024))
     driver.add(0, Generate(prompt=prompt(100), max_tokens=800, n=2, temperature=1.0))
     driver.finish()
     assert [choice.finish_reason for choice in driver.choices[0]] == ["capacity"] * 2
@@ -144,8 +146,8 @@ def test_all_choices_of_a_request_end_together(lane_for: Callable[[int], Generat
 
 
 def test_when_memory_runs_out_in_a_step_one_request_ends(tmp_path: Path) -> None:
-    lane = open_lane(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
-    driver = Driver(lane)
+    runner = open_runner(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
+    driver = Driver(runner)
     for key in range(5):
         driver.add(key, Generate(prompt=[65] * (10 - key), max_tokens=40))
     answers = driver.finish()
@@ -155,8 +157,8 @@ def test_when_memory_runs_out_in_a_step_one_request_ends(tmp_path: Path) -> None
 
 
 def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
-    lane = open_lane(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
-    driver = Driver(lane)
+    runner = open_runner(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
+    driver = Driver(runner)
     driver.add(0, Generate(prompt=[65], max_tokens=40))
     driver.add(1, Generate(prompt=[MARK], max_tokens=40))
     answers = driver.finish()
@@ -170,11 +172,11 @@ def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
 def load(folder: Path, limit: int, replaced: list[bool], *, force: bool = False) -> GenerationRunner:
     engine = MlxModelLoader(limit)
     engine.prepare()
-    lane = engine.open(
+    runner = engine.open(
         Load(path=str(folder), force=force), lambda *_: None, release_current_model=lambda: replaced.append(True)
     )
-    assert isinstance(lane, GenerationRunner)
-    return lane
+    assert isinstance(runner, GenerationRunner)
+    return runner
 
 
 def test_a_model_that_does_not_fit_costs_nobody_the_present_one(folder: Path) -> None:
@@ -188,7 +190,7 @@ def test_a_model_that_does_not_fit_costs_nobody_the_present_one(folder: Path) ->
 
 
 def test_a_model_that_is_forced_in_gives_short_answers(folder: Path) -> None:
-    lane = load(folder, 100_000, [], force=True)
-    assert ask(lane, Generate(prompt=prompt(100), max_tokens=50))[0].generated == 50
-    assert ask(lane, Generate(prompt=prompt(100), max_tokens=2000))[0].finish_reason == "capacity"
-    lane.close()
+    runner = load(folder, 100_000, [], force=True)
+    assert ask(runner, Generate(prompt=prompt(100), max_tokens=50))[0].generated == 50
+    assert ask(runner, Generate(prompt=prompt(100), max_tokens=2000))[0].finish_reason == "capacity"
+    runner.close()

@@ -5,13 +5,13 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import rows
-from support.runners.generation_runners import Driver, LaneOf
+from support.runners.generation_runners import Driver, RunnerOf
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(100)]
 
 
-def spare_bytes_after_a_slice(lane_of: LaneOf) -> int:
-    driver = Driver(lane_of("qwen3"))
+def spare_bytes_after_a_chunk(runner_of: RunnerOf) -> int:
+    driver = Driver(runner_of("qwen3"))
     driver.add(0, Generate(prompt=PROMPT, max_tokens=2, cache="off"))
     mx.clear_cache()
     driver.step()
@@ -20,11 +20,11 @@ def spare_bytes_after_a_slice(lane_of: LaneOf) -> int:
     return spare
 
 
-def test_the_memory_of_a_short_chunk_stays_for_the_next(lane_of: LaneOf) -> None:
-    assert 4096 < spare_bytes_after_a_slice(lane_of) <= rows.MAX_SPARE_BYTES
+def test_the_memory_of_a_short_chunk_stays_for_the_next(runner_of: RunnerOf) -> None:
+    assert 4096 < spare_bytes_after_a_chunk(runner_of) <= rows.MAX_SPARE_BYTES
 
 
-def test_more_than_that_is_given_back(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = spare_bytes_after_a_slice(lane_of)
+def test_more_than_that_is_given_back(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = spare_bytes_after_a_chunk(runner_of)
     monkeypatch.setattr(rows, "MAX_SPARE_BYTES", kept // 2)
-    assert spare_bytes_after_a_slice(lane_of) < kept // 10
+    assert spare_bytes_after_a_chunk(runner_of) < kept // 10

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import Answer, LaneOf, ask, chat, open_lane, stock
+from support.runners.generation_runners import Answer, RunnerOf, ask, chat, open_runner, stock
 
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
@@ -18,12 +18,12 @@ STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"
 
 @pytest.fixture(scope="module")
 def built_in() -> GenerationRunner:
-    return open_lane(Path("builtin:tiny"))
+    return open_runner(Path("builtin:tiny"))
 
 
-def answered(lane: GenerationRunner, request: Generate | Chat, *seeds: int) -> list[Answer]:
+def answered(runner: GenerationRunner, request: Generate | Chat, *seeds: int) -> list[Answer]:
     """Return the answers to one request with each seed, generated together."""
-    return ask(lane, *[request] * len(seeds), seeds=seeds)
+    return ask(runner, *[request] * len(seeds), seeds=seeds)
 
 
 @settings(max_examples=5)
@@ -45,13 +45,13 @@ def unmarked(text: str) -> str:
 @settings(max_examples=5)
 @given(seeds=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
 def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
-    lane_of: LaneOf, seeds: list[int], stops: list[str], include: bool
+    runner_of: RunnerOf, seeds: list[int], stops: list[str], include: bool
 ) -> None:
     free = Generate(prompt="ka", max_tokens=60, temperature=3.0, ignore_eos=True)
-    texts = [answer.text for answer in answered(lane_of("qwen3"), free, *seeds)]
+    texts = [answer.text for answer in answered(runner_of("qwen3"), free, *seeds)]
     stops = [*stops, texts[0][9:11]]
     held = replace(free, stop=stops, include_stop=include)
-    for text, answer in zip(texts, answered(lane_of("qwen3"), held, *seeds), strict=True):
+    for text, answer in zip(texts, answered(runner_of("qwen3"), held, *seeds), strict=True):
         ends = [(text.index(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
         if not ends:
             assert (answer.text, answer.finish_reason) == (text, "length")

@@ -129,7 +129,7 @@ def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPa
     assert first.done and last.done
 
 
-def test_what_the_lane_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_runner_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
     digest, told = hashlib.sha256(encoded(picture())).digest(), threading.Event()
     gathered = MediaReader(

@@ -16,18 +16,18 @@ def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:
     return MockModelLoader(Script(rules)).open(Load(path=path, **fields), lambda *progress: None, lambda: None)
 
 
-def cached(lane: MockRunner, prompt: str, **fields: Any) -> int:
+def cached(runner: MockRunner, prompt: str, **fields: Any) -> int:
     """Return the cached tokens of a prompt, and drop the request at once."""
-    admitted = lane.add(1, Generate(prompt=prompt, **fields), 0)
-    lane.remove(1)
+    admitted = runner.add(1, Generate(prompt=prompt, **fields), 0)
+    runner.remove(1)
     return admitted.cached_tokens
 
 
-def answer(lane: MockRunner, request: Generate | Chat) -> str:
-    lane.add(1, request, 0)
+def answer(runner: MockRunner, request: Generate | Chat) -> str:
+    runner.add(1, request, 0)
     text = ""
     for _ in range(100):
-        for piece in lane.step():
+        for piece in runner.step():
             if isinstance(piece, TokenDelta):
                 text += piece.text
                 if piece.finish_reason:
@@ -36,70 +36,70 @@ def answer(lane: MockRunner, request: Generate | Chat) -> str:
 
 
 def test_a_prompt_begins_with_what_was_heard_before() -> None:
-    lane = opened()
-    assert [cached(lane, prompt) for prompt in ("a b c", "a b d", "a b d e", "x")] == [0, 2, 2, 0]
+    runner = opened()
+    assert [cached(runner, prompt) for prompt in ("a b c", "a b d", "a b d e", "x")] == [0, 2, 2, 0]
 
 
 def test_the_last_word_is_worked_out_anew() -> None:
-    lane = opened()
-    assert [cached(lane, "a b c"), cached(lane, "a b c")] == [0, 2]
+    runner = opened()
+    assert [cached(runner, "a b c"), cached(runner, "a b c")] == [0, 2]
 
 
 def test_with_cache_off_nothing_is_remembered_and_nothing_is_known() -> None:
-    lane = opened()
-    assert cached(lane, "a b c", cache="off") == cached(lane, "a b c") == cached(lane, "a b c", cache="off") == 0
+    runner = opened()
+    assert cached(runner, "a b c", cache="off") == cached(runner, "a b c") == cached(runner, "a b c", cache="off") == 0
 
 
 def test_what_was_used_least_recently_is_forgotten_first_and_what_is_pinned_never() -> None:
-    lane = opened()
+    runner = opened()
     half = "x" * (1 << 19)
-    cached(lane, "pinned a b", cache="pin")
-    cached(lane, "loose a b")
-    cached(lane, f"first {half}")
-    cached(lane, "loose a c")
-    cached(lane, f"second {half}")
-    assert [cached(lane, f"{first} a z") for first in ("pinned", "loose", "first")] == [2, 2, 0]
-    assert lane.cache_stats().evictions == 1
+    cached(runner, "pinned a b", cache="pin")
+    cached(runner, "loose a b")
+    cached(runner, f"first {half}")
+    cached(runner, "loose a c")
+    cached(runner, f"second {half}")
+    assert [cached(runner, f"{first} a z") for first in ("pinned", "loose", "first")] == [2, 2, 0]
+    assert runner.cache_stats().evictions == 1
 
 
 def test_what_does_not_fit_beside_what_is_pinned_is_not_remembered() -> None:
-    lane = opened()
+    runner = opened()
     for place in range(300):
-        cached(lane, f"{place} a b", cache="pin")
-    assert lane.cache_stats().entries == 256
-    assert [cached(lane, f"{place} a b c") for place in (0, 255, 256)] == [2, 2, 0]
+        cached(runner, f"{place} a b", cache="pin")
+    assert runner.cache_stats().entries == 256
+    assert [cached(runner, f"{place} a b c") for place in (0, 255, 256)] == [2, 2, 0]
 
 
 def test_clearing_forgets_the_pinned_too_and_reports_the_bytes() -> None:
-    lane = opened()
-    cached(lane, "a b", cache="pin")
-    assert (lane.clear_cache(), lane.clear_cache(), cached(lane, "a b")) == (3, 0, 0)
+    runner = opened()
+    cached(runner, "a b", cache="pin")
+    assert (runner.clear_cache(), runner.clear_cache(), cached(runner, "a b")) == (3, 0, 0)
 
 
 def test_the_figures_add_up() -> None:
-    lane = opened()
+    runner = opened()
     for prompt in ("a b c", "a b c", "a b d", "x"):
-        cached(lane, prompt)
-    stats = lane.cache_stats()
+        cached(runner, prompt)
+    stats = runner.cache_stats()
     assert (stats.hits, stats.misses, stats.saved_tokens, stats.entries, stats.bytes) == (2, 2, 4, 3, 11)
 
 
 def test_progress_begins_with_what_is_known() -> None:
-    lane = opened()
+    runner = opened()
     prompt = "a " * 2000
-    cached(lane, prompt)
-    lane.add(1, Generate(prompt=prompt, max_tokens=1), 0)
-    (outcome,) = lane.step()
+    cached(runner, prompt)
+    runner.add(1, Generate(prompt=prompt, max_tokens=1), 0)
+    (outcome,) = runner.step()
     assert isinstance(outcome, PrefillProgress)
     assert (outcome.done, outcome.total) == (2000, 2000)
 
 
 def test_a_context_holds_what_the_load_says() -> None:
-    lane = opened(context_len=4)
-    assert lane.model.context_len == 4
-    assert answer(lane, Generate(prompt="a b c", max_tokens=9)) == "a "
+    runner = opened(context_len=4)
+    assert runner.model.context_len == 4
+    assert answer(runner, Generate(prompt="a b c", max_tokens=9)) == "a "
     with pytest.raises(RequestError) as caught:
-        lane.add(2, Generate(prompt="a b c d e"), 0)
+        runner.add(2, Generate(prompt="a b c d e"), 0)
     assert caught.value.code == "context_overflow"
 
 
@@ -123,9 +123,9 @@ def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(fiel
     with pytest.raises(RequestError) as caught:
         opened(**{field: value})
     assert (caught.value.code, caught.value.field) == ("unsupported", field)
-    lane = opened(Rule(Reply(), Match(cmd="load", has=[field])), path="m", **{field: value})
+    runner = opened(Rule(Reply(), Match(cmd="load", has=[field])), path="m", **{field: value})
     for reported in ("adapter_path", "chat_template_name"):
-        assert getattr(lane.model, reported) == (value if field == reported else None)
+        assert getattr(runner.model, reported) == (value if field == reported else None)
 
 
 def test_a_process_reports_its_cache() -> None:

@@ -8,7 +8,7 @@ from lmwire_protocol import Generate
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
-from support.runners.mock_runners import KEY, answer, chat, gather, lane, play
+from support.runners.mock_runners import KEY, answer, chat, gather, play, runner
 
 Json = dict[str, Any]
 
@@ -17,34 +17,34 @@ Json = dict[str, Any]
 
 def test_each_choice_is_an_answer_with_its_own_end() -> None:
     reply = Reply(choices=[Answer(text="one two"), Answer(text="uno", finish_reason="length")])
-    outcomes = play(lane(Rule(reply)), Generate(prompt="x", n=3))
+    outcomes = play(runner(Rule(reply)), Generate(prompt="x", n=3))
     told = [gather(outcomes, choice) for choice in range(3)]
     assert [choice.content for choice in told] == ["one two", "uno", "one two"]
     assert [choice.finish_reason for choice in told] == ["stop", "length", "stop"]
 
 
 def test_choices_go_forward_side_by_side() -> None:
-    outcomes = play(lane(), Generate(prompt="a b", n=2))
+    outcomes = play(runner(), Generate(prompt="a b", n=2))
     pieces = [outcome for outcome in outcomes if isinstance(outcome, TokenDelta)]
     assert [(piece.choice, piece.text) for piece in pieces] == [(0, "a "), (1, "a "), (0, "b"), (1, "b")]
 
 
 def test_a_choice_that_a_stop_string_ends_lets_the_others_go_on() -> None:
     reply = Reply(choices=[Answer(text="a stop b"), Answer(text="a b c")])
-    outcomes = play(lane(Rule(reply)), Generate(prompt="x", n=2, stop=["stop"]))
+    outcomes = play(runner(Rule(reply)), Generate(prompt="x", n=2, stop=["stop"]))
     first, second = gather(outcomes, 0), gather(outcomes, 1)
     assert (first.content, first.pieces[-1].stop) == ("a ", "stop")
     assert (second.content, second.pieces[-1].stop) == ("a b c", None)
 
 
 def test_the_runner_accepts_requests_again_when_the_last_choice_has_ended() -> None:
-    mock = lane()
+    mock = runner()
     for _ in range(2):
         play(mock, Generate(prompt="a b", n=2))
 
 
 def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
-    mock = lane(Rule(Reply(choices=[Answer(text="a"), Answer(text="a b c")], error=Failure("engine_error"))))
+    mock = runner(Rule(Reply(choices=[Answer(text="a"), Answer(text="a b c")], error=Failure("engine_error"))))
     mock.add(KEY, Generate(prompt="x", n=2), 1)
     outcomes: list[RunnerEvent] = []
     while not (outcomes and isinstance(outcomes[-1], Failed)):

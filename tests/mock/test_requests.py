@@ -8,14 +8,14 @@ from lmwire_protocol import FEATURES, Load, RequestError, Tokenize
 from lmwire_worker.mock import MockModelLoader
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
-from support.runners.mock_runners import KEY, answer, chat, lane, refused
+from support.runners.mock_runners import KEY, answer, chat, refused, runner
 
 Json = dict[str, Any]
 
 
 def test_a_prefix_is_of_the_prompt_and_not_of_the_answer() -> None:
     request = chat("a b", prefix="Sure, here")
-    assert lane().add(KEY, request, 1).prompt_tokens == 3
+    assert runner().add(KEY, request, 1).prompt_tokens == 3
     assert answer(Reply(), request).content == "a b"
 
 
@@ -41,7 +41,7 @@ def test_a_message_that_calls_cannot_be_gone_on_with() -> None:
 
 
 def test_words_are_tokens() -> None:
-    mock = lane()
+    mock = runner()
     assert mock.tokenize(Tokenize(prompt="to be or")) == ([0, 1, 2], "to be or")
     messages = chat("not to").messages
     assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([0, 1, 2], "not to be")
@@ -50,8 +50,8 @@ def test_words_are_tokens() -> None:
 @pytest.mark.parametrize("wish", ["auto", "on", "off"])
 def test_thinking_or_not_the_prompt_has_the_same_words(wish: str) -> None:
     request = chat("to be or", reasoning=wish)
-    tokens, text = lane().tokenize(Tokenize(messages=request.messages, reasoning=request.reasoning))
-    assert (len(tokens), text) == (lane().add(KEY, request, 1).prompt_tokens, "to be or")
+    tokens, text = runner().tokenize(Tokenize(messages=request.messages, reasoning=request.reasoning))
+    assert (len(tokens), text) == (runner().add(KEY, request, 1).prompt_tokens, "to be or")
 
 
 # Unsupported fields.
@@ -74,7 +74,7 @@ def test_what_it_cannot_do_is_refused_unless_a_rule_looks_at_it(name: str) -> No
 
 def test_a_template_of_the_hosts_own_cannot_be_counted() -> None:
     with pytest.raises(RequestError) as error:
-        lane().tokenize(Tokenize(messages=chat().messages, chat_template="x"))
+        runner().tokenize(Tokenize(messages=chat().messages, chat_template="x"))
     assert (error.value.code, error.value.field) == ("unsupported", "chat_template")
 
 

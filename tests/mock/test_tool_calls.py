@@ -8,7 +8,7 @@ from lmwire_protocol import Chat, Generate
 from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
 from lmwire_worker.mock.replies import Answer, Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
-from support.runners.mock_runners import KEY, answer, chat, gather, lane, play, refused
+from support.runners.mock_runners import KEY, answer, chat, gather, play, refused, runner
 
 WEATHER = {"type": "function", "function": {"name": "weather"}}
 CALL = Call("weather", {"city": "Rome", "days": 2})
@@ -58,13 +58,13 @@ def test_a_call_that_is_cut_off_comes_back_as_text() -> None:
 
 
 def test_a_cancel_gives_back_what_may_have_become_a_stop_string() -> None:
-    mock = lane(Rule(Reply(text="a st", then="wait")))
+    mock = runner(Rule(Reply(text="a st", then="wait")))
     assert gather(play(mock, chat(stop=["stop"]), steps=5)).content == "a "
     assert gather(mock.remove(KEY)).content == "st"
 
 
 def test_a_cancel_within_a_call_gives_it_back() -> None:
-    mock = lane(Rule(Reply(tool_calls=[CALL])))
+    mock = runner(Rule(Reply(tool_calls=[CALL])))
     before = play(mock, with_tools(), steps=4)
     told = gather([*before, *mock.remove(KEY)])
     assert told.calls[0][-1].complete is False
@@ -73,7 +73,7 @@ def test_a_cancel_within_a_call_gives_it_back() -> None:
 
 
 def test_a_text_that_may_become_a_stop_string_comes_before_the_call() -> None:
-    outcomes = play(lane(Rule(Reply(text="st", tool_calls=[CALL]))), with_tools(stop=["stop"]))
+    outcomes = play(runner(Rule(Reply(text="st", tool_calls=[CALL]))), with_tools(stop=["stop"]))
     kinds = [
         type(outcome) for outcome in outcomes if isinstance(outcome, ToolCallDelta) or getattr(outcome, "text", "")
     ]
@@ -89,7 +89,7 @@ def test_a_call_that_nobody_reads_is_text(request_: Generate | Chat) -> None:
 
 def test_all_is_content_for_plain_text() -> None:
     reply = Reply(reasoning="Hm. ", text="I look. ", tool_calls=[CALL])
-    told = gather(play(lane(Rule(reply)), with_tools(), raw=True))
+    told = gather(play(runner(Rule(reply)), with_tools(), raw=True))
     assert told.content == f'Hm. I look. {{"name":"weather","arguments":{TEXT}}}'
     assert sum(piece.reasoning_tokens for piece in told.pieces) == 0
 

@@ -7,7 +7,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal import prefill
 from random_vision import FAMILIES, HEARING, write_vision_model
 from support.models.talking_vision import write_talking_vision_model
-from support.runners.generation_runners import FolderOf, LaneOf, lanes, open_lane
+from support.runners.generation_runners import FolderOf, RunnerOf, open_runner, runners
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {
     "qwen3_5": {"text_config": {"num_hidden_layers": 2, "full_attention_interval": 2}}
@@ -23,14 +23,14 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
 
 
 @pytest.fixture(scope="session")
-def lane_of(folder_of: FolderOf) -> LaneOf:
-    return lanes(folder_of)
+def runner_of(folder_of: FolderOf) -> RunnerOf:
+    return runners(folder_of)
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
 def talker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GenerationRunner:
     """Return the runner of a model that sees, thinks and calls tools. Tests must not leave requests in it."""
-    return open_lane(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
+    return open_runner(write_talking_vision_model(tmp_path_factory.mktemp("models") / "talker", request.param))
 
 
 @pytest.fixture(params=[family for family in FAMILIES if family not in HEARING])
@@ -39,13 +39,13 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lane(family: str, lane_of: LaneOf) -> GenerationRunner:
+def runner(family: str, runner_of: RunnerOf) -> GenerationRunner:
     """Return a family's runner with nothing cached, and with no check due within a test."""
-    lane = lane_of(family)
-    lane.clear_cache()
-    assert lane._cache_manager is not None
-    lane._cache_manager._cache._verify_interval = 1 << 30
-    return lane
+    runner = runner_of(family)
+    runner.clear_cache()
+    assert runner._cache_manager is not None
+    runner._cache_manager._cache._verify_interval = 1 << 30
+    return runner
 
 
 @pytest.fixture

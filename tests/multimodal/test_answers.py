@@ -30,20 +30,20 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: Path, question: str) -> None:
+def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder: Path, question: str) -> None:
     request = replace(QUESTIONS[question], ignore_eos=False)
-    (answer,) = ask(lane, request)
+    (answer,) = ask(runner, request)
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._preparer.eos_token_ids
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
 
 
 def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
-    lane: GenerationRunner, folder: Path
+    runner: GenerationRunner, folder: Path
 ) -> None:
     request = shown("What is on ", ONE, "?", cache="off", logprobs=True, top_logprobs=3, max_tokens=6)
-    answer, other = ask(lane, request, shown(TALL, "Go on.", temperature=1))
+    answer, other = ask(runner, request, shown(TALL, "Go on.", temperature=1))
     assert other.logprobs == []
     assert answer.generated >= 1
     for entry, (token, logprobs) in zip(answer.logprobs, expected_steps(folder, request), strict=False):
@@ -52,10 +52,10 @@ def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
         assert [top.token_id for top in entry.top] == best
 
 
-def test_the_answer_depends_on_each_image_and_on_their_order(lane: GenerationRunner) -> None:
+def test_the_answer_depends_on_each_image_and_on_their_order(runner: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (TALL, OTHER)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]
-    answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(lane, *requests)]
+    answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(runner, *requests)]
     for one, other in combinations(answers, 2):
         assert one != pytest.approx(other, abs=1e-2)
 
@@ -75,12 +75,12 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("mode", "turned"), [("off", False), ("on", True)])
-def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mode: str, turned: bool) -> None:
+def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, mode: str, turned: bool) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))
-    alone = ask_alone(lane, *requests, seeds=seeds)
+    alone = ask_alone(runner, *requests, seeds=seeds)
     order = list(seeds)[::-1] if turned else list(seeds)
-    together = ask(lane, *(requests[index] for index in order), seeds=order)
+    together = ask(runner, *(requests[index] for index in order), seeds=order)
     assert told(*together) == told(*(alone[index] for index in order))
     assert alone[5].text in ("yes", "no")
     assert alone[6].text.isdigit()
@@ -88,68 +88,68 @@ def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mo
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
-def test_requests_may_come_while_others_are_answered(lane: GenerationRunner) -> None:
+def test_requests_may_come_while_others_are_answered(runner: GenerationRunner) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS]
-    alone = ask_alone(lane, *requests)
-    driver = Driver(lane)
+    alone = ask_alone(runner, *requests)
+    driver = Driver(runner)
     for key, request in enumerate(requests):
         driver.add(key, request)
         driver.steps(2)
     assert told(*driver.finish().values()) == told(*alone)
 
 
-def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:4]]
-    whole = ask(lane, *requests)
-    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 3)
-    assert told(*ask(lane, *requests)) == told(*whole)
+    whole = ask(runner, *requests)
+    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
+    assert told(*ask(runner, *requests)) == told(*whole)
 
 
-def test_each_choice_is_the_answer_with_its_own_seed(lane: GenerationRunner) -> None:
+def test_each_choice_is_the_answer_with_its_own_seed(runner: GenerationRunner) -> None:
     request = shown("What is on ", TALL, "?", temperature=1)
-    alone = ask_alone(lane, request, request, request, seeds=[7, 8, 9])
-    assert told(*choices(lane, replace(request, n=3, cache="off"), seed=7)) == told(*alone)
+    alone = ask_alone(runner, request, request, request, seeds=[7, 8, 9])
+    assert told(*choices(runner, replace(request, n=3, cache="off"), seed=7)) == told(*alone)
 
 
-def test_a_prompt_is_processed_alone_when_no_tokens_are_asked_for(lane: GenerationRunner) -> None:
-    (answer,) = ask(lane, shown(ONE, "What?", max_tokens=0))
+def test_a_prompt_is_processed_alone_when_no_tokens_are_asked_for(runner: GenerationRunner) -> None:
+    (answer,) = ask(runner, shown(ONE, "What?", max_tokens=0))
     assert (answer.finish_reason, answer.generated) == ("length", 0)
     done, total = answer.prefilled[-1]
     assert done == total
 
 
-def test_a_template_that_knows_no_parts_gets_images_in_the_text(lane: GenerationRunner) -> None:
+def test_a_template_that_knows_no_parts_gets_images_in_the_text(runner: GenerationRunner) -> None:
     template = "{% for message in messages %}{{ message.content }}\n{% endfor %}Answer:"
-    one, other = ask(lane, *(shown("What is on ", part, "?", chat_template=template) for part in (ONE, OTHER)))
+    one, other = ask(runner, *(shown("What is on ", part, "?", chat_template=template) for part in (ONE, OTHER)))
     assert one.error is other.error is None
     assert one.token_ids != other.token_ids
 
 
-def test_tokenize_returns_the_placeholder_tokens(lane: GenerationRunner) -> None:
+def test_tokenize_returns_the_placeholder_tokens(runner: GenerationRunner) -> None:
     request = shown("What is on ", ONE, " and ", TALL, "?")
     tokenize = Tokenize(messages=request.messages)
-    tokens, text = lane.tokenize(tokenize, gather(lane, tokenize))
-    admitted = lane.add(0, request, 0, prepared=gather(lane, request))
-    lane.remove(0)
+    tokens, text = runner.tokenize(tokenize, gather(runner, tokenize))
+    admitted = runner.add(0, request, 0, prepared=gather(runner, request))
+    runner.remove(0)
     assert len(tokens) == admitted.prompt_tokens
-    assert lane._media is not None
-    assert tokens.count(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token) >= 8
+    assert runner._media is not None
+    assert tokens.count(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token) >= 8
     assert "What is on " in text
 
 
 def test_a_request_may_end_while_its_images_are_processed(
-    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+    runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 2)
+    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 2)
     kept = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
-    alone = ask(lane, *kept)
-    driver = Driver(lane)
+    alone = ask(runner, *kept)
+    driver = Driver(runner)
     driver.add(0, kept[0])
     driver.add(1, shown("Never mind ", TALL, n=2, cache="off"))
     driver.add(2, kept[1])
     for step in range(60):
         if step == 5:
-            assert lane._media_queue
+            assert runner._media_queue
         if step == 20 and 1 in driver.running:
             assert driver.remove(1).generated == 0
         driver.step()
@@ -157,21 +157,21 @@ def test_a_request_may_end_while_its_images_are_processed(
             break
     driver.finish()
     assert told(driver.answers[0], driver.answers[2]) == told(*alone)
-    assert not lane._media_queue
+    assert not runner._media_queue
 
 
 @pytest.mark.parametrize("step", ["prefill", "decode"])
 def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
-    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch, step: str
+    runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     requests: list[Chat | Generate] = [replace(request, cache="off") for request in REQUESTS[:5]]
-    alone = ask_alone(lane, *requests)
-    driver = Driver(lane)
+    alone = ask_alone(runner, *requests)
+    driver = Driver(runner)
     for key, request in enumerate(requests):
         driver.add(key, request)
     driver.steps(12)
     driver.add(5, shown("A late question, without an image.", cache="off"))
-    generator, fails = lane._active.batch, iter([True])
+    generator, fails = runner._active.batch, iter([True])
     does = getattr(generator, step)
 
     def fail_once(*args: object) -> object:
@@ -185,15 +185,15 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
     assert told(*answers) == told(*alone)
 
 
-def test_an_encoder_that_fails_ends_its_own_request(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    (alone,) = ask(lane, shown("Text only."))
-    network = lane._network
+def test_an_encoder_that_fails_ends_its_own_request(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    (alone,) = ask(runner, shown("Text only."))
+    network = runner._network
     assert network is not None
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no such kernel")
 
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, shown(image(77), "What is it?"))
     driver.add(1, shown("Text only."))
     with monkeypatch.context() as patch:

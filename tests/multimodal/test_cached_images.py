@@ -21,10 +21,10 @@ def same(one: Answer, other: Answer) -> None:
     assert (one.token_ids, one.finish_reason) == (other.token_ids, other.finish_reason)
 
 
-def known(lane: GenerationRunner, request: Chat) -> tuple[int, int]:
+def known(runner: GenerationRunner, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
-    admitted = lane.add(99, request, 0, prepared=gather(lane, request))
-    lane.remove(99)
+    admitted = runner.add(99, request, 0, prepared=gather(runner, request))
+    runner.remove(99)
     return admitted.cached_tokens, admitted.prompt_tokens
 
 
@@ -32,76 +32,76 @@ def cold(request: Chat) -> Chat:
     return replace(request, cache="off")
 
 
-def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: GenerationRunner, encoded: list[bytes]) -> None:
+def test_a_conversation_goes_on_as_if_nothing_were_cached(runner: GenerationRunner, encoded: list[bytes]) -> None:
     messages = shown("What is on ", ONE, "?").messages
     for turn in range(4):
         request = Chat(messages=messages, max_tokens=10)
-        (answer,) = ask(lane, request)
+        (answer,) = ask(runner, request)
         if turn:
             assert len(encoded) == 1, "the image was not encoded again"
         messages = answered(request, answer, f"And then, {turn}?")
     encoded.clear()
-    lane.clear_cache()
+    runner.clear_cache()
     messages = shown("What is on ", ONE, "?").messages
     for turn in range(4):
         request = Chat(messages=messages, max_tokens=10)
-        (warm,) = ask(lane, request)
-        (computed,) = ask(lane, cold(request))
+        (warm,) = ask(runner, request)
+        (computed,) = ask(runner, cold(request))
         same(warm, computed)
         messages = answered(request, warm, f"And then, {turn}?")
 
 
-def test_a_second_image_may_come_in_a_later_turn(lane: GenerationRunner, encoded: list[bytes]) -> None:
+def test_a_second_image_may_come_in_a_later_turn(runner: GenerationRunner, encoded: list[bytes]) -> None:
     first = shown("What is on ", ONE, "?")
-    (answer,) = ask(lane, first)
+    (answer,) = ask(runner, first)
     later = Chat(messages=answered(first, answer, "And on ", TALL, " here?"), max_tokens=10)
-    cached, _ = known(lane, later)
+    cached, _ = known(runner, later)
     assert cached > 0
-    (warm,) = ask(lane, later)
+    (warm,) = ask(runner, later)
     assert len(encoded) == 2
-    same(warm, *ask(lane, cold(later)))
+    same(warm, *ask(runner, cold(later)))
 
 
 def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it(
-    lane: GenerationRunner, encoded: list[bytes]
+    runner: GenerationRunner, encoded: list[bytes]
 ) -> None:
-    ask(lane, shown(ONE, "What is it?"))
+    ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
-    cached, total = known(lane, question)
-    assert lane._media is not None
-    tokens, _ = lane.tokenize(request := _tokenize(question), gather(lane, request))
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token)
+    cached, total = known(runner, question)
+    assert runner._media is not None
+    tokens, _ = runner.tokenize(request := _tokenize(question), gather(runner, request))
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token)
     assert last < cached < total
-    (warm,) = ask(lane, question)
+    (warm,) = ask(runner, question)
     assert len(encoded) == 1
-    same(warm, *ask(lane, cold(question)))
+    same(warm, *ask(runner, cold(question)))
 
 
-def test_an_image_after_another_text_is_not_encoded_again(lane: GenerationRunner, encoded: list[bytes]) -> None:
-    ask(lane, shown("What is on ", ONE, "?"))
-    ask(lane, shown("Before it there is ", OTHER, " and then ", ONE, "!"))
+def test_an_image_after_another_text_is_not_encoded_again(runner: GenerationRunner, encoded: list[bytes]) -> None:
+    ask(runner, shown("What is on ", ONE, "?"))
+    ask(runner, shown("Before it there is ", OTHER, " and then ", ONE, "!"))
     assert len(encoded) == 2
     assert len(set(encoded)) == 2
 
 
-def test_the_same_text_about_another_image_shares_nothing_of_the_image(lane: GenerationRunner) -> None:
-    ask(lane, shown("What is on ", ONE, "?"))
+def test_the_same_text_about_another_image_shares_nothing_of_the_image(runner: GenerationRunner) -> None:
+    ask(runner, shown("What is on ", ONE, "?"))
     other = shown("What is on ", OTHER, "?")
-    tokens, _ = lane.tokenize(request := _tokenize(other), gather(lane, request))
-    assert lane._media is not None
-    cached, _ = known(lane, other)
-    assert cached <= tokens.index(cast(Any, lane._media)._inputs.modalities["image"].placeholder_token)
-    (warm,) = ask(lane, other)
-    same(warm, *ask(lane, cold(other)))
+    tokens, _ = runner.tokenize(request := _tokenize(other), gather(runner, request))
+    assert runner._media is not None
+    cached, _ = known(runner, other)
+    assert cached <= tokens.index(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token)
+    (warm,) = ask(runner, other)
+    same(warm, *ask(runner, cold(other)))
 
 
-def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: GenerationRunner) -> None:
+def test_conversations_on_different_images_take_turns_and_do_not_mix(runner: GenerationRunner) -> None:
     images = {0: ONE, 1: OTHER, 2: TALL}
     talks = {key: [said("What is on ", part, "?")] for key, part in images.items()}
-    alone = {key: _talk(lane, part) for key, part in images.items()}
-    lane.clear_cache()
+    alone = {key: _talk(runner, part) for key, part in images.items()}
+    runner.clear_cache()
     for turn in range(3):
-        driver = Driver(lane)
+        driver = Driver(runner)
         for key, messages in talks.items():
             driver.add(key, Chat(messages=messages, max_tokens=8))
             driver.step()
@@ -110,26 +110,26 @@ def test_conversations_on_different_images_take_turns_and_do_not_mix(lane: Gener
             talks[key] += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
 
 
-def test_a_pinned_image_stays(lane: GenerationRunner) -> None:
-    ask(lane, shown(ONE, "What is it?", cache="pin", max_tokens=0))
-    assert lane._cache_manager is not None
-    lane._cache_manager.evict(1 << 40)
+def test_a_pinned_image_stays(runner: GenerationRunner) -> None:
+    ask(runner, shown(ONE, "What is it?", cache="pin", max_tokens=0))
+    assert runner._cache_manager is not None
+    runner._cache_manager.evict(1 << 40)
     question = shown(ONE, "What is it?")
-    cached, total = known(lane, question)
+    cached, total = known(runner, question)
     assert cached == total - 1
-    (warm,) = ask(lane, question)
-    same(warm, *ask(lane, cold(question)))
+    (warm,) = ask(runner, question)
+    same(warm, *ask(runner, cold(question)))
 
 
-def test_a_check_of_what_is_cached_of_an_image_finds_it_right(lane: GenerationRunner) -> None:
+def test_a_check_of_what_is_cached_of_an_image_finds_it_right(runner: GenerationRunner) -> None:
     question = shown(ONE, "What is it?")
-    ask(lane, question)
-    assert lane._cache_manager is not None
-    cache = lane._cache_manager._cache
+    ask(runner, question)
+    assert runner._cache_manager is not None
+    cache = runner._cache_manager._cache
     cache._verify_interval, cache._found = 1, 0
-    (checked,) = ask(lane, question)
-    same(checked, *ask(lane, cold(question)))
-    stats = lane.cache_stats()
+    (checked,) = ask(runner, question)
+    same(checked, *ask(runner, cold(question)))
+    stats = runner.cache_stats()
     assert stats is not None
     assert stats.mismatches == 0
 
@@ -142,24 +142,24 @@ def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Pat
     for _ in range(2):
         engine = MlxModelLoader(disk=settings)
         engine.prepare()
-        lane = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
-        assert isinstance(lane, GenerationRunner)
-        answers += ask(lane, question)
-        stats = lane.cache_stats()
+        runner = engine.open(Load(path=str(folder_of(family))), lambda *_: None, lambda: None)
+        assert isinstance(runner, GenerationRunner)
+        answers += ask(runner, question)
+        stats = runner.cache_stats()
         assert stats is not None
         cached.append(stats.saved_tokens)
-        lane.close()
+        runner.close()
     assert cached[0] == 0
     assert cached[1] > 64
     same(answers[0], answers[1])
 
 
-def _talk(lane: GenerationRunner, part: ImagePart) -> list[str]:
+def _talk(runner: GenerationRunner, part: ImagePart) -> list[str]:
     """A conversation's answers, computed from nothing."""
     messages = [said("What is on ", part, "?")]
     texts: list[str] = []
     for turn in range(3):
-        (answer,) = ask(lane, Chat(messages=messages, max_tokens=8, cache="off"))
+        (answer,) = ask(runner, Chat(messages=messages, max_tokens=8, cache="off"))
         texts.append(answer.text)
         messages += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
     return texts

@@ -12,8 +12,8 @@ from support.runners.generation_runners import Driver, ask, ask_alone, chat
 ONE, TALL = image(1), image(3, 64, 128)
 
 
-def token(lane: GenerationRunner, text: str) -> int:
-    (token,) = lane._preparer._tokenizer.encode(text, add_special_tokens=False)
+def token(runner: GenerationRunner, text: str) -> int:
+    (token,) = runner._preparer._tokenizer.encode(text, add_special_tokens=False)
     return token
 
 

@@ -87,10 +87,10 @@ def folder(folder_of: FolderOf) -> Path:
 
 
 @pytest.fixture
-def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
+def runner_for(folder: Path) -> Callable[[float], GenerationRunner]:
     """A runner with memory for a row of `ROW_TOKENS`, and for a number of MiB besides."""
 
-    def lane_for(besides: float) -> GenerationRunner:
+    def runner_for(besides: float) -> GenerationRunner:
         eyes = MultimodalLoader(Load(path=str(folder)), folder)
         base = eyes.open_base(folder, trust_remote_code=False)
         network: Any = base.new_network()
@@ -100,30 +100,30 @@ def lane_for(folder: Path) -> Callable[[float], GenerationRunner]:
         sight = eyes.open(network, MediaPolicy(), lambda *_: None)
         cost = RowCost.measure(network)
         room = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
-        lane = GenerationRunner(
+        runner = GenerationRunner(
             network, tokenizer, describe_model(folder, base.config, network, tokenizer), room, None, sight
         )
         sight.feature_cache.budget = room.total_bytes
-        return lane
+        return runner
 
-    return lane_for
+    return runner_for
 
 
-def look_at(lane: GenerationRunner, *images: ImagePart) -> list[MediaInput]:
+def look_at(runner: GenerationRunner, *images: ImagePart) -> list[MediaInput]:
     """Makes pictures of images. Nothing encodes them."""
     request = Tokenize(messages=shown(*images, "?").messages)
-    gathered: Any = gather(lane, request)
-    lane.tokenize(request, gathered)
+    gathered: Any = gather(runner, request)
+    runner.tokenize(request, gathered)
     return gathered.media.results()
 
 
-def kept(lane: GenerationRunner) -> list[bytes]:
-    assert lane._media is not None
-    return [*cast(Any, lane._media.feature_cache)._cached]
+def kept(runner: GenerationRunner) -> list[bytes]:
+    assert runner._media is not None
+    return [*cast(Any, runner._media.feature_cache)._cached]
 
 
-def stats(lane: GenerationRunner) -> CacheStats:
-    found = lane.cache_stats()
+def stats(runner: GenerationRunner) -> CacheStats:
+    found = runner.cache_stats()
     assert found is not None
     return found
 
@@ -137,97 +137,97 @@ def big(seed: int) -> ImagePart:
 
 
 def test_unused_images_are_evicted_before_a_request_waits(
-    lane_for: Callable[[float], GenerationRunner],
+    runner_for: Callable[[float], GenerationRunner],
 ) -> None:
-    lane = lane_for(0.5)
-    pictures = look_at(lane, *(big(seed) for seed in range(5)))
+    runner = runner_for(0.5)
+    pictures = look_at(runner, *(big(seed) for seed in range(5)))
     assert [one.nbytes for one in pictures] == [BIG_BYTES] * 5
-    lane.add(0, long_prompt(ROW_TOKENS - 1), 0)
-    assert kept(lane) == [pictures[-1].digest], "no more than needed, the latest last"
-    assert (stats(lane).bytes, stats(lane).evictions) == (pictures[-1].nbytes, 4)
+    runner.add(0, long_prompt(ROW_TOKENS - 1), 0)
+    assert kept(runner) == [pictures[-1].digest], "no more than needed, the latest last"
+    assert (stats(runner).bytes, stats(runner).evictions) == (pictures[-1].nbytes, 4)
 
 
 def test_of_prompts_and_images_the_least_recently_used_is_evicted_first(
-    lane_for: Callable[[float], GenerationRunner],
+    runner_for: Callable[[float], GenerationRunner],
 ) -> None:
-    lane = lane_for(0.5)
-    (old,) = look_at(lane, big(1))
-    ask(lane, Generate(prompt=[300, *[301] * 299], max_tokens=1))
-    prompt_bytes = lane._cache_manager._cache.bytes
-    (new,) = look_at(lane, big(2))
-    assert lane._cache_manager.evict(1) == old.nbytes
-    assert (lane._cache_manager._cache.bytes, kept(lane)) == (prompt_bytes, [new.digest])
-    assert lane._cache_manager.evict(prompt_bytes) == prompt_bytes
-    assert kept(lane) == [new.digest]
-    assert lane._cache_manager.evict(1 << 40) == new.nbytes
-    assert lane._cache_manager.evict(1) == 0
+    runner = runner_for(0.5)
+    (old,) = look_at(runner, big(1))
+    ask(runner, Generate(prompt=[300, *[301] * 299], max_tokens=1))
+    prompt_bytes = runner._cache_manager._cache.bytes
+    (new,) = look_at(runner, big(2))
+    assert runner._cache_manager.evict(1) == old.nbytes
+    assert (runner._cache_manager._cache.bytes, kept(runner)) == (prompt_bytes, [new.digest])
+    assert runner._cache_manager.evict(prompt_bytes) == prompt_bytes
+    assert kept(runner) == [new.digest]
+    assert runner._cache_manager.evict(1 << 40) == new.nbytes
+    assert runner._cache_manager.evict(1) == 0
 
 
-def test_images_are_evicted_for_running_answers(lane_for: Callable[[float], GenerationRunner]) -> None:
-    lane = lane_for(0)
-    driver = Driver(lane)
+def test_images_are_evicted_for_running_answers(runner_for: Callable[[float], GenerationRunner]) -> None:
+    runner = runner_for(0)
+    driver = Driver(runner)
     driver.add(0, Generate(prompt=[300, *[301] * 1199], max_tokens=20, ignore_eos=True, cache="off"))
-    pictures = look_at(lane, big(1), big(2))
+    pictures = look_at(runner, big(1), big(2))
     driver.step()
-    assert kept(lane) == [pictures[1].digest]
+    assert kept(runner) == [pictures[1].digest]
     answer = driver.finish()[0]
     assert (answer.finish_reason, answer.generated) == ("length", 20)
 
 
 def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(
-    lane_for: Callable[[float], GenerationRunner],
+    runner_for: Callable[[float], GenerationRunner],
 ) -> None:
-    lane = lane_for(0.5)
+    runner = runner_for(0.5)
     chat = shown(big(1), big(2), "?", max_tokens=20, cache="off", ignore_eos=True)
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, chat)
-    lane._cache_manager.evict(1 << 40)
-    assert lane._cache_manager.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
+    runner._cache_manager.evict(1 << 40)
+    assert runner._cache_manager.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
     with pytest.raises(InsufficientMemory):
-        lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
+        runner.add(1, long_prompt(ROW_TOKENS - 300), 0)
     driver.finish()
-    assert lane._cache_manager.bytes < 2 * BIG_BYTES
-    lane.add(1, long_prompt(ROW_TOKENS - 300), 0)
-    lane.remove(1)
+    assert runner._cache_manager.bytes < 2 * BIG_BYTES
+    runner.add(1, long_prompt(ROW_TOKENS - 300), 0)
+    runner.remove(1)
 
 
 def test_a_request_whose_images_never_fit_is_refused_with_the_numbers(
-    lane_for: Callable[[float], GenerationRunner],
+    runner_for: Callable[[float], GenerationRunner],
 ) -> None:
-    lane = lane_for(0)
+    runner = runner_for(0)
     chat = shown(*(big(seed) for seed in range(4)), "?")
     with pytest.raises(RequestError, match=r"besides 1\.1 MiB for its images and sounds") as refused:
-        lane.add(0, chat, 0, prepared=gather(lane, chat))
+        runner.add(0, chat, 0, prepared=gather(runner, chat))
     assert refused.value.code == "out_of_memory"
-    assert ask(lane, shown(big(1), "?"))[0].error is None
+    assert ask(runner, shown(big(1), "?"))[0].error is None
 
 
-def test_the_size_of_the_cache_includes_the_images(lane_for: Callable[[float], GenerationRunner]) -> None:
-    lane = lane_for(0.5)
-    before = stats(lane)
+def test_the_size_of_the_cache_includes_the_images(runner_for: Callable[[float], GenerationRunner]) -> None:
+    runner = runner_for(0.5)
+    before = stats(runner)
     assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
-    (answer,) = ask(lane, shown(big(1), "?"))
+    (answer,) = ask(runner, shown(big(1), "?"))
     assert answer.error is None
-    prompts = lane._cache_manager._cache.stats()
-    (seen,) = look_at(lane, big(1))
+    prompts = runner._cache_manager._cache.stats()
+    (seen,) = look_at(runner, big(1))
     assert seen.features is not None
-    assert stats(lane).bytes == prompts.bytes + seen.features.nbytes
-    assert stats(lane).entries == prompts.entries + 1
-    assert lane.clear_cache() == prompts.bytes + seen.features.nbytes
-    assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
+    assert stats(runner).bytes == prompts.bytes + seen.features.nbytes
+    assert stats(runner).entries == prompts.entries + 1
+    assert runner.clear_cache() == prompts.bytes + seen.features.nbytes
+    assert (stats(runner).bytes, stats(runner).entries) == (0, 0)
 
 
 def test_a_request_without_cache_neither_caches_images_nor_uses_cached_ones(
-    lane_for: Callable[[float], GenerationRunner],
+    runner_for: Callable[[float], GenerationRunner],
 ) -> None:
-    lane = lane_for(0.5)
+    runner = runner_for(0.5)
     request = shown(big(1), "?", cache="off")
-    (answer,) = ask(lane, request)
-    assert (stats(lane).bytes, stats(lane).entries) == (0, 0)
-    (warm,) = ask(lane, shown(big(1), "?"))
+    (answer,) = ask(runner, request)
+    assert (stats(runner).bytes, stats(runner).entries) == (0, 0)
+    (warm,) = ask(runner, shown(big(1), "?"))
     assert warm.token_ids == answer.token_ids
-    (seen,) = look_at(lane, big(1))
-    gathered: Any = gather(lane, request)
+    (seen,) = look_at(runner, big(1))
+    gathered: Any = gather(runner, request)
     (own,) = gathered.media.results()
     assert (own is seen, own.features, seen.features is None) == (False, None, False)
 
@@ -236,27 +236,27 @@ def test_a_request_without_cache_neither_caches_images_nor_uses_cached_ones(
 def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
     engine = MlxModelLoader(memory_limit=mx.get_active_memory() + limit)
     engine.prepare()
-    lane = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
-    assert isinstance(lane, GenerationRunner) and lane._media is not None
-    room = lane._admission._budget
-    assert stats(lane).budget_bytes == room.max_cache_bytes
-    assert lane._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, room.max_cache_bytes // 4)
+    runner = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
+    assert isinstance(runner, GenerationRunner) and runner._media is not None
+    room = runner._admission._budget
+    assert stats(runner).budget_bytes == room.max_cache_bytes
+    assert runner._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, room.max_cache_bytes // 4)
     for seed in range(12):
-        look_at(lane, big(seed))
-        assert stats(lane).bytes <= stats(lane).budget_bytes
-    lane.close()
+        look_at(runner, big(seed))
+        assert stats(runner).bytes <= stats(runner).budget_bytes
+    runner.close()
 
 
 # The models.
 
 
-def test_what_features_take_is_known_from_the_load(lane: GenerationRunner) -> None:
-    assert lane._media is not None
-    pictures = cast(Any, lane._media)._inputs
+def test_what_features_take_is_known_from_the_load(runner: GenerationRunner) -> None:
+    assert runner._media is not None
+    pictures = cast(Any, runner._media)._inputs
     chat = shown(big(1), "and", image(2), "?")
-    predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(lane, big(1), image(2))]
-    (answer,) = ask(lane, chat)
+    predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(runner, big(1), image(2))]
+    (answer,) = ask(runner, chat)
     assert answer.error is None
-    for one, bytes in zip(look_at(lane, big(1), image(2)), predicted, strict=True):
+    for one, bytes in zip(look_at(runner, big(1), image(2)), predicted, strict=True):
         assert one.features is not None
         assert 0.9 * bytes <= one.features.nbytes <= bytes

@@ -19,7 +19,7 @@ from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_model import write_model
 from support.media.shown_images import image, shown
 from support.process.worker_process import SECONDS
-from support.runners.generation_runners import FolderOf, ask, gather, open_lane
+from support.runners.generation_runners import FolderOf, ask, gather, open_runner
 
 
 def refusal(folder: Path, engine: MlxModelLoader | None = None, **fields: Any) -> RequestError:
@@ -46,15 +46,15 @@ def text_only(folder: Path, copy: Path) -> Path:
     return copy
 
 
-def test_a_model_that_sees_says_so(lane: GenerationRunner) -> None:
-    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
-    assert lane.max_batch_size > 1
+def test_a_model_that_sees_says_so(runner: GenerationRunner) -> None:
+    assert runner.model.capabilities == ["generate", "chat", "tokenize", "images"]
+    assert runner.max_batch_size > 1
 
 
 def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
-    lane = open_lane(write_model(tmp_path))
-    assert lane.model.capabilities == ["generate", "chat", "tokenize"]
-    assert gather(lane, shown(image(1))).media is None
+    runner = open_runner(write_model(tmp_path))
+    assert runner.model.capabilities == ["generate", "chat", "tokenize"]
+    assert gather(runner, shown(image(1))).media is None
 
 
 @pytest.mark.parametrize(("field", "value"), [("draft_path", "d"), ("kv_bits", 8)])
@@ -74,17 +74,17 @@ def test_without_the_library_the_extra_is_named(folder_of: FolderOf) -> None:
 def test_without_the_library_a_model_is_loaded_for_text_where_mlx_lm_can(folder_of: FolderOf) -> None:
     engine = without_library()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder_of("gemma3"))), lambda *_: None, lambda: None)
-    assert isinstance(lane, GenerationRunner)
-    assert "images" not in lane.model.capabilities
-    (answer,) = ask(lane, shown("What is on ", image(1), "?"))
+    runner = engine.open(Load(path=str(folder_of("gemma3"))), lambda *_: None, lambda: None)
+    assert isinstance(runner, GenerationRunner)
+    assert "images" not in runner.model.capabilities
+    (answer,) = ask(runner, shown("What is on ", image(1), "?"))
     assert answer.error is None
-    lane.close()
+    runner.close()
 
 
 def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of: FolderOf, tmp_path: Path) -> None:
-    lane = open_lane(text_only(folder_of("gemma3"), tmp_path / "text"))
-    assert "images" not in lane.model.capabilities
+    runner = open_runner(text_only(folder_of("gemma3"), tmp_path / "text"))
+    assert "images" not in runner.model.capabilities
 
 
 def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
@@ -115,9 +115,9 @@ def test_a_model_that_is_wrong_in_a_batch_answers_one_at_a_time(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parity_check.ParityCheck, "supports_batching", lambda self: False)
-    lane = open_lane(folder_of("smolvlm"))
-    assert lane.max_batch_size == 1
-    assert ask(lane, shown(image(1), "What is it?"))[0].error is None
+    runner = open_runner(folder_of("smolvlm"))
+    assert runner.max_batch_size == 1
+    assert ask(runner, shown(image(1), "What is it?"))[0].error is None
 
 
 def test_a_processor_that_is_not_there_is_named(folder_of: FolderOf, tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_a_model_with_nothing_that_stands_for_an_image_is_refused(folder_of: Fol
 def test_a_model_for_text_needs_none_of_the_libraries_for_images(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model")
     code = (
-        "import sys; from support.runners.generation_runners import open_lane; from pathlib import Path;"
-        "open_lane(Path(sys.argv[1]));"
+        "import sys; from support.runners.generation_runners import open_runner; from pathlib import Path;"
+        "open_runner(Path(sys.argv[1]));"
         "print([name for name in ('mlx_vlm', 'mlx_audio', 'lmwire_worker.multimodal.network') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}

@@ -14,30 +14,32 @@ from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_vision import HEARING, write_vision_model
 from support.media.shown_images import expected, image, image_of, shown, sound, sound_of
-from support.runners.generation_runners import FolderOf, LaneOf, ask, gather, open_lane
+from support.runners.generation_runners import FolderOf, RunnerOf, ask, gather, open_runner
 
 
-def rendered(lane: GenerationRunner, request: Chat) -> str:
-    gathering = gather(lane, request)
-    assert lane._preparer is not None
-    return lane._preparer.read_prompt(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
+def rendered(runner: GenerationRunner, request: Chat) -> str:
+    gathering = gather(runner, request)
+    assert runner._preparer is not None
+    return runner._preparer.read_prompt(
+        request, gathering.media.results() if gathering and gathering.media else ()
+    ).text  # type: ignore[attr-defined]
 
 
-def deaf(lane: GenerationRunner) -> None:
+def deaf(runner: GenerationRunner) -> None:
     """Check that a runner takes images and no sounds."""
-    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images"]
+    assert runner.model.capabilities == ["generate", "chat", "tokenize", "images"]
     broken = shown("Hear ", sound_of(b"no sound"), "!")
-    assert rendered(lane, broken).count("[1 sound was attached]") == 1
+    assert rendered(runner, broken).count("[1 sound was attached]") == 1
     strict = shown("Hear ", sound(1), "!", strict_media=True)
     with pytest.raises(RequestError, match="takes no sounds") as error:
-        lane.add(0, strict, 0, prepared=gather(lane, strict))
+        runner.add(0, strict, 0, prepared=gather(runner, strict))
     assert (error.value.code, error.value.field) == ("unsupported", "messages[0].content[1]")
-    (answer,) = ask(lane, shown("What is on ", image(1), "?"))
+    (answer,) = ask(runner, shown("What is on ", image(1), "?"))
     assert answer.error is None
 
 
-def test_a_vision_model_gets_a_note_for_a_sound(lane_of: LaneOf) -> None:
-    deaf(lane_of("qwen2_5_vl"))
+def test_a_vision_model_gets_a_note_for_a_sound(runner_of: RunnerOf) -> None:
+    deaf(runner_of("qwen2_5_vl"))
 
 
 @pytest.mark.parametrize("family", HEARING)
@@ -54,7 +56,7 @@ def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
             picture.set_features(prefill.Features(picture.features.embeds[:, ::-1], []))
 
     monkeypatch.setattr(prefill, "encode", encode_sounds_backwards)
-    deaf(open_lane(folder_of(family)))
+    deaf(open_runner(folder_of(family)))
 
 
 @pytest.mark.parametrize("family", HEARING)
@@ -69,7 +71,7 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
         encode(network, picture)
 
     monkeypatch.setattr(prefill, "encode", fail_on_sounds)
-    deaf(open_lane(folder_of(family)))
+    deaf(open_runner(folder_of(family)))
 
 
 @pytest.mark.parametrize("family", HEARING)
@@ -77,20 +79,20 @@ def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_non
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     monkeypatch.setattr(audio_input, "count_features", lambda picture: np.ones(2))
-    deaf(open_lane(folder_of(family)))
+    deaf(open_runner(folder_of(family)))
 
 
 def test_an_audio_model_of_mlx_vlm_gets_a_note_for_an_image(tmp_path: Path) -> None:
     whole = {"use_bidirectional_attention": "vision"}  # its images must be computed in one chunk
     folder = write_vision_model(tmp_path / "model", "gemma4_unified", text_config=whole)
-    lane = open_lane(folder)
-    assert lane.model.capabilities == ["generate", "chat", "tokenize", "sounds"]
-    assert "[1 image was attached]" in rendered(lane, shown(image_of(b"no image"), "?"))
+    runner = open_runner(folder)
+    assert runner.model.capabilities == ["generate", "chat", "tokenize", "sounds"]
+    assert "[1 image was attached]" in rendered(runner, shown(image_of(b"no image"), "?"))
     strict = shown(image(1), "?", strict_media=True)
     with pytest.raises(RequestError, match="takes no images"):
-        lane.add(0, strict, 0, prepared=gather(lane, strict))
+        runner.add(0, strict, 0, prepared=gather(runner, strict))
     question = shown("What is said in ", sound(1), "?", ignore_eos=True)
-    (answer,) = ask(lane, question)
+    (answer,) = ask(runner, question)
     assert answer.token_ids == expected(folder, question)
 
 
@@ -106,7 +108,7 @@ def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
 
     monkeypatch.setattr(MultimodalNetwork, "forward_embeddings", see_mirrored)
     with pytest.raises(RequestError, match="not those that mlx-vlm computes") as error:
-        open_lane(folder_of(family))
+        open_runner(folder_of(family))
     assert error.value.code == "unsupported"
 
 
@@ -115,21 +117,21 @@ def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     monkeypatch.setattr(parity_check.ParityCheck, "supports_batching", lambda self: False)
-    lane = open_lane(folder_of(family))
-    assert lane.max_batch_size == 1
-    assert "sounds" in lane.model.capabilities
-    assert ask(lane, shown(sound(1), "What is it?"))[0].error is None
+    runner = open_runner(folder_of(family))
+    assert runner.max_batch_size == 1
+    assert "sounds" in runner.model.capabilities
+    assert ask(runner, shown(sound(1), "What is it?"))[0].error is None
 
 
 @pytest.mark.parametrize("family", HEARING)
-def test_what_is_heard_stands_where_it_was_said(lane_of: LaneOf, family: str) -> None:
-    lane = lane_of(family)
+def test_what_is_heard_stands_where_it_was_said(runner_of: RunnerOf, family: str) -> None:
+    runner = runner_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
-    assert lane._preparer is not None
-    text = lane._preparer.read_prompt(request, gather(lane, request).media.results()).text  # type: ignore[union-attr]
+    assert runner._preparer is not None
+    text = runner._preparer.read_prompt(request, gather(runner, request).media.results()).text  # type: ignore[union-attr]
     assert "attached" not in text
-    pictures = gather(lane, request).media.results()  # type: ignore[union-attr]
+    pictures = gather(runner, request).media.results()  # type: ignore[union-attr]
     heard, seen = (picture.text for picture in pictures)
     before, _, after = text.partition(heard)
     assert before.split("Hear ")[1] in ("", "<|audio>")  # some templates write a mark

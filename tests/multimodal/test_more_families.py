@@ -7,7 +7,7 @@ import pytest
 from lmwire_protocol import RequestError
 from support.media.shown_images import image, shown
 from support.models.vision_families import MORE, write_another_vision_model
-from support.runners.generation_runners import ask, ask_alone, chat, open_lane
+from support.runners.generation_runners import ask, ask_alone, chat, open_runner
 
 REFUSED = {
     "llama4": "it keeps a ChunkedKVCache",
@@ -18,15 +18,15 @@ REFUSED = {
 
 @pytest.mark.parametrize("family", sorted(MORE.keys() - REFUSED.keys()))
 def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> None:
-    lane = open_lane(write_another_vision_model(tmp_path / family, family))
-    assert "images" in lane.model.capabilities
-    assert lane.max_batch_size > 1
+    runner = open_runner(write_another_vision_model(tmp_path / family, family))
+    assert "images" in runner.model.capabilities
+    assert runner.max_batch_size > 1
     one, other = image(1), image(2, 64, 96)
     pairs = [(one, other), (other, one)]
     requests = [*(shown("On ", first, " and ", second, "?") for first, second in pairs), chat("On?", max_tokens=12)]
-    alone = ask_alone(lane, *requests)
-    lane.clear_cache()
-    together = ask(lane, *requests)
+    alone = ask_alone(runner, *requests)
+    runner.clear_cache()
+    together = ask(runner, *requests)
     assert [answer.error for answer in together] == [None] * 3
     assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
     assert len({tuple(answer.token_ids) for answer in alone}) == 3
@@ -35,6 +35,6 @@ def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("family", REFUSED)
 def test_a_family_that_would_see_something_else_is_refused(family: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="takes images in a way that this worker does not support: ") as error:
-        open_lane(write_another_vision_model(tmp_path / family, family))
+        open_runner(write_another_vision_model(tmp_path / family, family))
     assert error.value.code == "unsupported"
     assert REFUSED[family] in error.value.message

@@ -10,16 +10,16 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.placeholders import find_layout
 from support.media.shown_images import image, image_of, said, shown
-from support.runners.generation_runners import Driver, LaneOf, ask, gather
+from support.runners.generation_runners import Driver, RunnerOf, ask, gather
 
 ONE = image(1)
 
 
-def refused(lane: GenerationRunner, *parts: str | ImagePart, **fields: object) -> RequestError:
+def refused(runner: GenerationRunner, *parts: str | ImagePart, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
-        lane.add(0, request, 0, prepared=gather(lane, request))
-    assert ask(lane, shown("Well?"))[0].error is None
+        runner.add(0, request, 0, prepared=gather(runner, request))
+    assert ask(runner, shown("Well?"))[0].error is None
     return error.value
 
 
@@ -29,39 +29,39 @@ def wide() -> ImagePart:
     return image_of(file.getvalue())
 
 
-def test_a_broken_image_ends_its_own_request_with_its_path(lane: GenerationRunner) -> None:
-    error = refused(lane, "What is on ", ONE, " and ", image_of(b"no image"))
+def test_a_broken_image_ends_its_own_request_with_its_path(runner: GenerationRunner) -> None:
+    error = refused(runner, "What is on ", ONE, " and ", image_of(b"no image"))
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[3].media.data")
     assert error.message.startswith("messages[0].content[3].media.data: ")
 
 
-def test_an_image_that_the_processor_refuses_has_its_path(lane_of: LaneOf) -> None:
-    error = refused(lane_of("qwen2_5_vl"), wide(), "What is it?")
+def test_an_image_that_the_processor_refuses_has_its_path(runner_of: RunnerOf) -> None:
+    error = refused(runner_of("qwen2_5_vl"), wide(), "What is it?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[0].media")
     assert "aspect ratio" in error.message
 
 
-def test_a_placeholder_token_in_a_text_is_refused_beside_an_image(lane: GenerationRunner) -> None:
-    assert lane._media is not None
-    error = refused(lane, f"What is {lane._media.placeholders['image']}?", ONE)
+def test_a_placeholder_token_in_a_text_is_refused_beside_an_image(runner: GenerationRunner) -> None:
+    assert runner._media is not None
+    error = refused(runner, f"What is {runner._media.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
-def test_without_an_image_a_placeholder_token_is_text(lane: GenerationRunner) -> None:
-    assert lane._media is not None
-    (answer,) = ask(lane, shown(f"What is {lane._media.placeholders['image']}?"))
+def test_without_an_image_a_placeholder_token_is_text(runner: GenerationRunner) -> None:
+    assert runner._media is not None
+    (answer,) = ask(runner, shown(f"What is {runner._media.placeholders['image']}?"))
     assert answer.error is None
 
 
-def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(lane_of: LaneOf) -> None:
-    error = refused(lane_of("gemma3"), ONE, "What is <image_soft_token>?")
+def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(runner_of: RunnerOf) -> None:
+    error = refused(runner_of("gemma3"), ONE, "What is <image_soft_token>?")
     assert (error.code, error.field) == ("invalid_request", "messages")
 
 
-def test_a_template_that_drops_an_image_is_refused(lane: GenerationRunner) -> None:
+def test_a_template_that_drops_an_image_is_refused(runner: GenerationRunner) -> None:
     template = "{% for message in messages[1:] %}{{ message.content }}{% endfor %}Answer:"
-    error = refused(lane, ONE, "What is it?", chat_template=template)
+    error = refused(runner, ONE, "What is it?", chat_template=template)
     assert "and 1 images" in error.message
 
 
@@ -71,16 +71,16 @@ def test_a_prompt_that_ends_in_an_image_is_refused() -> None:
         find_layout([1, 7, 7], [picture])
 
 
-def test_a_prompt_with_images_is_not_cut(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_with_images_is_not_cut(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "on and on " * 2000
-    error = refused(lane, ONE, long, truncate="left")
+    error = refused(runner, ONE, long, truncate="left")
     assert (error.code, error.field) == ("unsupported", "truncate")
-    assert refused(lane, ONE, long).code == "context_overflow"
+    assert refused(runner, ONE, long).code == "context_overflow"
 
 
-def test_other_requests_go_on_beside_a_refused_one(lane: GenerationRunner) -> None:
-    (alone,) = ask(lane, shown(ONE, "What is it?"))
-    driver = Driver(lane)
+def test_other_requests_go_on_beside_a_refused_one(runner: GenerationRunner) -> None:
+    (alone,) = ask(runner, shown(ONE, "What is it?"))
+    driver = Driver(runner)
     driver.add(0, shown(ONE, "What is it?"))
     driver.steps(3)
     with pytest.raises(RequestError):
@@ -88,12 +88,12 @@ def test_other_requests_go_on_beside_a_refused_one(lane: GenerationRunner) -> No
     assert driver.finish()[0].token_ids == alone.token_ids
 
 
-def test_a_model_without_hearing_gets_a_note_for_a_sound(lane: GenerationRunner) -> None:
+def test_a_model_without_hearing_gets_a_note_for_a_sound(runner: GenerationRunner) -> None:
     parts = [TextPart(text="Hear "), AudioPart(media=Media(data="AAAA")), ONE]
     request = Tokenize(messages=[Message(role="user", content=parts)])
-    _, text = lane.tokenize(request, gather(lane, request))
+    _, text = runner.tokenize(request, gather(runner, request))
     assert "[1 sound was attached]" in text
     strict = Chat(messages=[said("Hi."), Message(role="user", content=parts)], strict_media=True)
     with pytest.raises(RequestError, match="takes no sounds") as error:
-        lane.add(0, strict, 0, prepared=gather(lane, strict))
+        runner.add(0, strict, 0, prepared=gather(runner, strict))
     assert error.value.field == "messages[1].content[1]"

@@ -32,17 +32,17 @@ def cold(request: Chat) -> Chat:
     return replace(request, cache="off")
 
 
-def refused(lane: GenerationRunner, *parts: Part, **fields: object) -> RequestError:
+def refused(runner: GenerationRunner, *parts: Part, **fields: object) -> RequestError:
     request = shown(*parts, **fields)
     with pytest.raises(RequestError) as error:
-        lane.add(0, request, 0, prepared=gather(lane, request))
-    assert ask(lane, shown("Well?"))[0].error is None
+        runner.add(0, request, 0, prepared=gather(runner, request))
+    assert ask(runner, shown("Well?"))[0].error is None
     return error.value
 
 
-def test_a_model_that_hears_says_so(lane: GenerationRunner) -> None:
-    assert lane.model.capabilities == ["generate", "chat", "tokenize", "images", "sounds"]
-    assert lane.max_batch_size > 1
+def test_a_model_that_hears_says_so(runner: GenerationRunner) -> None:
+    assert runner.model.capabilities == ["generate", "chat", "tokenize", "images", "sounds"]
+    assert runner.max_batch_size > 1
 
 
 QUESTIONS = {
@@ -66,19 +66,19 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_greedy_answer_is_the_one_of_mlx_vlm(lane: GenerationRunner, folder: Path, question: str) -> None:
+def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder: Path, question: str) -> None:
     request = QUESTIONS[question]
-    (answer,) = ask(lane, request)
+    (answer,) = ask(runner, request)
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in lane._preparer.eos_token_ids
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
 
 
-def test_the_answer_depends_on_each_sound_and_on_their_order(lane: GenerationRunner) -> None:
+def test_the_answer_depends_on_each_sound_and_on_their_order(runner: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (LONG, OTHER), (IMAGE, ONE), (ONE, IMAGE)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]
-    answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(lane, *requests)]
+    answers = [[entry.logprob for entry in answer.logprobs] for answer in ask_alone(runner, *requests)]
     for one, other in combinations(answers, 2):
         assert one != pytest.approx(other, abs=1e-2)
 
@@ -96,59 +96,59 @@ REQUESTS: list[Chat | Generate] = [
 
 
 @pytest.mark.parametrize("mode", ["off", "on"])
-def test_answers_given_together_are_those_given_alone(lane: GenerationRunner, mode: str) -> None:
+def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, mode: str) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))
-    alone = ask_alone(lane, *requests, seeds=seeds)
+    alone = ask_alone(runner, *requests, seeds=seeds)
     order = list(seeds)[::-1]
-    together = ask(lane, *(requests[index] for index in order), seeds=order)
+    together = ask(runner, *(requests[index] for index in order), seeds=order)
     assert told(*together) == told(*(alone[index] for index in order))
     assert alone[5].text in ("yes", "no")
 
 
-def test_a_prompt_may_be_cut_anywhere(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
-    whole = ask(lane, *requests)
-    monkeypatch.setattr(lane._policy, "chunk_size", lambda *_: 3)
-    assert told(*ask(lane, *requests)) == told(*whole)
+    whole = ask(runner, *requests)
+    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
+    assert told(*ask(runner, *requests)) == told(*whole)
 
 
-def test_a_conversation_goes_on_as_if_nothing_were_cached(lane: GenerationRunner, encoded: list[bytes]) -> None:
+def test_a_conversation_goes_on_as_if_nothing_were_cached(runner: GenerationRunner, encoded: list[bytes]) -> None:
     messages = shown("What is said in ", ONE, "?").messages
     for turn, more in enumerate(["Who says it?", OTHER, IMAGE]):
         request = Chat(messages=messages, max_tokens=10)
-        (warm,) = ask(lane, request)
+        (warm,) = ask(runner, request)
         assert len(encoded) == (turn != 1), "what was heard and seen before was encoded before"
-        (computed,) = ask(lane, cold(request))
+        (computed,) = ask(runner, cold(request))
         encoded.clear()
         assert told(warm) == told(computed)
         messages = answered(request, warm, "And then ", more, "?")
 
 
 def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
-    lane: GenerationRunner, encoded: list[bytes]
+    runner: GenerationRunner, encoded: list[bytes]
 ) -> None:
-    ask(lane, shown(ONE, "What is it?"))
+    ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
-    admitted = lane.add(99, question, 0, prepared=gather(lane, question))
-    lane.remove(99)
+    admitted = runner.add(99, question, 0, prepared=gather(runner, question))
+    runner.remove(99)
     tokenize = Tokenize(messages=question.messages)
-    tokens, _ = lane.tokenize(tokenize, gather(lane, tokenize))
-    assert lane._media is not None
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, lane._media)._inputs.modalities["sound"].placeholder_token)
+    tokens, _ = runner.tokenize(tokenize, gather(runner, tokenize))
+    assert runner._media is not None
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner._media)._inputs.modalities["sound"].placeholder_token)
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
-    (warm,) = ask(lane, question)
+    (warm,) = ask(runner, question)
     assert len(encoded) == 1
-    assert told(warm) == told(*ask(lane, cold(question)))
+    assert told(warm) == told(*ask(runner, cold(question)))
 
 
-def test_conversations_on_different_sounds_take_turns_and_do_not_mix(lane: GenerationRunner) -> None:
+def test_conversations_on_different_sounds_take_turns_and_do_not_mix(runner: GenerationRunner) -> None:
     sounds = {0: ONE, 1: OTHER, 2: LONG}
-    alone = {key: _talk(lane, part) for key, part in sounds.items()}
-    lane.clear_cache()
+    alone = {key: _talk(runner, part) for key, part in sounds.items()}
+    runner.clear_cache()
     talks = {key: [said("What is said in ", part, "?")] for key, part in sounds.items()}
     for turn in range(3):
-        driver = Driver(lane)
+        driver = Driver(runner)
         for key, messages in talks.items():
             driver.add(key, Chat(messages=messages, max_tokens=8))
             driver.step()
@@ -157,73 +157,73 @@ def test_conversations_on_different_sounds_take_turns_and_do_not_mix(lane: Gener
             talks[key] += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
 
 
-def _talk(lane: GenerationRunner, part: Part) -> list[str]:
+def _talk(runner: GenerationRunner, part: Part) -> list[str]:
     """A conversation's answers, computed from nothing."""
     messages = [said("What is said in ", part, "?")]
     texts: list[str] = []
     for turn in range(3):
-        (answer,) = ask(lane, Chat(messages=messages, max_tokens=8, cache="off"))
+        (answer,) = ask(runner, Chat(messages=messages, max_tokens=8, cache="off"))
         texts.append(answer.text)
         messages += [Message(role="assistant", content=answer.text), said(f"More, {turn}.")]
     return texts
 
 
-def test_a_template_that_knows_no_parts_gets_sounds_in_the_text(lane: GenerationRunner) -> None:
+def test_a_template_that_knows_no_parts_gets_sounds_in_the_text(runner: GenerationRunner) -> None:
     template = "{% for message in messages %}{{ message.content }}\n{% endfor %}Answer:"
     one, other = ask(
-        lane, *(shown("What is ", part, "?", chat_template=template, logprobs=True) for part in (ONE, OTHER))
+        runner, *(shown("What is ", part, "?", chat_template=template, logprobs=True) for part in (ONE, OTHER))
     )
     assert one.error is other.error is None
     assert one.logprobs[0].logprob != pytest.approx(other.logprobs[0].logprob, abs=1e-3)
 
 
-def test_a_broken_sound_ends_its_own_request_with_its_path(lane: GenerationRunner) -> None:
-    error = refused(lane, "What is said in ", ONE, " and ", sound_of(b"RIFF"))
+def test_a_broken_sound_ends_its_own_request_with_its_path(runner: GenerationRunner) -> None:
+    error = refused(runner, "What is said in ", ONE, " and ", sound_of(b"RIFF"))
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[3].media.data")
     assert error.message.startswith("messages[0].content[3].media.data: ")
 
 
-def test_an_image_is_no_sound_though_it_was_seen_before(lane: GenerationRunner) -> None:
+def test_an_image_is_no_sound_though_it_was_seen_before(runner: GenerationRunner) -> None:
     assert IMAGE.media.data is not None
-    ask(lane, shown(IMAGE, "What is it?"))
-    error = refused(lane, "What is said in ", type(ONE)(media=IMAGE.media), "?")
+    ask(runner, shown(IMAGE, "What is it?"))
+    error = refused(runner, "What is said in ", type(ONE)(media=IMAGE.media), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media.data")
     assert "is not a supported sound" in error.message
-    ask(lane, shown(ONE, "What is it?"))
-    assert "is not a supported image" in refused(lane, ImagePart(media=ONE.media), "What is it?").message
+    ask(runner, shown(ONE, "What is it?"))
+    assert "is not a supported image" in refused(runner, ImagePart(media=ONE.media), "What is it?").message
 
 
 @pytest.mark.parametrize("seconds", [31.5, 700])
-def test_a_sound_that_is_longer_than_the_model_hears_is_refused(lane: GenerationRunner, seconds: float) -> None:
-    error = refused(lane, "What is said in ", sound(5, seconds, 8_000), "?")
+def test_a_sound_that_is_longer_than_the_model_hears_is_refused(runner: GenerationRunner, seconds: float) -> None:
+    error = refused(runner, "What is said in ", sound(5, seconds, 8_000), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media")
     assert f"is {seconds:.1f} s long" in error.message
     assert "send it in parts" in error.message
 
 
-def test_a_sound_that_is_too_short_to_be_heard_is_refused(lane: GenerationRunner) -> None:
-    error = refused(lane, "What is said in ", sound(6, 0.05), "?")
+def test_a_sound_that_is_too_short_to_be_heard_is_refused(runner: GenerationRunner) -> None:
+    error = refused(runner, "What is said in ", sound(6, 0.05), "?")
     assert (error.code, error.field) == ("invalid_request", "messages[0].content[1].media")
     assert "is 0.050 s long" in error.message
-    (answer,) = ask(lane, shown("What is said in ", sound(6, 0.1), "?"))
+    (answer,) = ask(runner, shown("What is said in ", sound(6, 0.1), "?"))
     assert answer.error is None
 
 
-def test_a_sounds_placeholder_token_in_a_text_is_refused_beside_a_sound_only(lane: GenerationRunner) -> None:
-    assert lane._media is not None
-    mark = lane._media.placeholders["sound"]
-    error = refused(lane, f"What is {mark}?", ONE)
+def test_a_sounds_placeholder_token_in_a_text_is_refused_beside_a_sound_only(runner: GenerationRunner) -> None:
+    assert runner._media is not None
+    mark = runner._media.placeholders["sound"]
+    error = refused(runner, f"What is {mark}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for sounds" in error.message
-    assert ask(lane, shown(f"What is {mark} on ", IMAGE, "?"))[0].error is None
+    assert ask(runner, shown(f"What is {mark} on ", IMAGE, "?"))[0].error is None
 
 
-def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(lane: GenerationRunner) -> None:
-    assert gather(lane, Generate(prompt="It was a")).media is None
-    assert gather(lane, shown("No sound here.")).media is None
+def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(runner: GenerationRunner) -> None:
+    assert gather(runner, Generate(prompt="It was a")).media is None
+    assert gather(runner, shown("No sound here.")).media is None
 
 
-def test_an_image_that_is_broken_beside_a_sound_is_the_one_at_fault(lane: GenerationRunner) -> None:
-    error = refused(lane, ONE, image_of(b"no image"), "?")
+def test_an_image_that_is_broken_beside_a_sound_is_the_one_at_fault(runner: GenerationRunner) -> None:
+    error = refused(runner, ONE, image_of(b"no image"), "?")
     assert error.field == "messages[0].content[1].media.data"
-    assert refused(lane, ONE, ImagePart(media=Media(path="/none.png")), "?").code == "unsupported"
+    assert refused(runner, ONE, ImagePart(media=Media(path="/none.png")), "?").code == "unsupported"

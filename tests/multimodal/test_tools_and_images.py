@@ -20,11 +20,11 @@ CONVERSATION = [
 ]
 
 
-def images_in(lane: GenerationRunner, messages: Sequence[Message]) -> list[int]:
+def images_in(runner: GenerationRunner, messages: Sequence[Message]) -> list[int]:
     """Return the indices of image tokens in a conversation."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
-    tokens, _ = lane.tokenize(request, gather(lane, request))
-    marks = lane._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
+    tokens, _ = runner.tokenize(request, gather(runner, request))
+    marks = runner._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
     return [place for place, token in enumerate(tokens) if token in marks]
 
 

@@ -35,11 +35,11 @@ def write_adapter_of_mlx_vlm(folder: Path, model: Path) -> Path:
     return folder
 
 
-def answers(lane: GenerationRunner) -> list[list[int]]:
+def answers(runner: GenerationRunner) -> list[list[int]]:
     """To a text and about two images, computed anew."""
     requests = [Generate(prompt=PROMPT, max_tokens=12), *(shown(image(seed), "What?") for seed in (1, 2))]
-    lane.clear_cache()
-    return [answer.token_ids for answer in ask(lane, *requests)]
+    runner.clear_cache()
+    return [answer.token_ids for answer in ask(runner, *requests)]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_an_adapter_changes_what_is_said_of_images_too_and_goes_without_a_trace(
     model = folder_of(family)
     adapter, host = write(tmp_path / "adapter", model), Host()
     plain = answers(host.load(model))
-    lane = host.load(model, adapter)
-    adapted = answers(lane)
-    assert "images" in lane.model.capabilities
+    runner = host.load(model, adapter)
+    adapted = answers(runner)
+    assert "images" in runner.model.capabilities
     assert all(one != other for one, other in zip(plain, adapted, strict=True))
     assert adapted[1] != adapted[2]
     assert answers(host.load(model)) == plain

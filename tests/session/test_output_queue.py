@@ -122,7 +122,7 @@ def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch
     assert [entry.token_id for entry in merged.logprobs or []] == merged.token_ids == [0, 1, 2]
 
 
-def test_merging_changes_nothing_of_what_the_lane_gave(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_changes_nothing_of_what_the_runner_gave(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
     pieces = [token("a", str(n), [n]) for n in range(3)]
     for piece in pieces:

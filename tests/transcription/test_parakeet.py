@@ -24,37 +24,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> TranscriptionRunner:
+def runner(folder: Path) -> TranscriptionRunner:
     engine = MlxModelLoader()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder)), lambda *progress: None, lambda: None)
-    assert isinstance(lane, TranscriptionRunner)
-    return lane
+    runner = engine.open(Load(path=str(folder)), lambda *progress: None, lambda: None)
+    assert isinstance(runner, TranscriptionRunner)
+    return runner
 
 
-def outcomes(lane: TranscriptionRunner, content: bytes, **fields: Any) -> list[Any]:
+def outcomes(runner: TranscriptionRunner, content: bytes, **fields: Any) -> list[Any]:
     request = Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
     there = threading.Event()
-    gathered = lane.prepare(request, there.set)
+    gathered = runner.prepare(request, there.set)
     assert gathered is not None and there.wait(SECONDS)
-    lane.add(1, request, 0, prepared=gathered)
+    runner.add(1, request, 0, prepared=gathered)
     found: list[Any] = []
-    while lane._requests:
-        found += lane.step()
+    while runner._requests:
+        found += runner.step()
     return found
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: TranscriptionRunner) -> None:
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="parakeet", model_name_parts=[])
     content = recording(5)
     samples = np.frombuffer(content[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(mx.array(samples), dtype=mx.float32)
-    heard = [outcome for outcome in outcomes(lane, content) if isinstance(outcome, TranscriptSegment)]
+    heard = [outcome for outcome in outcomes(runner, content) if isinstance(outcome, TranscriptSegment)]
     assert "".join(part.text for part in heard).strip() == expected.text != ""
 
 
-def test_a_long_recording_comes_in_windows_and_its_words_have_times(lane: TranscriptionRunner) -> None:
-    found = outcomes(lane, recording(70), words=True)
+def test_a_long_recording_comes_in_windows_and_its_words_have_times(runner: TranscriptionRunner) -> None:
+    found = outcomes(runner, recording(70), words=True)
     done = [outcome.done_s for outcome in found if isinstance(outcome, TranscriptionProgress)]
     heard = [outcome for outcome in found if isinstance(outcome, TranscriptSegment)]
     assert len(done) >= 4 and done == sorted(done) and done[-1] == 70
@@ -63,12 +63,12 @@ def test_a_long_recording_comes_in_windows_and_its_words_have_times(lane: Transc
     assert all("".join(word.text for word in part.words or ()) == part.text for part in heard)
 
 
-def test_a_moment_is_long_enough(lane: TranscriptionRunner) -> None:
-    assert outcomes(lane, recording(0.01))[-1].is_complete
+def test_a_moment_is_long_enough(runner: TranscriptionRunner) -> None:
+    assert outcomes(runner, recording(0.01))[-1].is_complete
 
 
-def test_it_says_what_it_is_and_refuses_a_language(lane: TranscriptionRunner) -> None:
-    assert (lane.model.model_type, lane.model.vocab_size, lane.model.layers) == ("parakeet", 8, 1)
+def test_it_says_what_it_is_and_refuses_a_language(runner: TranscriptionRunner) -> None:
+    assert (runner.model.model_type, runner.model.vocab_size, runner.model.layers) == ("parakeet", 8, 1)
     with pytest.raises(RequestError) as refused:
-        outcomes(lane, recording(1), language="en")
+        outcomes(runner, recording(1), language="en")
     assert (refused.value.code, refused.value.field) == ("unsupported", "language")

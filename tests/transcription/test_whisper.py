@@ -38,42 +38,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lane(folder: Path) -> TranscriptionRunner:
-    return open_lane(folder)
+def runner(folder: Path) -> TranscriptionRunner:
+    return open_runner(folder)
 
 
 @pytest.fixture(scope="module")
 def multilingual(tmp_path_factory: pytest.TempPathFactory) -> TranscriptionRunner:
-    return open_lane(write_whisper(tmp_path_factory.mktemp("models") / "multilingual", multilingual=True))
+    return open_runner(write_whisper(tmp_path_factory.mktemp("models") / "multilingual", multilingual=True))
 
 
-def open_lane(folder: Path, **fields: Any) -> TranscriptionRunner:
+def open_runner(folder: Path, **fields: Any) -> TranscriptionRunner:
     engine = MlxModelLoader()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
-    assert isinstance(lane, TranscriptionRunner)
-    return lane
+    runner = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
+    assert isinstance(runner, TranscriptionRunner)
+    return runner
 
 
 def asking(content: bytes, **fields: Any) -> Transcribe:
     return Transcribe(audio=Media(data=base64.b64encode(content).decode()), **fields)
 
 
-def add(lane: TranscriptionRunner, key: int, request: Transcribe) -> None:
+def add(runner: TranscriptionRunner, key: int, request: Transcribe) -> None:
     there = threading.Event()
-    prepared = lane.prepare(request, there.set)
+    prepared = runner.prepare(request, there.set)
     assert prepared is not None and there.wait(SECONDS)
-    lane.add(key, request, 0, prepared=prepared)
+    runner.add(key, request, 0, prepared=prepared)
 
 
-def finish(lane: TranscriptionRunner) -> Iterator[list[Any]]:
-    while lane._requests:
-        yield lane.step()
+def finish(runner: TranscriptionRunner) -> Iterator[list[Any]]:
+    while runner._requests:
+        yield runner.step()
 
 
-def transcript(lane: TranscriptionRunner, request: Transcribe) -> list[TranscriptSegment]:
-    add(lane, 1, request)
-    return [outcome for outcomes in finish(lane) for outcome in outcomes if isinstance(outcome, TranscriptSegment)]
+def transcript(runner: TranscriptionRunner, request: Transcribe) -> list[TranscriptSegment]:
+    add(runner, 1, request)
+    return [outcome for outcomes in finish(runner) for outcome in outcomes if isinstance(outcome, TranscriptSegment)]
 
 
 def told(heard: list[TranscriptSegment]) -> list[tuple[float, float, str]]:
@@ -84,26 +84,26 @@ SHORT = recording(4)
 LONG = recording(45, rate=8000)
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, lane: TranscriptionRunner) -> None:
+def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="whisper", model_name_parts=[])
     samples = np.frombuffer(SHORT[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(samples, temperature=0.0)
-    assert "".join(part.text for part in transcript(lane, asking(SHORT))) == expected.text != ""
+    assert "".join(part.text for part in transcript(runner, asking(SHORT))) == expected.text != ""
 
 
-def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(lane: TranscriptionRunner) -> None:
+def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(runner: TranscriptionRunner) -> None:
     other = asking(recording(3, pitch=220))
-    alone = [told(transcript(lane, request)) for request in (asking(SHORT), other)]
-    add(lane, 1, asking(SHORT))
-    add(lane, 2, other)
-    outcomes = [outcome for step in finish(lane) for outcome in step if isinstance(outcome, TranscriptSegment)]
+    alone = [told(transcript(runner, request)) for request in (asking(SHORT), other)]
+    add(runner, 1, asking(SHORT))
+    add(runner, 2, other)
+    outcomes = [outcome for step in finish(runner) for outcome in step if isinstance(outcome, TranscriptSegment)]
     assert [told([part for part in outcomes if part.key == key]) for key in (1, 2)] == alone
     assert alone[0] != alone[1]
 
 
-def test_a_long_recording_comes_window_by_window_and_in_order(lane: TranscriptionRunner) -> None:
-    add(lane, 1, asking(LONG))
-    steps = list(finish(lane))
+def test_a_long_recording_comes_window_by_window_and_in_order(runner: TranscriptionRunner) -> None:
+    add(runner, 1, asking(LONG))
+    steps = list(finish(runner))
     done = [outcome.done_s for step in steps for outcome in step if isinstance(outcome, TranscriptionProgress)]
     assert done == sorted(done) and done[0] == 0 and done[-1] == 45
     assert len(steps) >= 4, "the beginning, two windows at least, the end"
@@ -118,31 +118,31 @@ def test_a_long_recording_comes_window_by_window_and_in_order(lane: Transcriptio
     assert times and times == sorted(times) and times[-1] <= 45
 
 
-def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(lane: TranscriptionRunner) -> None:
-    add(lane, 1, asking(LONG))
-    add(lane, 2, asking(SHORT))
+def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(runner: TranscriptionRunner) -> None:
+    add(runner, 1, asking(LONG))
+    add(runner, 2, asking(SHORT))
     for _ in range(3):
-        lane.step()
-    assert lane.remove(1) == []
-    assert {outcome.key for step in finish(lane) for outcome in step} == {2}
+        runner.step()
+    assert runner.remove(1) == []
+    assert {outcome.key for step in finish(runner) for outcome in step} == {2}
 
 
-def test_words_have_times_within_the_recording(lane: TranscriptionRunner) -> None:
-    heard = transcript(lane, asking(SHORT, words=True))
+def test_words_have_times_within_the_recording(runner: TranscriptionRunner) -> None:
+    heard = transcript(runner, asking(SHORT, words=True))
     words = [word for part in heard for word in part.words or ()]
     assert words
     assert all(0 <= word.start_s <= word.end_s <= 30 for word in words)
-    assert all(part.words is None for part in transcript(lane, asking(SHORT)))
+    assert all(part.words is None for part in transcript(runner, asking(SHORT)))
 
 
-def test_the_transcript_depends_on_the_recording_and_on_the_prompt(lane: TranscriptionRunner) -> None:
-    plain = told(transcript(lane, asking(SHORT)))
-    assert told(transcript(lane, asking(recording(4, pitch=1500)))) != plain
-    assert told(transcript(lane, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
+def test_the_transcript_depends_on_the_recording_and_on_the_prompt(runner: TranscriptionRunner) -> None:
+    plain = told(transcript(runner, asking(SHORT)))
+    assert told(transcript(runner, asking(recording(4, pitch=1500)))) != plain
+    assert told(transcript(runner, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
 
 
 def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a_step(
-    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+    runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whisper, "TEMPERATURES", (0.5, 1.0))
     tried: list[float] = []
@@ -152,15 +152,15 @@ def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a
         return True
 
     monkeypatch.setattr(whisper, "_is_doubtful", doubt)
-    add(lane, 1, asking(SHORT, temperature=0.2))
-    lane.step()
-    windows = [lane.step() for _ in range(3)]
+    add(runner, 1, asking(SHORT, temperature=0.2))
+    runner.step()
+    windows = [runner.step() for _ in range(3)]
     assert tried == [0.2, 0.5]
     assert [any(isinstance(outcome, TranscriptSegment) for outcome in window) for window in windows[:2]] == [
         False,
         False,
     ]
-    lane.remove(1)
+    runner.remove(1)
 
 
 def test_what_is_silent_is_not_doubtful_and_what_repeats_itself_is() -> None:
@@ -173,13 +173,13 @@ def test_what_is_silent_is_not_doubtful_and_what_repeats_itself_is() -> None:
     assert not whisper._is_doubtful(result(avg_logprob=-1.2, no_speech_prob=0.7))
 
 
-def test_a_model_of_english_says_so_and_refuses_other_languages(lane: TranscriptionRunner) -> None:
-    add(lane, 1, asking(SHORT, language="English"))
-    assert {outcome.language for outcome in lane.step() if isinstance(outcome, TranscriptionProgress)} == {"en"}
-    lane.remove(1)
+def test_a_model_of_english_says_so_and_refuses_other_languages(runner: TranscriptionRunner) -> None:
+    add(runner, 1, asking(SHORT, language="English"))
+    assert {outcome.language for outcome in runner.step() if isinstance(outcome, TranscriptionProgress)} == {"en"}
+    runner.remove(1)
     for language, code in (("de", "unsupported"), ("klingon", "invalid_request")):
         with pytest.raises(RequestError) as refused:
-            add(lane, 1, asking(SHORT, language=language))
+            add(runner, 1, asking(SHORT, language=language))
         assert (refused.value.code, refused.value.field) == (code, "language")
 
 
@@ -194,29 +194,29 @@ def test_a_model_of_many_languages_finds_out_or_is_told(multilingual: Transcript
     multilingual.remove(2)
 
 
-def test_a_recording_that_cannot_be_read_is_refused_with_its_place(lane: TranscriptionRunner) -> None:
+def test_a_recording_that_cannot_be_read_is_refused_with_its_place(runner: TranscriptionRunner) -> None:
     with pytest.raises(RequestError) as refused:
-        add(lane, 1, asking(b"no recording"))
+        add(runner, 1, asking(b"no recording"))
     assert (refused.value.code, refused.value.field) == ("invalid_request", "audio.data")
 
 
-def test_an_exception_ends_its_recording_alone(lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_ends_its_recording_alone(runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: Any) -> Iterator[Any]:
         raise RuntimeError("broken")
         yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(lane._transcriber, "transcribe", fails)
-        add(lane, 1, asking(SHORT))
-    add(lane, 2, asking(SHORT))
-    outcomes = [outcome for step in finish(lane) for outcome in step]
+        patched.setattr(runner._transcriber, "transcribe", fails)
+        add(runner, 1, asking(SHORT))
+    add(runner, 2, asking(SHORT))
+    outcomes = [outcome for step in finish(runner) for outcome in step]
     (failed,) = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     assert (failed.key, failed.error.code) == (1, "engine_error")
     assert isinstance(outcomes[-1], TranscriptionProgress) and outcomes[-1].is_complete and outcomes[-1].key == 2
 
 
-def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
-    model = lane.model
+def test_a_model_says_what_it_can(runner: TranscriptionRunner) -> None:
+    model = runner.model
     assert (model.model_type, model.capabilities, model.layers) == ("whisper", ["transcribe"], 3)
 
 
@@ -229,7 +229,7 @@ def test_a_model_says_what_it_can(lane: TranscriptionRunner) -> None:
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
     value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
     with pytest.raises(RequestError, match="does not use it") as refused:
-        open_lane(folder, **{field: value}, **({"reasoning_end": "x"} if field == "reasoning_start" else {}))
+        open_runner(folder, **{field: value}, **({"reasoning_end": "x"} if field == "reasoning_start" else {}))
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
 
 
@@ -238,15 +238,15 @@ def test_a_folder_without_weights_without_some_or_without_a_tokenizer_is_bad(tmp
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"n_text_layer": 3}))
     with pytest.raises(RequestError, match="of its weights"):
-        open_lane(folder)
+        open_runner(folder)
     (folder / "config.json").write_text(json.dumps(config))
     for name in ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"):
         (folder / name).unlink()
     with pytest.raises(RequestError, match="tokenizer files"):
-        open_lane(folder)
+        open_runner(folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(RequestError, match="no weights"):
-        open_lane(folder)
+        open_runner(folder)
 
 
 def test_a_load_that_is_cancelled_in_the_middle_lets_that_pass(folder: Path) -> None:
@@ -278,7 +278,9 @@ def test_a_recording_is_resampled_chunk_by_chunk_as_if_whole(rate: int) -> None:
     np.testing.assert_allclose(whole[16_000 : 89 * 16_000], expected, atol=2e-2)
 
 
-def test_recordings_are_resampled_beside_the_engine(lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings_are_resampled_beside_the_engine(
+    runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine's thread resamples none of the windows, and other requests go on while a recording is held up."""
     goes_on, threads = threading.Event(), set[threading.Thread]()
     real = polyphase.resample_audio_array
@@ -290,44 +292,44 @@ def test_recordings_are_resampled_beside_the_engine(lane: TranscriptionRunner, m
 
     monkeypatch.setattr(polyphase, "resample_audio_array", held_up)
     request, ready = asking(LONG), threading.Event()
-    add(lane, 1, asking(SHORT))
-    prepared = lane.prepare(request, ready.set)
-    assert any(isinstance(event, TranscriptSegment) for events in finish(lane) for event in events)
+    add(runner, 1, asking(SHORT))
+    prepared = runner.prepare(request, ready.set)
+    assert any(isinstance(event, TranscriptSegment) for events in finish(runner) for event in events)
     assert prepared is not None and not prepared.done
     goes_on.set()
     assert ready.wait(SECONDS)
-    lane.add(2, request, 0, prepared=prepared)
-    events = [event for events in finish(lane) for event in events]
+    runner.add(2, request, 0, prepared=prepared)
+    events = [event for events in finish(runner) for event in events]
     assert isinstance(events[-1], TranscriptionProgress) and events[-1].is_complete
     assert threads and threading.main_thread() not in threads
 
 
 def test_a_dropped_recording_is_not_resampled_to_its_end(
-    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+    runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks: list[int] = []
     monkeypatch.setattr(Recording, "resample_chunk", lambda self: chunks.append(self.length) or True)
-    add(lane, 1, asking(LONG))
-    lane.remove(1)
+    add(runner, 1, asking(LONG))
+    runner.remove(1)
     gc.collect()
     for _ in range(3):
-        lane._resampler.submit(lambda: None).result(SECONDS)
+        runner._resampler.submit(lambda: None).result(SECONDS)
     before = len(chunks)
     for _ in range(3):
-        lane._resampler.submit(lambda: None).result(SECONDS)
+        runner._resampler.submit(lambda: None).result(SECONDS)
     assert before == len(chunks) > 0
 
 
 def test_an_error_of_resampling_fails_its_request_alone(
-    lane: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
+    runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any, **options: Any) -> Any:
         raise MemoryError
 
     with monkeypatch.context() as patched:
         patched.setattr(polyphase, "resample_audio_array", fail)
-        add(lane, 1, asking(LONG))
-    add(lane, 2, asking(SHORT))
-    events = [event for events in finish(lane) for event in events]
+        add(runner, 1, asking(LONG))
+    add(runner, 2, asking(SHORT))
+    events = [event for events in finish(runner) for event in events]
     assert [event.key for event in events if isinstance(event, Failed)] == [1]
     assert isinstance(events[-1], TranscriptionProgress) and events[-1].is_complete and events[-1].key == 2

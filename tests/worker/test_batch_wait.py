@@ -7,7 +7,7 @@ from support.runners.stepped_turns import Turns
 
 @pytest.fixture
 def turns(turns: Turns) -> Turns:
-    turns.worker.lane.batch_wait_s = 3600.0
+    turns.worker.runner.batch_wait_s = 3600.0
     return turns
 
 
@@ -26,12 +26,12 @@ def test_a_group_that_is_complete_does_not_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     turns.generate("b")
-    turns.worker.lane.batch_wait_s = 0.0
+    turns.worker.runner.batch_wait_s = 0.0
     turns.step()
     assert (turns.worker.engine, turns.started) == ("step", ["a", "b"])
 
 
-def test_what_the_lane_does_not_hold_ends_the_wait(turns: Turns) -> None:
+def test_what_the_runner_does_not_hold_ends_the_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     turns.send({"id": "count", "cmd": "tokenize", "prompt": "how many?"})
@@ -59,8 +59,8 @@ def test_a_cancel_ends_the_wait(turns: Turns) -> None:
     assert (end["id"], end["finish_reason"]) == ("a", "cancelled")
 
 
-def test_a_lane_that_asks_for_none_begins_at_once(turns: Turns) -> None:
-    turns.worker.lane.batch_wait_s = 0.0
+def test_a_runner_that_asks_for_none_begins_at_once(turns: Turns) -> None:
+    turns.worker.runner.batch_wait_s = 0.0
     turns.generate("a")
     turns.step()
     assert turns.worker.engine == "step"

@@ -55,7 +55,7 @@ def test_a_load_cancelled_behind_running_work_lets_what_waits_behind_it_start(wo
     assert worker.of("long")[-1]["event"] == "token", "the running request went on"
 
 
-def test_queued_behind_a_full_lane(worker: WorkerProcess) -> None:
+def test_queued_behind_a_full_runner(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     ids = [f"r{i}" for i in range(80)]
     worker.send(*({"id": id, **ENDLESS} for id in ids))

@@ -146,7 +146,7 @@ def test_token_ids_outside_the_vocabulary_are_named(worker: WorkerProcess) -> No
     assert (error["code"], error["field"]) == ("invalid_request", "prompt[2]")
 
 
-def test_more_chats_than_the_lane_has_rows_are_all_answered(worker: WorkerProcess) -> None:
+def test_more_chats_than_the_runner_has_rows_are_all_answered(worker: WorkerProcess) -> None:
     ids = [f"many{i}" for i in range(80)]
     worker.send(*({"id": id, "cmd": "generate", "prompt": id, "max_tokens": 8} for id in ids))
     for id in ids:

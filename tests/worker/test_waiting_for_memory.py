@@ -31,7 +31,7 @@ def test_it_is_not_read_again_before_something_has_ended(turns: Turns, monkeypat
     turns.generate("a", LARGE)
     turns.step()
     tried: list[Any] = []
-    monkeypatch.setattr(SteppedRunner, "add", lambda lane, key, request, *rest, **named: tried.append(request.prompt))
+    monkeypatch.setattr(SteppedRunner, "add", lambda runner, key, request, *rest, **named: tried.append(request.prompt))
     turns.generate("b", "c")
     turns.step()
     turns.step()

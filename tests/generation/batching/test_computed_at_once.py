@@ -10,7 +10,7 @@ from lmwire_worker.generation.batching import rows
 from lmwire_worker.generation.batching.rows import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import FAMILIES, LaneOf, ask, watch_slices
+from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_slices
 
 EVEN = [301] * 4
 UNEVEN = (40, 150, 300, 301, 302)
@@ -24,8 +24,8 @@ def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf) -> GenerationRunner:
-    return lane_of("qwen3")
+def runner(runner_of: RunnerOf) -> GenerationRunner:
+    return runner_of("qwen3")
 
 
 def requests(lengths: Sequence[int]) -> list[Generate]:
@@ -34,43 +34,43 @@ def requests(lengths: Sequence[int]) -> list[Generate]:
 
 
 def test_prompts_share_what_a_processor_computes_at_once(
-    lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+    runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes = watch_slices(lane, monkeypatch)
-    ask(lane, *requests(EVEN))
+    shapes = watch_slices(runner, monkeypatch)
+    ask(runner, *requests(EVEN))
     assert shapes == [(4, 128), (4, 128), (4, 44)]
 
 
-def test_a_prompt_by_itself_has_all_of_it(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = watch_slices(lane, monkeypatch)
-    ask(lane, *requests([MAX_CPU_TOKENS + 101]))
+def test_a_prompt_by_itself_has_all_of_it(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = watch_slices(runner, monkeypatch)
+    ask(runner, *requests([MAX_CPU_TOKENS + 101]))
     assert shapes == [(1, MAX_CPU_TOKENS), (1, 100)]
 
 
-def test_more_prompts_than_that_come_forward_too(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_prompts_than_that_come_forward_too(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 3)
-    answers = ask(lane, *requests([9] * 4))
+    answers = ask(runner, *requests([9] * 4))
     assert [answer.generated for answer in answers] == [8] * 4
 
 
-def test_it_is_one_step_all_the_same(lane: GenerationRunner) -> None:
-    (answer, *_) = ask(lane, *requests(EVEN))
+def test_it_is_one_step_all_the_same(runner: GenerationRunner) -> None:
+    (answer, *_) = ask(runner, *requests(EVEN))
     assert [done for done, _ in answer.prefilled] == [300, 301]
 
 
-def test_a_gpu_computes_the_whole_chunk(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = watch_slices(lane, monkeypatch)
-    ask(lane, *requests([2]))  # what asks for the device when it begins has done so
+def test_a_gpu_computes_the_whole_chunk(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = watch_slices(runner, monkeypatch)
+    ask(runner, *requests([2]))  # what asks for the device when it begins has done so
     shapes.clear()
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
-    ask(lane, *requests(EVEN))
+    ask(runner, *requests(EVEN))
     assert shapes == [(4, 300)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_answer_is_what_it_is_otherwise(family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    lane = lane_of(family)
-    in_parts = ask(lane, *requests(UNEVEN))
+def test_each_answer_is_what_it_is_otherwise(family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_of(family)
+    in_parts = ask(runner, *requests(UNEVEN))
     monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 1 << 20)
-    at_once = ask(lane, *requests(UNEVEN))
+    at_once = ask(runner, *requests(UNEVEN))
     assert [answer.token_ids for answer in in_parts] == [answer.token_ids for answer in at_once]

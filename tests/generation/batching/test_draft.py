@@ -14,7 +14,7 @@ from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
 from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from support.runners.generation_runners import Answer, Driver, FolderOf, ask, choices, open_lane, refusal
+from support.runners.generation_runners import Answer, Driver, FolderOf, ask, choices, open_runner, refusal
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -42,19 +42,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(folder_of: FolderOf) -> GenerationRunner:
-    return open_lane(folder_of("llama"))
+    return open_runner(folder_of("llama"))
 
 
 @pytest.fixture(scope="module")
 def drafted(folder_of: FolderOf, small: Path) -> GenerationRunner:
     """Its draft is another model, of whose proposals few are accepted."""
-    return open_lane(folder_of("llama"), draft_path=str(small))
+    return open_runner(folder_of("llama"), draft_path=str(small))
 
 
 @pytest.fixture(scope="module")
 def own(folder_of: FolderOf) -> GenerationRunner:
     """Its draft is the model itself, whose proposals are what greedy answers are."""
-    return open_lane(folder_of("llama"), draft_path=str(folder_of("llama")))
+    return open_runner(folder_of("llama"), draft_path=str(folder_of("llama")))
 
 
 def said(answer: Answer) -> tuple[object, ...]:
@@ -62,12 +62,12 @@ def said(answer: Answer) -> tuple[object, ...]:
     return answer.token_ids, answer.text, answer.generated, answer.finish_reason, answer.stop
 
 
-def accepted(lane: GenerationRunner, request: Generate) -> tuple[int, int, int]:
+def accepted(runner: GenerationRunner, request: Generate) -> tuple[int, int, int]:
     """Return (tokens, drafted tokens, steps with tokens) of an answer."""
-    lane.add(0, request, 0)
+    runner.add(0, request, 0)
     tokens = drafted = steps = 0
     while True:
-        pieces = [outcome for outcome in lane.step() if isinstance(outcome, TokenDelta)]
+        pieces = [outcome for outcome in runner.step() if isinstance(outcome, TokenDelta)]
         tokens += sum(piece.generated for piece in pieces)
         drafted += sum(piece.drafted for piece in pieces)
         steps += bool(pieces)
@@ -75,12 +75,12 @@ def accepted(lane: GenerationRunner, request: Generate) -> tuple[int, int, int]:
             return tokens, drafted, steps
 
 
-@pytest.mark.parametrize("lane", ["drafted", "own"])
+@pytest.mark.parametrize("runner", ["drafted", "own"])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_an_answer_is_the_one_without_a_draft(
-    name: str, lane: str, plain: GenerationRunner, request: pytest.FixtureRequest
+    name: str, runner: str, plain: GenerationRunner, request: pytest.FixtureRequest
 ) -> None:
-    with_draft: GenerationRunner = request.getfixturevalue(lane)
+    with_draft: GenerationRunner = request.getfixturevalue(runner)
     for seed, prompt in enumerate(([10, 20, 30, 40], [7], list(range(60, 160)))):
         asked = Generate(prompt=prompt, cache="off", **{"max_tokens": 24, **REQUESTS[name]})
         assert said(ask(with_draft, asked, seeds=[seed])[0]) == said(ask(plain, asked, seeds=[seed])[0])
@@ -91,8 +91,8 @@ def test_log_probabilities_are_the_models_own(
 ) -> None:
     asked = Generate(prompt=[10, 20, 30], max_tokens=20, logprobs=True, top_logprobs=3, temperature=0.7)
     (wanted,) = ask(plain, asked)
-    for lane in (drafted, own):
-        (answer,) = ask(lane, asked)
+    for runner in (drafted, own):
+        (answer,) = ask(runner, asked)
         assert [described.token_id for described in answer.logprobs] == answer.token_ids == wanted.token_ids
         for got, want in zip(answer.logprobs, wanted.logprobs, strict=True):
             assert got.logprob == pytest.approx(want.logprob, abs=1e-4)
@@ -132,10 +132,10 @@ def test_no_tokens_are_no_tokens_for_every_choice(drafted: GenerationRunner) -> 
 
 @pytest.mark.parametrize("name", ["drafted", "own"])
 def test_answers_come_one_at_a_time(name: str, plain: GenerationRunner, request: pytest.FixtureRequest) -> None:
-    lane: GenerationRunner = request.getfixturevalue(name)
-    assert lane.max_batch_size == 1
+    runner: GenerationRunner = request.getfixturevalue(name)
+    assert runner.max_batch_size == 1
     asked = [Generate(prompt=f"another {n} " * 9, max_tokens=15, temperature=0.8) for n in range(3)]
-    together = ask(lane, *asked, seeds=(1, 2, 3))
+    together = ask(runner, *asked, seeds=(1, 2, 3))
     assert [said(answer) for answer in together] == [said(answer) for answer in ask(plain, *asked, seeds=(1, 2, 3))]
 
 
@@ -162,7 +162,7 @@ def test_a_long_prompt_is_prefilled_in_chunks_and_reports_progress(
 
 
 def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plain: GenerationRunner) -> None:
-    lane = open_lane(folder_of("llama"), draft_path=str(small))
+    runner = open_runner(folder_of("llama"), draft_path=str(small))
     draw = random.Random(3)
     told = [draw.randrange(5, 260) for _ in range(20)]
     for turn in range(8):
@@ -171,15 +171,15 @@ def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plai
             "max_tokens": draw.randrange(1, 25),
             "temperature": draw.choice([0, 1]),
         }
-        known = lane.add(0, Generate(**fields), turn).cached_tokens
-        lane.remove(0)
+        known = runner.add(0, Generate(**fields), turn).cached_tokens
+        runner.remove(0)
         assert (known > 0) == (turn > 0)
-        (answer,) = ask(lane, Generate(**fields), seeds=[turn])
+        (answer,) = ask(runner, Generate(**fields), seeds=[turn])
         (wanted,) = ask(plain, Generate(cache="off", **fields), seeds=[turn])
         assert said(answer) == said(wanted)
         branch = told[: draw.randrange(10, 20)] if turn % 3 == 2 else told
         told = [*branch, *answer.token_ids, turn + 9]
-    stats = lane.cache_stats()
+    stats = runner.cache_stats()
     assert stats is not None
     assert stats.mismatches == 0
 
@@ -240,9 +240,9 @@ def test_a_draft_may_have_more_padding_or_less(
         shutil.copy(plain / file, more / file)
     model, draft = (more if yes else plain for yes in (padded, draft_padded))
     asked = Generate(prompt=[10, 20, 599 if padded else 30], max_tokens=60, ignore_eos=True, temperature=1.5)
-    (wanted,) = ask(open_lane(model), asked)
+    (wanted,) = ask(open_runner(model), asked)
     assert (max(wanted.token_ids) > 512) == padded
-    assert said(ask(open_lane(model, draft_path=str(draft)), asked)[0]) == said(wanted)
+    assert said(ask(open_runner(model, draft_path=str(draft)), asked)[0]) == said(wanted)
 
 
 def test_a_draft_whose_tokens_are_others_is_refused(folder_of: FolderOf, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import Driver, LaneOf, ask_alone
+from support.runners.generation_runners import Driver, RunnerOf, ask_alone
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
 
@@ -30,24 +30,24 @@ class Passes:
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf) -> GenerationRunner:
-    lane = lane_of("qwen3")
-    lane.clear_cache()
-    return lane
+def runner(runner_of: RunnerOf) -> GenerationRunner:
+    runner = runner_of("qwen3")
+    runner.clear_cache()
+    return runner
 
 
 @pytest.fixture
-def passes(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Passes:
-    return Passes(lane._network, monkeypatch)
+def passes(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Passes:
+    return Passes(runner._network, monkeypatch)
 
 
 def request(max_tokens: int, **fields: Any) -> Generate:
     return Generate(prompt=PROMPT, max_tokens=max_tokens, **fields)
 
 
-def driver_after(lane: GenerationRunner, max_tokens: int) -> Driver:
+def driver_after(runner: GenerationRunner, max_tokens: int) -> Driver:
     """Passes of a runner that has cached all of the prompt but its last token."""
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, request(max_tokens))
     driver.finish()
     return driver
@@ -62,8 +62,8 @@ def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
     return told
 
 
-def test_the_first_token_is_delivered_before_the_second_is_started(lane: GenerationRunner, passes: Passes) -> None:
-    driver = Driver(lane)
+def test_the_first_token_is_delivered_before_the_second_is_started(runner: GenerationRunner, passes: Passes) -> None:
+    driver = Driver(runner)
     driver.add(0, request(5))
     step_until_first_token(driver, 0)
     assert passes.made == 2, "the prompt but for its last token, and that"
@@ -71,19 +71,19 @@ def test_the_first_token_is_delivered_before_the_second_is_started(lane: Generat
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5])
-def test_no_pass_runs_after_the_last_possible_token(tokens: int, lane: GenerationRunner, passes: Passes) -> None:
-    driver = Driver(lane)
+def test_no_pass_runs_after_the_last_possible_token(tokens: int, runner: GenerationRunner, passes: Passes) -> None:
+    driver = Driver(runner)
     driver.add(0, request(tokens))
     assert len(driver.finish()[0].token_ids) == tokens
     assert passes.made == 1 + tokens
 
 
-def test_running_rows_get_each_token_once(lane: GenerationRunner) -> None:
+def test_running_rows_get_each_token_once(runner: GenerationRunner) -> None:
     requests = [
         Generate(prompt=PROMPT[n:], max_tokens=12, temperature=0.8, logprobs=True, cache="off") for n in range(4)
     ]
-    alone = ask_alone(lane, *requests, seeds=range(4))
-    driver = Driver(lane)
+    alone = ask_alone(runner, *requests, seeds=range(4))
+    driver = Driver(runner)
     for key, each in enumerate(requests):
         driver.add(key, each, key)
         told = step_until_first_token(driver, key)
@@ -91,9 +91,9 @@ def test_running_rows_get_each_token_once(lane: GenerationRunner) -> None:
     assert list(driver.finish().values()) == alone
 
 
-def test_answers_go_on_while_one_after_another_begins(lane: GenerationRunner) -> None:
+def test_answers_go_on_while_one_after_another_begins(runner: GenerationRunner) -> None:
     """Prompts that are known but for their last token begin without a slice, and could keep the others waiting."""
-    driver = driver_after(lane, 1)
+    driver = driver_after(runner, 1)
     driver.add(1, request(30))
     step_until_first_token(driver, 1)
     for key in range(2, 12):
@@ -105,8 +105,8 @@ def test_answers_go_on_while_one_after_another_begins(lane: GenerationRunner) ->
     driver.finish()
 
 
-def test_the_next_token_is_started_before_another_prompt(lane: GenerationRunner) -> None:
-    driver = driver_after(lane, 3)
+def test_the_next_token_is_started_before_another_prompt(runner: GenerationRunner) -> None:
+    driver = driver_after(runner, 3)
     driver.add(1, request(5))
     step_until_first_token(driver, 1)
     driver.add(2, Generate(prompt=PROMPT[::-1], max_tokens=5))
@@ -117,8 +117,8 @@ def test_the_next_token_is_started_before_another_prompt(lane: GenerationRunner)
     driver.finish()
 
 
-def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: GenerationRunner) -> None:
-    driver = driver_after(lane, 1)
+def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(runner: GenerationRunner) -> None:
+    driver = driver_after(runner, 1)
     driver.add(1, Generate(prompt=PROMPT[::-1], max_tokens=5))
     driver.step()
     assert driver.answers[1].prefilled != []
@@ -127,11 +127,11 @@ def test_a_request_of_one_token_keeps_the_next_one_waiting_for_nothing(lane: Gen
 
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
 def test_a_step_that_fails_after_the_first_token_repeats_and_loses_nothing(
-    at: int, lane: GenerationRunner, passes: Passes
+    at: int, runner: GenerationRunner, passes: Passes
 ) -> None:
-    alone = ask_alone(lane, request(5, temperature=0.8, cache="off"), seeds=[3])
+    alone = ask_alone(runner, request(5, temperature=0.8, cache="off"), seeds=[3])
     passes.made, passes.fails_at = 0, at
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, request(5, temperature=0.8, cache="off"), 3)
     assert [driver.finish()[0]] == alone
     assert passes.made > at

@@ -16,14 +16,14 @@ from lmwire_worker.generation.batching.length_buckets import (
 from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import Constraint
-from support.runners.generation_runners import FAMILIES, Driver, FolderOf, LaneOf, ask, choices, open_lane
+from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
 LONG = 1300
 MANY = 8
 
 
 @pytest.fixture(autouse=True)
-def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def even_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the chunks, so that groups of rows do not depend on the load of this machine."""
     monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: SATURATING_TOKENS)
@@ -41,9 +41,9 @@ def long(**fields: Any) -> Generate:
     return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
 
 
-def batches(lane: GenerationRunner) -> list[int]:
+def batches(runner: GenerationRunner) -> list[int]:
     """Return the number of rows of each batch."""
-    generator = lane._active.batch
+    generator = runner._active.batch
     assert isinstance(generator, LengthBucketedBatch)
     return sorted(part.running for part in generator._batches.values() if part.running)
 
@@ -112,50 +112,50 @@ def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_answer_is_what_it_is_alone(family: str, lane_of: LaneOf) -> None:
-    lane = lane_of(family)
+def test_each_answer_is_what_it_is_alone(family: str, runner_of: RunnerOf) -> None:
+    runner = runner_of(family)
     requests = [short(number, temperature=number % 2) for number in range(MANY)] + [long(), long(temperature=1.0)]
-    together = ask(lane, *requests, seeds=range(len(requests)))
+    together = ask(runner, *requests, seeds=range(len(requests)))
     for seed in (0, 1, MANY - 1, MANY, MANY + 1):
-        assert together[seed].token_ids == ask(lane, requests[seed], seeds=[seed])[0].token_ids
+        assert together[seed].token_ids == ask(runner, requests[seed], seeds=[seed])[0].token_ids
 
 
-def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     run_beside_a_long_one(driver)
     driver.step()
-    assert batches(driver.lane) == [1, MANY]
+    assert batches(driver.runner) == [1, MANY]
     for number in range(MANY - 2):
         driver.remove(number)
     driver.step()
-    assert batches(driver.lane) == [3]
+    assert batches(driver.runner) == [3]
     driver.finish()
     for number in (MANY - 2, MANY - 1):
-        assert driver.answers[number].token_ids == ask(driver.lane, short(number, max_tokens=60))[0].token_ids
+        assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
 
 
-def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(lane_of: LaneOf) -> None:
+def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(runner_of: RunnerOf) -> None:
     """The row leaves an empty batch after its first token. That batch must forget the row."""
-    lane = lane_of("qwen3")
-    driver = Driver(lane)
+    runner = runner_of("qwen3")
+    driver = Driver(runner)
     driver.add(0, long(max_tokens=60))
     while not driver.answers[0].token_ids:
         driver.step()
     driver.add(1, short(1, max_tokens=60))
     driver.steps(6)
-    assert batches(lane) == [2]
+    assert batches(runner) == [2]
     for number in range(2, MANY):
         driver.add(number, short(number, max_tokens=60))
-    while batches(lane) != [1, MANY - 1]:
+    while batches(runner) != [1, MANY - 1]:
         driver.step()
     driver.finish()
-    assert driver.answers[1].token_ids == ask(lane, short(1, max_tokens=60))[0].token_ids
+    assert driver.answers[1].token_ids == ask(runner, short(1, max_tokens=60))[0].token_ids
 
 
-def test_rows_that_part_and_meet_again_go_on_where_they_were(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
+def test_rows_that_part_and_meet_again_go_on_where_they_were(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
     sampled = {"temperature": 1.0, "repetition_penalty": 1.2, "max_tokens": 90}
-    driver = Driver(lane)
+    driver = Driver(runner)
     for number in range(MANY):
         driver.add(number, short(number, **sampled), seed=number)
     driver.steps(12)
@@ -165,27 +165,27 @@ def test_rows_that_part_and_meet_again_go_on_where_they_were(lane_of: LaneOf) ->
             driver.step()
     driver.finish()
     for number in range(MANY):
-        assert driver.answers[number].token_ids == ask(lane, short(number, **sampled), seeds=[number])[0].token_ids
+        assert driver.answers[number].token_ids == ask(runner, short(number, **sampled), seeds=[number])[0].token_ids
 
 
-def test_rows_move_up_as_they_grow(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
+def test_rows_move_up_as_they_grow(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
     growing = [
         Generate(prompt=prompt(n, FIRST_BUCKET_TOKENS - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)
     ]
-    driver = Driver(lane)
+    driver = Driver(runner)
     for key, request in enumerate([*growing, short(9, max_tokens=8), short(9, max_tokens=14)]):
         driver.add(key, request)
     answers = driver.finish()
     for key, request in enumerate(growing):
-        assert answers[key].token_ids == ask(lane, request)[0].token_ids
+        assert answers[key].token_ids == ask(runner, request)[0].token_ids
 
 
-def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("llama"))
+def test_a_batch_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("llama"))
     run_beside_a_long_one(driver)
     driver.step()
-    generator = driver.lane._active.batch
+    generator = driver.runner._active.batch
     assert isinstance(generator, LengthBucketedBatch)
     taken = {
         part.running: sum(layer.nbytes for layer in part._generation_batch.prompt_cache)
@@ -197,14 +197,14 @@ def test_a_batch_takes_no_memory_for_rows_of_another(lane_of: LaneOf) -> None:
 
 
 def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_of: FolderOf) -> None:
-    alone = open_lane(folder_of("llama"))
+    alone = open_runner(folder_of("llama"))
     beside = mx.zeros(20 * 2**20)
     mx.eval(beside)
-    assert open_lane(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
+    assert open_runner(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
 
 
-def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("mamba"))  # whose prompts are processed one at a time
+def test_a_short_prompt_does_not_wait_for_a_long_one(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("mamba"))  # whose prompts are processed one at a time
     driver.add(0, long())
     driver.step()
     driver.add(1, short(1))
@@ -216,8 +216,8 @@ def test_a_short_prompt_does_not_wait_for_a_long_one(lane_of: LaneOf) -> None:
     driver.finish()
 
 
-def test_of_two_long_prompts_one_is_done_before_the_other_is_started(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_of_two_long_prompts_one_is_done_before_the_other_is_started(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     driver.add(0, long())
     driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
     while not driver.answers[0].token_ids:
@@ -227,10 +227,10 @@ def test_of_two_long_prompts_one_is_done_before_the_other_is_started(lane_of: La
 
 
 def test_a_first_token_is_delivered_before_the_next_prompt_is_processed(
-    lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+    runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1)
-    driver = Driver(lane_of("qwen3"))
+    driver = Driver(runner_of("qwen3"))
     driver.add(0, short(0))
     driver.add(1, short(1))
     while not driver.answers[0].token_ids:
@@ -239,10 +239,10 @@ def test_a_first_token_is_delivered_before_the_next_prompt_is_processed(
     driver.finish()
 
 
-def test_a_prompt_that_is_cached_does_not_wait_for_those_that_are_not(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_a_prompt_that_is_cached_does_not_wait_for_those_that_are_not(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     cached = Generate(prompt=prompt(60, 40), max_tokens=3, ignore_eos=True)
-    ask(driver.lane, cached)
+    ask(driver.runner, cached)
     driver.add(0, long())
     driver.add(1, cached)
     while not driver.answers[1].token_ids:
@@ -252,8 +252,8 @@ def test_a_prompt_that_is_cached_does_not_wait_for_those_that_are_not(lane_of: L
     driver.finish()
 
 
-def test_short_prompts_are_done_together(lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_short_prompts_are_done_together(runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     for number in range(MANY):
         driver.add(number, short(number))
     driver.step()
@@ -261,33 +261,33 @@ def test_short_prompts_are_done_together(lane_of: LaneOf) -> None:
     driver.finish()
 
 
-def test_choices_of_a_long_prompt_share_it_beside_short_rows(lane_of: LaneOf) -> None:
-    lane = lane_of("qwen3")
-    driver = Driver(lane)
+def test_choices_of_a_long_prompt_share_it_beside_short_rows(runner_of: RunnerOf) -> None:
+    runner = runner_of("qwen3")
+    driver = Driver(runner)
     for number in range(MANY):
         driver.add(number, short(number))
     driver.add(MANY, long(n=3, temperature=1.0), seed=4)
     driver.finish()
     assert [a.token_ids for a in driver.choices[MANY]] == [
-        a.token_ids for a in choices(lane, long(n=3, temperature=1.0), seed=4)
+        a.token_ids for a in choices(runner, long(n=3, temperature=1.0), seed=4)
     ]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_a_cancel_ends_a_row_of_any_batch(steps: int, lane_of: LaneOf) -> None:
-    driver = Driver(lane_of("qwen3"))
+def test_a_cancel_ends_a_row_of_any_batch(steps: int, runner_of: RunnerOf) -> None:
+    driver = Driver(runner_of("qwen3"))
     run_beside_a_long_one(driver)
     driver.steps(steps)
     driver.remove(MANY)
     driver.remove(0)
     driver.finish()
     for number in range(1, MANY):
-        assert driver.answers[number].token_ids == ask(driver.lane, short(number, max_tokens=60))[0].token_ids
-    assert batches(driver.lane) == []
+        assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
+    assert batches(driver.runner) == []
 
 
-def test_no_more_rows_run_than_there_may_be(lane_of: LaneOf) -> None:
-    network = lane_of("qwen3")._network
+def test_no_more_rows_run_than_there_may_be(runner_of: RunnerOf) -> None:
+    network = runner_of("qwen3")._network
     assert network is not None
     batch = LengthBucketedBatch(
         network, 2, 1, eos_token_ids=set(), xtc_special_tokens=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS

@@ -22,7 +22,7 @@ from lmwire_protocol import (
 )
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.batch_equivalence import check
-from support.runners.generation_runners import FAMILIES, LaneOf, chat, open_lane
+from support.runners.generation_runners import FAMILIES, RunnerOf, chat, open_runner
 
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
 SCHEMA = {
@@ -95,17 +95,17 @@ ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
 
 @pytest.fixture(scope="module")
 def built_in() -> Iterator[GenerationRunner]:
-    yield open_lane(Path("builtin:tiny"))
+    yield open_runner(Path("builtin:tiny"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_sixteen_different_requests_get_what_they_get_alone(family: str, lane_of: LaneOf) -> None:
-    check(lane_of(family), ANYWHERE)
+def test_sixteen_different_requests_get_what_they_get_alone(family: str, runner_of: RunnerOf) -> None:
+    check(runner_of(family), ANYWHERE)
 
 
-def test_so_do_they_by_the_arithmetic_of_a_gpu(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_do_they_by_the_arithmetic_of_a_gpu(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
-    check(lane_of("llama"), ANYWHERE)
+    check(runner_of("llama"), ANYWHERE)
 
 
 def test_so_do_chats_with_reasoning_tools_and_formats(built_in: GenerationRunner) -> None:

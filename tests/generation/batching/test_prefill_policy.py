@@ -38,7 +38,7 @@ class Device:
     back_s: float = 0.0
     """A token that it looks back at."""
 
-    def slice_s(self, size: int, at: int) -> float:
+    def chunk_s(self, size: int, at: int) -> float:
         return self.fixed_s + size * (self.token_s + self.back_s * (at + size / 2))
 
 
@@ -64,7 +64,7 @@ def process(pace: PrefillPolicy, device: Device, *, running: int = 8, busy: rang
     run(pace, device, running)
     while at < PROMPT:
         size = min(pace.chunk_size(running, 1, at), PROMPT - at)
-        seconds = device.step_s * bool(running) + device.slice_s(size, at)
+        seconds = device.step_s * bool(running) + device.chunk_s(size, at)
         seconds *= 10 if len(slices) in busy else 1
         pace.record_step(seconds, running, 1, size, at)
         slices.append(Slice(size, seconds))
@@ -84,7 +84,7 @@ def settled(pace: PrefillPolicy, device: Device, *, running: int = 1, prompts: i
     for _ in range(5 * PROBE_INTERVAL):
         size = pace.chunk_size(running, prompts, FAR)
         pace.record_step(
-            device.step_s * bool(running) + device.slice_s(size * prompts, FAR), running, prompts, size, FAR
+            device.step_s * bool(running) + device.chunk_s(size * prompts, FAR), running, prompts, size, FAR
         )
     return usual(pace, running, prompts)
 
@@ -128,7 +128,7 @@ def test_without_running_answers_a_chunk_is_as_long_as_a_cancel_may_wait() -> No
 @pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, TARGET_CHUNK_S), (0.016, 0.16), (0.050, MAX_CHUNK_S)])
 def test_it_waits_longer_where_the_fixed_cost_of_a_chunk_would_exceed_a_tenth(fixed_s: float, longest_s: float) -> None:
     device = Device(fixed_s=fixed_s, token_s=0.0003)
-    taken_s = device.slice_s(settled(PrefillPolicy(), device, running=0), FAR)
+    taken_s = device.chunk_s(settled(PrefillPolicy(), device, running=0), FAR)
     assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
 
 

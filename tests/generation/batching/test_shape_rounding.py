@@ -20,11 +20,11 @@ from support.runners.generation_runners import (
     FAMILIES,
     Driver,
     FolderOf,
-    LaneOf,
+    RunnerOf,
     SliceShape,
     ask,
     choices,
-    open_lane,
+    open_runner,
     watch_slices,
 )
 
@@ -32,30 +32,30 @@ LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 
 
 @pytest.fixture(autouse=True)
-def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def even_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the chunks, so that groups of prompts do not depend on the load of this machine."""
     monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)
     monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: 1024)
 
 
 @pytest.fixture
-def lane(lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
+def runner(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     """One that takes this device for such a one, with nothing cached."""
-    yield from preparing(lane_of("qwen3"), monkeypatch)
+    yield from preparing(runner_of("qwen3"), monkeypatch)
 
 
-def preparing(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
+def preparing(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     monkeypatch.setattr(continuous_batch, "compiles_each_shape", lambda: True)
-    lane.clear_cache()
-    lane._active.reset()
-    yield lane
-    lane._active.reset()
+    runner.clear_cache()
+    runner._active.reset()
+    yield runner
+    runner._active.reset()
 
 
 @pytest.fixture
-def shapes(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+def shapes(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Shapes of all chunks that the model has computed."""
-    return watch_slices(lane, monkeypatch)
+    return watch_slices(runner, monkeypatch)
 
 
 def request(length: int, **fields: Any) -> Generate:
@@ -104,60 +104,60 @@ def test_no_rows_are_added_to_such_as_hold_much() -> None:
 # What comes of it.
 
 
-def test_prompts_of_about_one_length_have_one_shape(lane: GenerationRunner, shapes: list[SliceShape]) -> None:
+def test_prompts_of_about_one_length_have_one_shape(runner: GenerationRunner, shapes: list[SliceShape]) -> None:
     for length in range(34, 50):
-        ask(lane, request(length))
+        ask(runner, request(length))
     assert set(shapes) == {(1, 48)}, "the last token of each is processed by itself"
 
 
-def test_as_many_rows_as_a_shape_has_are_processed(lane: GenerationRunner, shapes: list[SliceShape]) -> None:
-    ask(lane, *(request(length) for length in (40, 41, 42, 43, 44)))
+def test_as_many_rows_as_a_shape_has_are_processed(runner: GenerationRunner, shapes: list[SliceShape]) -> None:
+    ask(runner, *(request(length) for length in (40, 41, 42, 43, 44)))
     assert shapes == [(6, 48)]
 
 
 @pytest.mark.parametrize("count", range(1, len(LENGTHS) + 1))
-def test_each_answer_is_what_it_is_otherwise(count: int, lane: GenerationRunner) -> None:
+def test_each_answer_is_what_it_is_otherwise(count: int, runner: GenerationRunner) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
-    padded = ask(lane, *requests, seeds=range(count))
-    lane._active.reset()
+    padded = ask(runner, *requests, seeds=range(count))
+    runner._active.reset()
     with pytest.MonkeyPatch.context() as plain:
         plain.setattr(continuous_batch, "compiles_each_shape", lambda: False)
-        assert [answer.token_ids for answer in ask(lane, *requests, seeds=range(count))] == [
+        assert [answer.token_ids for answer in ask(runner, *requests, seeds=range(count))] == [
             answer.token_ids for answer in padded
         ]
 
 
-def test_the_cached_part_of_a_prompt_is_the_computed_part(lane: GenerationRunner) -> None:
+def test_the_cached_part_of_a_prompt_is_the_computed_part(runner: GenerationRunner) -> None:
     requests = [request(length, cache="on") for length in LENGTHS]
-    first = ask(lane, *requests)
-    before = lane.cache_stats()
-    again = ask(lane, *requests)
-    after = lane.cache_stats()
+    first = ask(runner, *requests)
+    before = runner.cache_stats()
+    again = ask(runner, *requests)
+    after = runner.cache_stats()
     assert before and after and after.saved_tokens - before.saved_tokens == sum(length - 1 for length in LENGTHS)
     assert [answer.token_ids for answer in again] == [answer.token_ids for answer in first]
 
 
-def test_prompts_go_on_from_what_is_cached_of_each(lane: GenerationRunner) -> None:
+def test_prompts_go_on_from_what_is_cached_of_each(runner: GenerationRunner) -> None:
     known = [request(length, cache="on") for length in LENGTHS[3:]]
-    ask(lane, *known)
+    ask(runner, *known)
     longer = [replace(one, prompt=prompt_of(one) + list(range(20, 20 + len(prompt_of(one)) // 2))) for one in known]
-    warm = ask(lane, *longer)
-    lane.clear_cache()
-    assert [answer.token_ids for answer in ask(lane, *longer)] == [answer.token_ids for answer in warm]
+    warm = ask(runner, *longer)
+    runner.clear_cache()
+    assert [answer.token_ids for answer in ask(runner, *longer)] == [answer.token_ids for answer in warm]
 
 
-def test_choices_share_a_padded_prompt(lane: GenerationRunner) -> None:
-    several = choices(lane, request(41, n=3, temperature=1.0), seed=4)
-    assert several[0].token_ids == ask(lane, request(41, temperature=1.0), seeds=[4])[0].token_ids
+def test_choices_share_a_padded_prompt(runner: GenerationRunner) -> None:
+    several = choices(runner, request(41, n=3, temperature=1.0), seed=4)
+    assert several[0].token_ids == ask(runner, request(41, temperature=1.0), seeds=[4])[0].token_ids
     assert len({tuple(answer.token_ids) for answer in several}) == 3
 
 
-def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: GenerationRunner) -> None:
-    driver = Driver(lane)
+def test_rows_that_are_no_prompts_take_no_memory_afterwards(runner: GenerationRunner) -> None:
+    driver = Driver(runner)
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
     driver.step()
-    batch = lane._active.batch
+    batch = runner._active.batch
     assert isinstance(batch, LengthBucketedBatch)
     (part,) = batch._batches.values()
     assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}
@@ -166,19 +166,19 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(lane: GenerationRunn
 
 
 def test_no_padding_stands_where_the_model_knows_no_position(folder_of: FolderOf, monkeypatch: Any) -> None:
-    for lane in preparing(open_lane(folder_of("qwen3"), context_len=70), monkeypatch):
-        seen = watch_slices(lane, monkeypatch)
-        ask(lane, request(67, max_tokens=2))
+    for runner in preparing(open_runner(folder_of("qwen3"), context_len=70), monkeypatch):
+        seen = watch_slices(runner, monkeypatch)
+        ask(runner, request(67, max_tokens=2))
         assert seen == [(1, 64), (1, 2)], "80 tokens would be more than there are"
 
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"qwen3", "llama"}))
 def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
-    family: str, lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+    family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for lane in preparing(lane_of(family), monkeypatch):
-        seen = watch_slices(lane, monkeypatch)
-        ask(lane, request(41))
+    for runner in preparing(runner_of(family), monkeypatch):
+        seen = watch_slices(runner, monkeypatch)
+        ask(runner, request(41))
         assert sum(length for _, length in seen) == 40 and {rows for rows, _ in seen} == {1}
 
 
@@ -188,9 +188,9 @@ def test_a_first_prompt_waits_for_others_and_longer_on_such_a_device(
 ) -> None:
     assert policy.BATCH_WAIT_S < policy.BATCH_WAIT_PER_SHAPE_S
     monkeypatch.setattr(policy, "compiles_each_shape", lambda: prepares)
-    lane = open_lane(folder_of("qwen3"))
+    runner = open_runner(folder_of("qwen3"))
     waits = []
     for key in range(MAX_PREFILL_BATCH):
-        lane.add(key, request(5), 0)
-        waits.append(lane.batch_wait_s)
+        runner.add(key, request(5), 0)
+        waits.append(runner.batch_wait_s)
     assert waits == [waits_s] * (MAX_PREFILL_BATCH - 1) + [0]

@@ -38,12 +38,12 @@ class Model(llama.Model):
 """
 
 
-def replies(lane: GenerationRunner) -> Replies:
+def replies(runner: GenerationRunner) -> Replies:
     """Return the answers to the prompts, and the exact logits after each prompt."""
     requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
-    network: Any = lane._network
+    network: Any = runner._network
     logits = [network(mx.array([prompt])) for prompt in PROMPTS]
-    return [answer.token_ids for answer in ask(lane, *requests)], [bytes(memoryview(values)) for values in logits]
+    return [answer.token_ids for answer in ask(runner, *requests)], [bytes(memoryview(values)) for values in logits]
 
 
 def fresh_replies(path: Path, adapter: Path | None = None) -> Replies:
@@ -159,10 +159,10 @@ def test_what_is_cached_does_not_outlive_a_switch(model: Path, adapter: Path) ->
     request = Generate(prompt=PROMPTS[0] * 5, max_tokens=8)
     host = Host()
     ask(host.load(model), request)
-    lane = host.load(model, adapter)
-    stats = lane.cache_stats()
+    runner = host.load(model, adapter)
+    stats = runner.cache_stats()
     assert stats is not None and stats.entries == 0
-    assert ask(lane, request) == ask(Host().load(model, adapter), request)
+    assert ask(runner, request) == ask(Host().load(model, adapter), request)
 
 
 def test_a_model_that_keeps_functions_of_its_own_gets_the_adapter_too(
@@ -243,13 +243,13 @@ def test_a_faulty_adapter_is_refused_by_name_and_costs_nobody_the_present_model(
     break_it: Callable[[Path], Any], code: str, named: str, model: Path, adapter: Path
 ) -> None:
     host = Host()
-    lane = host.load(model)
-    before = replies(lane)
+    runner = host.load(model)
+    before = replies(runner)
     break_it(adapter)
     error = refusal(host, model, adapter)
     assert (error.code, error.field) == (code, "adapter_path")
     assert named in error.message and str(adapter) in error.message
-    assert replies(lane) == before
+    assert replies(runner) == before
 
 
 def test_an_adapter_that_names_no_layer_is_refused(model: Path, adapter: Path) -> None:

@@ -21,7 +21,7 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.folder_check import check_files
 from random_model import write_model
 from support.process.worker_process import SECONDS
-from support.runners.generation_runners import ask, chat, open_lane
+from support.runners.generation_runners import ask, chat, open_runner
 
 
 class Loading:
@@ -200,17 +200,17 @@ def test_closing_a_runner_releases_its_memory(folder: Path) -> None:
     gc.collect()
     mx.clear_cache()
     before = mx.get_active_memory()
-    lane = open_lane(folder)
-    ask(lane, chat("hello", max_tokens=50))
-    assert lane.memory().active_bytes >= before + lane.model.weights_bytes
-    assert lane.close() >= lane.model.weights_bytes
+    runner = open_runner(folder)
+    ask(runner, chat("hello", max_tokens=50))
+    assert runner.memory().active_bytes >= before + runner.model.weights_bytes
+    assert runner.close() >= runner.model.weights_bytes
     assert mx.get_active_memory() - before < 1000
     assert mx.get_cache_memory() == 0
 
 
 def test_a_model_is_described(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", "llama", quantize=(4, 32), dtype="bfloat16", max_position_embeddings=777)
-    model = open_lane(folder).model
+    model = open_runner(folder).model
     assert (model.path, model.model_type, model.vocab_size) == (str(folder), "llama", 512)
     assert (model.layers, model.hidden_size, model.context_len) == (2, 64, 777)
     assert model.quantization == Quantization(4, 32)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from random_model import FAMILIES, write_model
-from support.runners.generation_runners import ask, chat, open_lane
+from support.runners.generation_runners import ask, chat, open_runner
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_text_is_printable(family: str, tmp_path: Path) -> None:
     answers = ask(
-        open_lane(write_model(tmp_path / "model", family)), *(chat(f"hi {n}", max_tokens=40) for n in range(4))
+        open_runner(write_model(tmp_path / "model", family)), *(chat(f"hi {n}", max_tokens=40) for n in range(4))
     )
     text = "".join(answer.text for answer in answers)
     assert len(set(text)) > 5 and set(text) <= set(string.ascii_lowercase + " .,")
@@ -28,7 +28,7 @@ def test_the_same_model_is_not_written_twice_and_another_one_is(tmp_path: Path) 
 
 
 def test_the_smallest_vocabulary_holds_every_byte(tmp_path: Path) -> None:
-    lane = open_lane(write_model(tmp_path, vocab_size=272))
-    assert lane.model.vocab_size == 272
-    (answer,) = ask(lane, chat("Größe 日本 \N{PARTY POPPER} \0", max_tokens=3))
+    runner = open_runner(write_model(tmp_path, vocab_size=272))
+    assert runner.model.vocab_size == 272
+    (answer,) = ask(runner, chat("Größe 日本 \N{PARTY POPPER} \0", max_tokens=3))
     assert answer.error is None

@@ -33,7 +33,7 @@ class Workers:
     directory: Path
     folder_of: Callable[[str], Path]
     lines: list[str] = field(default_factory=list)
-    open_lanes: list[GenerationRunner] = field(default_factory=list)
+    open_runners: list[GenerationRunner] = field(default_factory=list)
 
     def start(
         self, family: str = "llama", budget: int = 2**30, engine: MlxModelLoader | None = None, **fields: Any
@@ -41,20 +41,20 @@ class Workers:
         engine = engine or MlxModelLoader(disk=DiskCacheOptions(self.directory, budget, self.lines.append))
         engine.prepare()
         load = Load(path=str(self.folder(family)), **fields)
-        lane = engine.open(load, lambda *_: None, release_current_model=lambda: None)
-        assert isinstance(lane, GenerationRunner)
-        self.open_lanes.append(lane)
-        return lane
+        runner = engine.open(load, lambda *_: None, release_current_model=lambda: None)
+        assert isinstance(runner, GenerationRunner)
+        self.open_runners.append(runner)
+        return runner
 
     def folder(self, family: str) -> Path:
         if family == "wide":  # heads that can be quantised
             return write_model(self.directory.parent / "wide", "llama", head_dim=32)
         return self.folder_of(family)
 
-    def stop(self, lane: GenerationRunner) -> None:
+    def stop(self, runner: GenerationRunner) -> None:
         """Once all is written."""
-        self.open_lanes.remove(lane)
-        lane.close()
+        self.open_runners.remove(runner)
+        runner.close()
 
     def files(self) -> list[Path]:
         return sorted(self.directory.glob("*/*"))
@@ -64,18 +64,18 @@ class Workers:
 def workers(tmp_path: Path, folder_of: Callable[[str], Path]) -> Iterator[Workers]:
     workers = Workers(tmp_path / "kept", folder_of)
     yield workers
-    for lane in workers.open_lanes:
-        lane.close()
+    for runner in workers.open_runners:
+        runner.close()
 
 
 def request(prompt: list[int] = PROMPT, **fields: Any) -> Generate:
     return Generate(prompt=prompt, max_tokens=8, ignore_eos=True, **fields)
 
 
-def cached(lane: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
+def cached(runner: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
     """Return the number of cached tokens, and the answer."""
-    driver = Driver(lane)
-    admitted = lane.add(0, wanted, 0)
+    driver = Driver(runner)
+    admitted = runner.add(0, wanted, 0)
     driver.choices[0] = [Answer()]
     driver._unfinished[0] = 1
     answer = driver.finish()[0]
@@ -97,9 +97,9 @@ def hold_up(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
 
 def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields: Any) -> list[Answer]:
     """Return the answer of a worker that exits afterwards."""
-    lane = workers.start(family, **fields)
-    answers = [ask(lane, request(prompt))[0] for prompt in prompts]
-    workers.stop(lane)
+    runner = workers.start(family, **fields)
+    answers = [ask(runner, request(prompt))[0] for prompt in prompts]
+    workers.stop(runner)
     return answers
 
 
@@ -118,10 +118,10 @@ def test_a_conversation_that_grew_over_several_workers_is_found_whole(workers: W
     for _ in range(3):
         (answer,) = leave(workers, prompt, family=family)
         prompt = [*prompt, *answer.token_ids, *OTHER[:70]]
-    lane = workers.start(family)
-    count, warm = cached(lane, request(prompt))
+    runner = workers.start(family)
+    count, warm = cached(runner, request(prompt))
     assert count == len(prompt) - 70 - 8 - 1, "the last answer's 8 tokens were too few to be written"
-    (cold,) = ask(lane, request(prompt, cache="off"))
+    (cold,) = ask(runner, request(prompt, cache="off"))
     assert warm.token_ids == cold.token_ids
 
 
@@ -146,9 +146,9 @@ def test_fewer_than_64_tokens_are_not_written(workers: Workers) -> None:
 
 
 def test_a_request_without_cache_leaves_nothing(workers: Workers) -> None:
-    lane = workers.start()
-    ask(lane, request(cache="off"))
-    workers.stop(lane)
+    runner = workers.start()
+    ask(runner, request(cache="off"))
+    workers.stop(runner)
     assert not workers.files()
 
 
@@ -210,18 +210,18 @@ def test_files_of_other_programs_are_neither_read_nor_removed(workers: Workers) 
         path.write_bytes(b"x" * 1000)
     link = folder / f"{'0' * 32}-{'0' * 8}.safetensors"
     link.symlink_to(foreign[2])
-    lane = workers.start(budget=1)
-    ask(lane, request(OTHER))
-    workers.stop(lane)
+    runner = workers.start(budget=1)
+    ask(runner, request(OTHER))
+    workers.stop(runner)
     assert all(path.read_bytes() == b"x" * 1000 for path in foreign)
     assert len(workers.lines) == 1 and str(link) in workers.lines[0]
 
 
 def test_without_a_directory_only_the_disk_cache_is_missing(workers: Workers, tmp_path: Path) -> None:
     workers.directory.touch()
-    lane = workers.start()
-    ask(lane, request())
-    assert cached(lane, request())[0] == len(PROMPT) - 1, "it is kept in memory"
+    runner = workers.start()
+    ask(runner, request())
+    assert cached(runner, request())[0] == len(PROMPT) - 1, "it is kept in memory"
     assert "nothing is kept on disk" in workers.lines[0]
 
 
@@ -254,9 +254,9 @@ def test_two_workers_share_a_directory(workers: Workers) -> None:
 
 def test_a_file_that_another_worker_removed_is_a_miss(workers: Workers) -> None:
     leave(workers, PROMPT)
-    lane = workers.start()
+    runner = workers.start()
     workers.files()[0].unlink()
-    assert cached(lane, request())[0] == 0
+    assert cached(runner, request())[0] == 0
 
 
 def test_the_least_recently_used_goes_when_the_budget_is_spent(workers: Workers) -> None:
@@ -279,10 +279,10 @@ def test_use_keeps_a_file(workers: Workers) -> None:
 
 def test_to_clear_the_cache_removes_the_files_of_the_model(workers: Workers) -> None:
     leave(workers, PROMPT)
-    lane = workers.start()
-    lane.clear_cache()
+    runner = workers.start()
+    runner.clear_cache()
     assert not workers.files()
-    assert cached(lane, request())[0] == 0
+    assert cached(runner, request())[0] == 0
 
 
 def test_reading_does_not_hold_other_answers_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_reading_does_not_hold_other_answers_up(workers: Workers, monkeypatch: p
     assert not driver.answers[0].prefilled, "it still waits"
     release.set()
     assert driver.finish()[0].token_ids == cold.token_ids
-    assert (stats := driver.lane.cache_stats()) and stats.saved_tokens == len(PROMPT) - 1
+    assert (stats := driver.runner.cache_stats()) and stats.saved_tokens == len(PROMPT) - 1
 
 
 def test_a_request_can_be_cancelled_while_its_files_are_read(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +306,7 @@ def test_a_request_can_be_cancelled_while_its_files_are_read(workers: Workers, m
     driver.add(0, request())
     driver.step()
     assert driver.remove(0).token_ids == []
-    assert len(ask(driver.lane, request(OTHER))[0].token_ids) == 8
+    assert len(ask(driver.runner, request(OTHER))[0].token_ids) == 8
     release.set()
 
 
@@ -314,16 +314,16 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(workers, PROMPT + OTHER)
-    lane = workers.start()
-    ask(lane, Generate(prompt=PROMPT, max_tokens=1))
+    runner = workers.start()
+    ask(runner, Generate(prompt=PROMPT, max_tokens=1))
     release = hold_up(monkeypatch, "read")
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, request(PROMPT + OTHER))
-    lane._cache_manager.evict(2**30)
+    runner._cache_manager.evict(2**30)
     release.set()
     answer = driver.finish()[0]
-    assert (stats := lane.cache_stats()) and stats.misses == 1
-    assert answer.token_ids == ask(lane, request(PROMPT + OTHER, cache="off"))[0].token_ids
+    assert (stats := runner.cache_stats()) and stats.misses == 1
+    assert answer.token_ids == ask(runner, request(PROMPT + OTHER, cache="off"))[0].token_ids
 
 
 def test_an_entry_cleared_while_it_is_read_is_not_cached(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,22 +331,22 @@ def test_an_entry_cleared_while_it_is_read_is_not_cached(workers: Workers, monke
     release = hold_up(monkeypatch, "read")
     driver = Driver(workers.start())
     driver.add(0, request())
-    driver.lane.clear_cache()
+    driver.runner.clear_cache()
     release.set()
     driver.finish()
-    assert (stats := driver.lane.cache_stats()) and stats.hits == 0
+    assert (stats := driver.runner.cache_stats()) and stats.hits == 0
 
 
 def test_files_that_do_not_fit_in_memory_are_a_miss(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(workers, PROMPT)
-    lane = workers.start()
+    runner = workers.start()
 
     def fail(*_: Any) -> None:
         raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
 
     with monkeypatch.context() as patch:
         patch.setattr(disk_module, "concatenate", fail)
-        assert cached(lane, request())[0] == 0
+        assert cached(runner, request())[0] == 0
     assert "Unable to allocate" in workers.lines[0]
 
 
@@ -355,8 +355,8 @@ def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch
     release = hold_up(monkeypatch, "write")
     engine = MlxModelLoader(disk=DiskCacheOptions(workers.directory, 2**30, workers.lines.append))
     engine.flush()
-    lane = workers.start(engine=engine)
-    ask(lane, request())
+    runner = workers.start(engine=engine)
+    ask(runner, request())
     waiting = threading.Thread(target=engine.flush)
     waiting.start()
     release.set()
@@ -366,10 +366,10 @@ def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch
 
 def test_writing_does_not_hold_the_answer_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     release = hold_up(monkeypatch, "write")
-    lane = workers.start()
-    (answer,) = ask(lane, request())
+    runner = workers.start()
+    (answer,) = ask(runner, request())
     assert answer.finish_reason == "length"
     assert not workers.files()
     release.set()
-    workers.stop(lane)
+    workers.stop(runner)
     assert workers.files()

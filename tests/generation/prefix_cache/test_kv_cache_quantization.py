@@ -9,7 +9,7 @@ from mlx_lm.models.cache import QuantizedKVCache
 
 from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
-from support.runners.generation_runners import FolderOf, ask, ask_alone, choices, open_lane, refusal, stock
+from support.runners.generation_runners import FolderOf, ask, ask_alone, choices, open_runner, refusal, stock
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9], list(range(300, 400)))
 
@@ -53,37 +53,37 @@ def wide(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_answers_are_those_of_mlx_lms_quantised_cache(bits: int, wide: Path) -> None:
-    lane = open_lane(wide, kv_bits=bits)
+    runner = open_runner(wide, kv_bits=bits)
     requests = [Generate(prompt=prompt, max_tokens=20) for prompt in PROMPTS]
     wanted = [greedy(wide, prompt, 20, group_size=32, bits=bits) for prompt in PROMPTS]
-    assert [answer.token_ids for answer in ask_alone(lane, *requests)] == wanted
-    assert [answer.token_ids for answer in ask(lane, *requests)] == wanted
+    assert [answer.token_ids for answer in ask_alone(runner, *requests)] == wanted
+    assert [answer.token_ids for answer in ask(runner, *requests)] == wanted
 
 
 def test_what_is_cached_gives_the_same_answer_again(wide: Path) -> None:
-    lane = open_lane(wide, kv_bits=8)
+    runner = open_runner(wide, kv_bits=8)
     request = Generate(prompt=PROMPTS[2], max_tokens=20)
-    first, again = ask_alone(lane, request, request)
+    first, again = ask_alone(runner, request, request)
     assert first.token_ids == again.token_ids
-    stats = lane.cache_stats()
+    stats = runner.cache_stats()
     assert stats is not None and stats.hits == 1
 
 
 def test_heads_of_64_share_a_scale_among_64(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", "llama", head_dim=64, end_scale=0)
-    answer = ask(open_lane(folder, kv_bits=4), Generate(prompt=PROMPTS[2], max_tokens=20))[0]
+    answer = ask(open_runner(folder, kv_bits=4), Generate(prompt=PROMPTS[2], max_tokens=20))[0]
     assert answer.token_ids == greedy(folder, PROMPTS[2], 20, group_size=64, bits=4)
 
 
 def test_quantised_caches_are_served_one_at_a_time(wide: Path) -> None:
-    assert open_lane(wide, kv_bits=8).max_batch_size == 1
+    assert open_runner(wide, kv_bits=8).max_batch_size == 1
 
 
 def test_the_choices_of_one_prompt_are_those_of_prompts_alone(wide: Path) -> None:
-    lane = open_lane(wide, kv_bits=8)
+    runner = open_runner(wide, kv_bits=8)
     fields: dict[str, Any] = {"prompt": PROMPTS[2], "max_tokens": 10, "temperature": 1.0}
-    together = choices(lane, Generate(n=3, **fields), seed=5)
-    alone = ask_alone(lane, *[Generate(**fields)] * 3, seeds=(5, 6, 7))
+    together = choices(runner, Generate(n=3, **fields), seed=5)
+    alone = ask_alone(runner, *[Generate(**fields)] * 3, seeds=(5, 6, 7))
     assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
 
 
@@ -107,18 +107,18 @@ def test_kv_bits_are_refused_where_attention_computes_on_the_keys_by_itself(tmp_
 
 
 def test_the_context_is_the_models_own_or_shorter(folder_of: FolderOf) -> None:
-    assert open_lane(folder_of("llama")).model.context_len == 4096
-    lane = open_lane(folder_of("llama"), context_len=40)
-    assert lane.model.context_len == 40
-    answer = ask(lane, Generate(prompt=[1] * 30, ignore_eos=True))[0]
+    assert open_runner(folder_of("llama")).model.context_len == 4096
+    runner = open_runner(folder_of("llama"), context_len=40)
+    assert runner.model.context_len == 40
+    answer = ask(runner, Generate(prompt=[1] * 30, ignore_eos=True))[0]
     assert (answer.generated, answer.finish_reason) == (10, "length")
     with pytest.raises(RequestError) as refused:
-        lane.add(1, Generate(prompt=[1] * 41), 0)
+        runner.add(1, Generate(prompt=[1] * 41), 0)
     assert refused.value.code == "context_overflow"
 
 
 def test_a_context_of_one_token_loads(folder_of: FolderOf) -> None:
-    assert open_lane(folder_of("llama"), context_len=1).model.context_len == 1
+    assert open_runner(folder_of("llama"), context_len=1).model.context_len == 1
 
 
 def test_a_context_above_the_models_own_is_refused_with_the_numbers(folder_of: FolderOf) -> None:

@@ -124,7 +124,7 @@ def test_a_token_shows_its_bytes_where_its_text_is_incomplete(data: bytes, text:
 
 
 def test_an_answer_has_the_models_own_log_probabilities_whatever_is_done_to_its_logits(
-    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
+    runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     changed = Generate(
         prompt=[9, 8, 7],
@@ -138,7 +138,7 @@ def test_an_answer_has_the_models_own_log_probabilities_whatever_is_done_to_its_
     )
     silent = Generate(prompt=[5] * 9, max_tokens=12, ignore_eos=True)
     model, _ = stock(folder_of("qwen3"))
-    answer, other = ask(lane_of("qwen3"), changed, silent)
+    answer, other = ask(runner_of("qwen3"), changed, silent)
     logits = model(mx.array([[9, 8, 7, *answer.token_ids]]))[0, 2:-1].astype(mx.float32)
     expected = np.array(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
     assert other.logprobs == []

@@ -150,7 +150,7 @@ def test_a_bias_on_what_is_no_token_is_refused_with_its_path() -> None:
 
 
 def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
-    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
+    runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     penalties = {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "penalty_window": 6}
     requests = [
@@ -158,7 +158,7 @@ def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
         Generate(prompt=[5] * 9, max_tokens=15, ignore_eos=True),
     ]
     model, tokenizer = stock(folder_of("qwen3"))
-    for fields, answer in zip(requests, ask(lane_of("qwen3"), *requests), strict=True):
+    for fields, answer in zip(requests, ask(runner_of("qwen3"), *requests), strict=True):
         history: list[Any] = list(fields.prompt)
         for _ in range(15):
             logits = by_mlx_lm(fields, history, model(mx.array([history]))[:, -1, :].astype(mx.float32))
@@ -169,12 +169,12 @@ def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
 
 
 def test_an_answer_has_min_tokens_before_it_ends(
-    lane_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
+    runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
     _, tokenizer = stock(folder_of("qwen3"))
     eager: dict[str, Any] = {"prompt": "hello", "max_tokens": 30, "logit_bias": {tokenizer.eos_token_id: 100.0}}
     requests = [Generate(**eager), Generate(**eager, min_tokens=7), Generate(**eager, ignore_eos=True)]
-    short, longer, longest = ask(lane_of("qwen3"), *requests)
+    short, longer, longest = ask(runner_of("qwen3"), *requests)
     assert (len(short.token_ids), short.finish_reason) == (0, "stop")
     assert (len(longer.token_ids), longer.finish_reason) == (7, "stop")
     assert (len(longest.token_ids), longest.finish_reason) == (30, "length")

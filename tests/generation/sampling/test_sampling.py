@@ -190,23 +190,23 @@ def test_a_banned_token_comes_only_where_nothing_else_may(xp: Any, temperature: 
 
 
 def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order(
-    lane_of: Callable[[str], GenerationRunner],
+    runner_of: Callable[[str], GenerationRunner],
 ) -> None:
-    lane = lane_of("qwen3")
+    runner = runner_of("qwen3")
     chance = random.Random(2)
     requests = [
         Generate(prompt=[9] * (1 + 3 * n), max_tokens=12, temperature=1, top_p=0.9, top_k=n, repetition_penalty=1.1)
         for n in range(9)
     ]
     seeds = [chance.randrange(2**53) for _ in requests]
-    together = ask(lane, *requests, seeds=seeds)
-    backwards = ask(lane, *requests[::-1], seeds=seeds[::-1])
-    alone = [ask(lane, requests[n], seeds=[seeds[n]])[0] for n in range(9)]
+    together = ask(runner, *requests, seeds=seeds)
+    backwards = ask(runner, *requests[::-1], seeds=seeds[::-1])
+    alone = [ask(runner, requests[n], seeds=[seeds[n]])[0] for n in range(9)]
     tokens = [answer.token_ids for answer in together]
     assert tokens == [answer.token_ids for answer in alone] == [answer.token_ids for answer in backwards[::-1]]
 
 
-def test_another_seed_gives_another_answer(lane_of: Callable[[str], GenerationRunner]) -> None:
+def test_another_seed_gives_another_answer(runner_of: Callable[[str], GenerationRunner]) -> None:
     fields = Generate(prompt="hello", max_tokens=20, temperature=1)
-    first, second = ask(lane_of("qwen3"), fields, fields, seeds=[1, 2])
+    first, second = ask(runner_of("qwen3"), fields, fields, seeds=[1, 2])
     assert first.token_ids != second.token_ids

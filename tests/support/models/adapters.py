@@ -20,22 +20,22 @@ class Host:
     def __init__(self) -> None:
         self._engine = MlxModelLoader()
         self._engine.prepare()
-        self._lane: GenerationRunner | None = None
+        self._runner: GenerationRunner | None = None
         self.read: list[int] = []
         """Bytes of weights that each load read."""
 
     def load(self, path: Path, adapter: Path | None = None, **fields: Any) -> GenerationRunner:
         self.read.append(0)
         request = Load(path=str(path), adapter_path=str(adapter) if adapter else None, **fields)
-        lane = self._engine.open(request, self._report, self.close)
-        assert isinstance(lane, GenerationRunner)
-        self._lane = lane
-        return lane
+        runner = self._engine.open(request, self._report, self.close)
+        assert isinstance(runner, GenerationRunner)
+        self._runner = runner
+        return runner
 
     def close(self) -> None:
-        if self._lane:
-            self._lane.close()
-            self._lane = None
+        if self._runner:
+            self._runner.close()
+            self._runner = None
 
     def _report(self, stage: str, current: int, total: int | None, unit: str) -> None:
         if stage == "read":

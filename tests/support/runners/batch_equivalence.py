@@ -10,9 +10,9 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Answer, Driver, choices
 
 
-def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
+def asked(runner: GenerationRunner, requests: Sequence[Generate | Chat], seed: int = 0) -> list[list[Answer]]:
     """Return all choices of requests that arrive at random times."""
-    driver = Driver(lane)
+    driver = Driver(runner)
     chance = random.Random(seed)
     for key, request in enumerate(requests):
         driver.add(key, request, seed=key)
@@ -21,11 +21,11 @@ def asked(lane: GenerationRunner, requests: Sequence[Generate | Chat], seed: int
     return [driver.choices[key] for key in range(len(requests))]
 
 
-def check(lane: GenerationRunner, requests: Sequence[Generate | Chat]) -> list[Answer]:
+def check(runner: GenerationRunner, requests: Sequence[Generate | Chat]) -> list[Answer]:
     """Check that requests have the same answers together as alone, and return the first choice of each."""
-    answers = asked(lane, requests)
+    answers = asked(runner, requests)
     for key, (request, together) in enumerate(zip(requests, answers, strict=True)):
-        for one, other in zip(together, choices(lane, request, seed=key), strict=True):
+        for one, other in zip(together, choices(runner, request, seed=key), strict=True):
             assert (one.error, other.error) == (None, None)
             assert one.token_ids == other.token_ids, request
             assert _told(one) == _told(other)

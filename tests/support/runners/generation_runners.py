@@ -21,7 +21,7 @@ FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
 
 FolderOf = Callable[[str], Path]
 """Function that returns the folder of a tiny model of a family."""
-LaneOf = Callable[[str], GenerationRunner]
+RunnerOf = Callable[[str], GenerationRunner]
 """Function that returns a family's runner, opened once. Tests must not leave requests in it."""
 SliceShape = tuple[int, int]
 """Number of prompts that the model computes at once, and of tokens of each."""
@@ -61,8 +61,8 @@ class Answer:
 class Driver:
     """A runner, and the output of the requests in it."""
 
-    def __init__(self, lane: GenerationRunner) -> None:
-        self.lane = lane
+    def __init__(self, runner: GenerationRunner) -> None:
+        self.runner = runner
         self.choices: dict[int, list[Answer]] = {}
         self._unfinished: dict[int, int] = {}
 
@@ -76,18 +76,18 @@ class Driver:
         return set(self._unfinished)
 
     def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
-        self.lane.add(key, request, seed, plain_text=raw, prepared=gather(self.lane, request))
+        self.runner.add(key, request, seed, plain_text=raw, prepared=gather(self.runner, request))
         self.choices[key] = [Answer() for _ in range(request.n)]
         self._unfinished[key] = request.n
 
     def remove(self, key: int) -> Answer:
-        for outcome in self.lane.remove(key):
+        for outcome in self.runner.remove(key):
             self._take(outcome)
         del self._unfinished[key]
         return self.answers[key]
 
     def step(self) -> None:
-        for outcome in self.lane.step():
+        for outcome in self.runner.step():
             assert outcome.key in self._unfinished, "an outcome after the end"
             self._take(outcome)
 
@@ -138,41 +138,41 @@ class Driver:
         call.complete = piece.complete
 
 
-def gather(lane: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
+def gather(runner: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
     """Prepare a request, and return the preparation once it is ready."""
     there = threading.Event()
-    gathering = lane.prepare(request, there.set)
+    gathering = runner.prepare(request, there.set)
     assert there.wait(SECONDS)
     return gathering
 
 
-def ask(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+def ask(runner: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
     """Return the answers to requests that run together."""
-    driver = Driver(lane)
+    driver = Driver(runner)
     for key, request in enumerate(requests):
         driver.add(key, request, seeds[key] if seeds else 0)
     return list(driver.finish().values())
 
 
-def ask_alone(lane: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
+def ask_alone(runner: GenerationRunner, *requests: Generate | Chat, seeds: Sequence[int] = ()) -> list[Answer]:
     """Return the answers to requests that run one after another."""
-    return [ask(lane, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
+    return [ask(runner, request, seeds=seeds[i : i + 1])[0] for i, request in enumerate(requests)]
 
 
-def choices(lane: GenerationRunner, request: Generate | Chat, seed: int = 0) -> list[Answer]:
+def choices(runner: GenerationRunner, request: Generate | Chat, seed: int = 0) -> list[Answer]:
     """Return all choices of one request."""
-    driver = Driver(lane)
+    driver = Driver(runner)
     driver.add(0, request, seed)
     driver.finish()
     return driver.choices[0]
 
 
-def lanes(folder_of: FolderOf) -> LaneOf:
+def runners(folder_of: FolderOf) -> RunnerOf:
     """Return a function that opens each family's runner when it is first needed."""
-    return cache(lambda family: open_lane(folder_of(family)))
+    return cache(lambda family: open_runner(folder_of(family)))
 
 
-def open_lane(folder: Path, **fields: Any) -> GenerationRunner:
+def open_runner(folder: Path, **fields: Any) -> GenerationRunner:
     """Load a model with a new loader, and return its runner."""
     return _open(folder, fields, replace=lambda: None)
 
@@ -189,9 +189,9 @@ def refusal(folder: Path, **fields: Any) -> RequestError:
 def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> GenerationRunner:
     engine = MlxModelLoader()
     engine.prepare()
-    lane = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
-    assert isinstance(lane, GenerationRunner)
-    return lane
+    runner = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
+    assert isinstance(runner, GenerationRunner)
+    return runner
 
 
 @cache
@@ -223,10 +223,10 @@ def chat(text: str, **fields: Any) -> Chat:
     return Chat(messages=[Message(role="user", content=text)], **fields)
 
 
-def watch_slices(lane: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+def watch_slices(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Return a list that receives the shape of every slice that the runner's model processes from now on."""
     shapes: list[SliceShape] = []
-    kind = type(lane._network)
+    kind = type(runner._network)
     plain = kind.__call__
 
     def watch(self: Any, inputs: Any, *args: Any, **options: Any) -> Any:

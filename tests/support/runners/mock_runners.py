@@ -50,7 +50,7 @@ def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Told:
     return told
 
 
-def lane(*rules: Rule) -> MockRunner:
+def runner(*rules: Rule) -> MockRunner:
     """Return a runner that answers by these rules."""
     return MockRunner(Load(path="mock"), 0, Script(rules))
 
@@ -78,11 +78,11 @@ def chat(text: str = "a b", **fields: Any) -> Chat:
 
 def answer(reply: Reply, request: Generate | Chat | None = None, match: Match | None = None) -> Told:
     """Return the output of the first choice if the mock has this reply."""
-    return gather(play(lane(Rule(reply, match or Match())), request or chat()))
+    return gather(play(runner(Rule(reply, match or Match())), request or chat()))
 
 
 def refused(request: Generate | Chat, *rules: Rule) -> RequestError:
     """Return the error with which a runner with these rules refuses a request."""
     with pytest.raises(RequestError) as error:
-        lane(*rules).add(KEY, request, 1)
+        runner(*rules).add(KEY, request, 1)
     return error.value

@@ -221,7 +221,7 @@ class SteppedModelLoader:
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
-        self.lane: SteppedRunner | None = None
+        self.runner: SteppedRunner | None = None
 
     def prepare(self) -> None:
         pass
@@ -242,8 +242,8 @@ class SteppedModelLoader:
             else:
                 raise RequestError("bad_model", "as ordered")
         release_current_model()
-        self.lane = SteppedRunner(self._gate, self._started)
-        return self.lane
+        self.runner = SteppedRunner(self._gate, self._started)
+        return self.runner
 
 
 class Bystander(LifecycleMonitor):
@@ -297,15 +297,15 @@ class SteppedWorker:
         self.engine = self._gate.order(order)
 
     @property
-    def lane(self) -> SteppedRunner:
+    def runner(self) -> SteppedRunner:
         """Runner that was opened last."""
-        assert self._engine.lane
-        return self._engine.lane
+        assert self._engine.runner
+        return self._engine.runner
 
     @property
     def gatherings(self) -> dict[str, SteppedPrefetch]:
         """Preparations in that runner, by the first image's data."""
-        return self.lane.gatherings
+        return self.runner.gatherings
 
     def _run(self) -> None:
         try:
