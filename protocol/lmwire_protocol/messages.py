@@ -14,6 +14,10 @@ _ABSENT: Final[Any] = None
 """Default of a field that is required unless another shape of the object stands in for it."""
 
 
+def _is_absent(value: object) -> bool:
+    return value is _ABSENT
+
+
 class TextPart(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, frozen=True):
     """A text part of a message."""
 
@@ -104,9 +108,9 @@ class CalledTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=
     def __post_init__(self) -> None:
         if self.function is None:
             for field in ("name", "arguments"):
-                if getattr(self, field) is None:
+                if _is_absent(getattr(self, field)):
                     raise ValueError(f"{field}: is required, here or in `function`")
-        elif self.name is not None or self.arguments is not None:
+        elif not (_is_absent(self.name) and _is_absent(self.arguments)):
             raise ValueError("function: holds the name and the arguments; give them in one place")
         else:
             force_setattr(self, "name", self.function.name)
@@ -190,9 +194,9 @@ class NamedTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
 
     def __post_init__(self) -> None:
         if self.function is None:
-            if self.name is None:
+            if _is_absent(self.name):
                 raise ValueError("name: is required, here or in `function`")
-        elif self.name is not None:
+        elif not _is_absent(self.name):
             raise ValueError("function: holds the name; give it in one place")
         else:
             force_setattr(self, "name", self.function.name)

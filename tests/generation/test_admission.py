@@ -166,7 +166,7 @@ def test_the_cache_is_given_up_before_a_row_ends() -> None:
 # Loading.
 
 
-def load(weights: int, limit: int, free: int | None = None, context_len: int = 4096) -> None:
+def load(weights: int, limit: int, free: int = 1 << 40, context_len: int = 4096) -> None:
     model = ModelInfo("the model", "made up", 100, 1, 1, context_len, weights, [])
     check_load(model, RowCost(0, ((KIB, None),)), limit, free)
 

@@ -6,18 +6,18 @@ import pytest
 
 from lmwire_protocol import RequestError
 from support.runners.answer_parts import HARMONY, TAGS, parts_of, syntax_of
-from support.runners.generation_runners import ask, chat, open_lane
+from support.runners.generation_runners import ask, chat, open_runner
 
 TINY = Path("builtin:tiny")
 ASKED = chat("Who are you?", reasoning="off", max_tokens=40)
 
 
 def test_text_between_the_named_markers_is_reasoning() -> None:
-    (plain,) = ask(open_lane(TINY), ASKED)
+    (plain,) = ask(open_runner(TINY), ASKED)
     before, start, rest = plain.text.partition(" tiny ")
     between, end, after = rest.partition(" ships ")
     assert start and end
-    (answer,) = ask(open_lane(TINY, reasoning_start=start, reasoning_end=end), ASKED)
+    (answer,) = ask(open_runner(TINY, reasoning_start=start, reasoning_end=end), ASKED)
     assert (answer.text, answer.reasoning) == (before + after, between)
 
 

@@ -45,14 +45,14 @@ def main() -> int:
             return _write_samples(av, file, stream, limit)
     except MemoryError:
         return EXIT_LIMIT
-    except (av.FFmpegError, ValueError, KeyError):
+    except (av.error.FFmpegError, ValueError, KeyError):
         return EXIT_DAMAGED
 
 
 def _write_samples(av: Any, file: Any, stream: Any, limit: int) -> int:
     """Write the rate and the samples, up to the limit or the first damage."""
     rate = count = 0
-    with contextlib.suppress(av.FFmpegError):  # a recording that breaks off is read as far as it goes
+    with contextlib.suppress(av.error.FFmpegError):  # a recording that breaks off is read as far as it goes
         for frame in file.decode(stream):
             if not rate:
                 rate = frame.sample_rate

@@ -1,11 +1,9 @@
 """Options of `lmwire serve` for answers: their length, tool calls and reasoning."""
 
-import argparse
-
-from .arg_types import count
+from .arg_types import ArgumentGroup, count
 
 
-def add_answers(group: argparse._ArgumentGroup) -> None:
+def add_answers(group: ArgumentGroup) -> None:
     """Add the defaults for requests."""
     group.add_argument(
         "--max-tokens",

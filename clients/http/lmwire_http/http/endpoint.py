@@ -40,7 +40,7 @@ class Endpoint:
     handler: "Callable[[RequestContext, Any], Awaitable[Reply]]"
     error_format: ErrorFormat = OPENAI_ERRORS
     request_type: Any = None
-    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    aliases: Mapping[str, Alias] = field(default_factory=dict[str, Alias])
     is_form: bool = False
     response_type: Any = None
     text_media_types: Sequence[str] = ()

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import inspect
@@ -119,13 +119,15 @@ class UnknownFields:
         if isinstance(value, list):
             items = next((each for each in _members(expected) if isinstance(each, inspect.ListType)), None)
             if items is None:
-                return value
+                return cast(Any, value)
             return [
                 self._resolve(item, items.item_type, f"{path}[{index}]", f"{shown}[]")
-                for index, item in enumerate(value)
+                for index, item in enumerate(cast(list[Any], value))
             ]
-        if isinstance(value, dict) and (struct := _struct_of(value, expected)):
-            return self._resolve_struct(value, struct, path, shown)
+        if isinstance(value, dict):
+            body = cast(dict[str, Any], value)
+            struct = _struct_of(body, expected)
+            return self._resolve_struct(body, struct, path, shown) if struct else body
         return value
 
     def _resolve_struct(self, value: dict[str, Any], struct: inspect.StructType, path: str, shown: str) -> Any:

@@ -46,6 +46,7 @@ def new_media(messages: Sequence[MessageDict]) -> Iterator[Place]:
     """Yield the images and sounds after the last answer, in order."""
     for index in range(last_answer(messages) + 1, len(messages)):
         content: Any = messages[index].get("content")
-        for at, part in enumerate(content if isinstance(content, list) else ()):
+        parts: list[Any] = content if isinstance(content, list) else []
+        for at, part in enumerate(parts):
             if part["type"] in _CAPABILITIES:
                 yield f"messages[{index}].content[{at}]", part

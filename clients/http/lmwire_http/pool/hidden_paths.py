@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ class PathRedactor:
         return _PATH.sub(_HIDDEN, message) if any_path else message
 
     @contextmanager
-    def redacting(self, loaded: events.ModelDone | None) -> Iterator[None]:
+    def redacting(self, loaded: events.ModelDone | None) -> Generator[None]:
         """Remove paths from the worker's errors in a block.
 
         Args:

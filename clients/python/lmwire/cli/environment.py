@@ -13,6 +13,7 @@ from typing import Any, Final
 
 _TRUE: Final = frozenset({"1", "true", "yes", "on", "t", "y"})
 _FALSE: Final = frozenset({"0", "false", "no", "off", "f", "n"})
+_APPEND: Final[type[argparse.Action]] = argparse._AppendAction  # pyright: ignore[reportPrivateUsage]
 
 
 class EnvironmentParser(argparse.ArgumentParser):
@@ -80,7 +81,7 @@ class EnvironmentParser(argparse.ArgumentParser):
     def _words(self, action: argparse.Action, text: str) -> list[str]:
         """Return the words of the command line that mean the same as a variable's text."""
         option = _name_of(action)
-        if isinstance(action, argparse._StoreTrueAction):
+        if _is_flag(action):
             return [option] if self._is_true(action, text) else []
         values = self._split(action, text) if _is_list(action) else [text]
         return [f"{option}={value}" for value in values] if action.option_strings else values
@@ -103,8 +104,12 @@ def _name_of(action: argparse.Action) -> str:
     return action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
 
 
+def _is_flag(action: argparse.Action) -> bool:
+    return action.nargs == 0
+
+
 def _is_list(action: argparse.Action) -> bool:
-    return isinstance(action, argparse._AppendAction) or action.nargs in ("*", "+")
+    return isinstance(action, _APPEND) or action.nargs in ("*", "+")
 
 
 def _suggestion(name: str, known: set[str]) -> str:

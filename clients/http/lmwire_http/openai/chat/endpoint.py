@@ -6,6 +6,8 @@ from functools import partial
 from time import time
 from typing import Any, Final
 
+from lmwire_protocol import events
+
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
@@ -21,7 +23,7 @@ from ..messages import wire_messages
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
 from .request_options import chat_options, client_field, image_group_size
 from .request_schema import ChatRequest
-from .response_schema import ChatCompletion, chat_completion, collect_choices
+from .response_schema import ChatCompletion, ChoiceParts, chat_completion, collect_choices
 from .stream_encoder import ChatStreamEncoder, Chunk
 from .transcript import TranscriptCompletion, writes_down_speech
 
@@ -53,7 +55,8 @@ class ChatGeneration:
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
-        choices, results = [], []
+        choices: list[list[ChoiceParts]] = []
+        results: list[events.ResultDone] = []
         for group in self._groups:
             async with self._generation(group) as generation:
                 deltas = [delta async for batch in generation for delta in batch]
@@ -75,7 +78,7 @@ class ChatGeneration:
             usage=usage_chunk(self._body, self._context.state.settings),
             has_functions=self._body.functions is not None,
         )
-        results = []
+        results: list[events.ResultDone] = []
         for group in self._groups:
             heading = encoder.text(group.heading) if group.heading else b""
             async with self._generation(group) as generation:

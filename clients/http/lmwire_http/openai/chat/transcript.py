@@ -12,7 +12,7 @@ from ...http.replies import Json
 from ...inference.new_media import check_new_media, new_media
 from ...inference.worker_lease import lease_worker
 from ..finish_reason import finish_reason
-from ..generation_params import wants_usage
+from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages
 from ..usage import total_usage
@@ -72,7 +72,12 @@ class TranscriptCompletion:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks, one for each segment, as they come."""
-        encoder = ChatStreamEncoder(self._id, self._created, self._body.model, usage=wants_usage(self._body))
+        encoder = ChatStreamEncoder(
+            self._id,
+            self._created,
+            self._body.model,
+            usage=usage_chunk(self._body, self._context.state.settings),
+        )
         async for text in self._texts():
             yield encoder.text(text)
         timings = events.Timings(queued_ms=0.0, total_ms=0.0)
