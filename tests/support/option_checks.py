@@ -105,6 +105,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--template-dir": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
         "--trust-remote-code": f"{_SERVE}::test_code_of_a_named_model_runs_only_if_it_is_trusted",
         "--context-len": f"{_SERVE}::test_a_shorter_context_holds_less",
+        "--generation-config": f"{_SERVE}::test_a_model_has_its_own_sampling_defaults",
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
         "--env-file": "http/server/test_environment.py::"
         "test_a_file_in_the_current_directory_is_read_only_if_it_is_named",

@@ -35,6 +35,8 @@ class Settings:
     """Unload a model after this time without a request, in seconds; never if None."""
     load_options: dict[str, Any] = field(default_factory=dict[str, Any])
     """`lmwire.LoadOptions` for every model."""
+    generation_config: bool = True
+    """Use the sampling defaults of each model's generation_config.json, if the worker can."""
     worker_command: tuple[str, ...] | None = None
     """Command that starts a worker, here or on another machine; this installation's own worker if None."""
     worker_args: tuple[str, ...] = ()

@@ -72,6 +72,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--log-level", "warning"], "log_level", "warning"),
     (["--max-tokens", "9"], "default_max_tokens", 9),
     (["--memory-wait", "9"], "memory_wait_s", 9.0),
+    (["--generation-config", "none"], "generation_config", False),
 ]
 
 

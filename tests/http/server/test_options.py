@@ -69,6 +69,27 @@ def test_code_of_a_named_model_runs_only_if_it_is_trusted(tmp_path: Path) -> Non
         assert "brings its own code" in server.wait_for_line("cannot start")
 
 
+def test_a_model_has_its_own_sampling_defaults(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model")
+    (folder / "generation_config.json").write_text('{"temperature": 0.0, "repetition_penalty": 1.5}')
+    words = {"model": str(folder), "max_tokens": 24, "seed": 3}
+    prompt = {"prompt": "Once upon a time", **words}
+    own, wanted = {"temperature": 0, "repetition_penalty": 1.5}, {"temperature": 1, "repetition_penalty": 1}
+
+    def text(server: Server, **fields: object) -> str:
+        answer = asked(server.url, "POST", "/v1/completions", prompt | fields)
+        assert answer.status == 200, answer.body
+        return answer.json["choices"][0]["text"]
+
+    with served(str(folder)) as server:
+        assert text(server) == text(server, **own)
+        assert text(server, **wanted) != text(server)
+        answered = asked(server.url, "POST", "/v1/responses", {"input": "Hi", "model": str(folder)}).json
+        assert answered["temperature"] == 0
+    with served(str(folder), "--generation-config", "none") as server:
+        assert text(server) == text(server, **wanted)
+
+
 def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:
     adapter = write_adapter(tmp_path / "adapter", BUILTIN / "tiny")
     with served(TINY, "--adapter", str(adapter)) as server:

@@ -15,7 +15,7 @@ from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
 from ..inference.field_aliases import SAMPLING_ALIASES, renamed
-from ..inference.generation import Batch, Generation, run_generation
+from ..inference.generation import Batch, Generation, run_generation, with_defaults
 from ..inference.server_defaults import apply_server_defaults
 from ..inference.template_variables import drop_unknown_variables
 from .conversation import Conversation
@@ -91,8 +91,11 @@ class MessageGeneration:
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker: worker.chat(
-                conversation.messages, prefix=conversation.prefix, on_progress=self._note_progress, **options
+            lambda worker, defaults: worker.chat(
+                conversation.messages,
+                prefix=conversation.prefix,
+                on_progress=self._note_progress,
+                **with_defaults(options, defaults),
             ),
             prompt=[options.get("tools"), *conversation.messages],
             rename=conversation.client_field,

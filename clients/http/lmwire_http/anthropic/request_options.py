@@ -18,8 +18,6 @@ from .request_schema import (
     Tool,
 )
 
-_DEFAULT_TEMPERATURE: Final = 1.0
-"""Anthropic's default. The worker's default is 0."""
 _PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
 _CHAT_OPTIONS: Final = shared_fields(
     MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media", "logit_bias")
@@ -42,7 +40,8 @@ def chat_options(body: MessagesRequest) -> dict[str, Any]:
     """
     options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
     options |= token_biases(body.logit_bias)
-    options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
+    if body.temperature is not None:
+        options["temperature"] = body.temperature
     options["strict_media"] = body.strict_media is True
     if isinstance(body.thinking, ThinkingEnabled):
         options["reasoning_budget"] = body.thinking.budget_tokens

@@ -52,6 +52,7 @@ def parse(argv: Sequence[str], environment: MutableMapping[str, str]) -> Setting
         parser.error(problem)
     given["warnings"] = [*warnings, *_find_warnings(given, key_file)]
     given["worker_args"] = _pop_worker_args(given)
+    given["generation_config"] = given["generation_config"] == "model"
     given["load_options"] = {name: value for name in _LOAD_OPTIONS if (value := given.pop(name)) is not None}
     return Settings(**{name: _frozen(value) for name, value in given.items() if value is not None})
 

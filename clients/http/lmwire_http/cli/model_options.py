@@ -48,6 +48,12 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--context-len", type=count, metavar="N", help="context length in tokens, answer included")
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
+    parser.add_argument(
+        "--generation-config",
+        choices=("model", "none"),
+        default="model",
+        help="sampling defaults: those of the model's generation_config.json, or none (default: model)",
+    )
 
 
 def add_limits(group: ArgumentGroup, defaults: Settings) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from lmwire import Answer, AsyncStream, AsyncWorker, MessageDict, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
@@ -14,6 +16,10 @@ from .new_media import check_new_media
 
 Batch: TypeAlias = list[TokenDelta | ToolCallDelta]
 """Deltas that came together."""
+SamplingOptions: TypeAlias = dict[str, Any]
+"""Sampling fields of a request, by the worker's names."""
+_DEFAULT_TEMPERATURE: Final = 1.0
+"""Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
 
 
 class Generation:
@@ -63,11 +69,27 @@ class Generation:
         return self._stream.result
 
 
+def _sampling_defaults(model: events.ModelDone) -> SamplingOptions:
+    """Return the model's own defaults, if they were loaded, and the temperature of OpenAI and Anthropic without."""
+    own = model.sampling_defaults
+    return {"temperature": _DEFAULT_TEMPERATURE} | (msgspec.to_builtins(own) if own else {})
+
+
+def with_defaults(options: Any, defaults: SamplingOptions) -> Any:
+    """Return a request's options, with the sampling defaults that it does not set.
+
+    Args:
+        options: Options of the client library; `ChatOptions` or `GenerateOptions`.
+        defaults: The sampling defaults.
+    """
+    return {**defaults, **options}
+
+
 @asynccontextmanager
 async def run_generation(
     context: RequestContext,
     model: str,
-    start: Callable[[AsyncWorker], AsyncStream],
+    start: Callable[[AsyncWorker, SamplingOptions], AsyncStream],
     *,
     prompt: Sequence[object],
     rename: RenameField,
@@ -80,7 +102,7 @@ async def run_generation(
     Args:
         context: The request's context.
         model: The model's name in the request.
-        start: Sends the command, such as `lambda worker: worker.chat(messages)`.
+        start: Sends the command, with the sampling defaults where the request sets none.
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
         prepare: Called before `start`, with the same worker.
@@ -99,7 +121,7 @@ async def run_generation(
             if prepare:
                 await prepare(lease.worker)
             with translate_value_errors(rename):
-                stream = start(lease.worker)
+                stream = start(lease.worker, _sampling_defaults(lease.model))
             stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
             async with stream:
                 yield Generation(context, stream, lease.model)

@@ -16,8 +16,6 @@ UsageChunk: TypeAlias = Literal["empty", "choice"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _SEED_COUNT: Final = 2**53
-_DEFAULT_TEMPERATURE: Final = 1.0
-"""OpenAI's default, which clients expect. The worker's default is 0."""
 
 
 class StreamOptions(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -77,7 +75,8 @@ def generation_options(body: GenerationParams) -> GenerateOptions:
         ApiError: A logit bias is invalid.
     """
     options: Any = {**given_fields(body, *_OPTIONS), **token_biases(body.logit_bias)}
-    options["temperature"] = _DEFAULT_TEMPERATURE if body.temperature is None else body.temperature
+    if body.temperature is not None:
+        options["temperature"] = body.temperature
     if body.seed is not None:
         options["seed"] = body.seed % _SEED_COUNT
     if body.stop is not None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hash
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from time import monotonic
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from lmwire import (
     AsyncWorker,
@@ -35,6 +35,7 @@ from .worker_factory import make_worker
 
 T = TypeVar("T")
 _log = logging.getLogger("lmwire_http")
+_GENERATION_CONFIG: Final = "load.generation_config"
 
 
 class Pool:
@@ -246,12 +247,18 @@ class Pool:
             self._settings.replicas,
             PathRedactor(spec, self._settings.load_options),
             self._make_worker,
-            lambda worker: worker.load(spec.path, **self._settings.load_options),
+            lambda worker: worker.load(spec.path, **self._load_options(worker)),
             max_requests=self._settings.max_requests,
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,
         )
         return self._models[spec.id]
+
+    def _load_options(self, worker: AsyncWorker) -> dict[str, Any]:
+        options = self._settings.load_options
+        if self._settings.generation_config and _GENERATION_CONFIG in worker.hello.features:
+            return {**options, "generation_config": True}
+        return options
 
     def _make_worker(self, model: ManagedModel) -> AsyncWorker:
         available = self._budget.available_to(model)

@@ -13,7 +13,7 @@ from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
-from ...inference.generation import Generation, run_generation
+from ...inference.generation import Generation, run_generation, with_defaults
 from ...inference.new_media import new_media
 from ...inference.server_defaults import apply_server_defaults, default_options
 from ...inference.template_variables import drop_unknown_variables
@@ -98,7 +98,7 @@ class ChatGeneration:
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker: worker.chat(group.messages, **self._options),
+            lambda worker, defaults: worker.chat(group.messages, **with_defaults(self._options, defaults)),
             prompt=[*self._options.get("tools", ()), *group.messages],
             rename=lambda field: client_field(self._body, group.client_field(field)),
             prepare=partial(drop_unknown_variables, self._context, self._options),

@@ -10,7 +10,7 @@ from lmwire import Answer
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...inference.generation import Batch, Generation, run_generation
+from ...inference.generation import Batch, Generation, run_generation, with_defaults
 from ...inference.server_defaults import default_options
 from .best_of import best_answers
 from .merge_streams import merge_streams
@@ -98,7 +98,7 @@ class PromptBatch:
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker: worker.generate(prompt, **self._options),
+            lambda worker, defaults: worker.generate(prompt, **with_defaults(self._options, defaults)),
             prompt=[prompt],
             rename=partial(client_field, self._body, number),
             n=candidates(self._body),

@@ -7,12 +7,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from lmwire import AsyncStream, AsyncWorker
+
 from ...errors import ApiError, invalid_field, translate_worker_errors
 from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.generation import Generation, run_generation
+from ...inference.generation import Generation, SamplingOptions, run_generation, with_defaults
 from ...inference.server_defaults import apply_server_defaults, default_options
 from ...inference.template_variables import drop_unknown_variables
 from .conversation import Conversation
@@ -144,16 +146,22 @@ class ResponseGeneration:
         raise invalid_field(f"{path}: there is no item {item.id!r}, or it was deleted; send the item itself", path)
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
-        messages, options = self._conversation.messages, self._options
+        messages = self._conversation.messages
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker: worker.chat(messages, **options),
-            prompt=[*options.get("tools", ()), *messages],
+            self._start,
+            prompt=[*self._options.get("tools", ()), *messages],
             rename=self._rename,
             checked_messages=() if self._body.strict_media is False else messages,
-            prepare=partial(drop_unknown_variables, self._context, options),
+            prepare=partial(drop_unknown_variables, self._context, self._options),
         )
+
+    def _start(self, worker: AsyncWorker, defaults: SamplingOptions) -> AsyncStream:
+        options = with_defaults(self._options, defaults)
+        self._response.temperature = options["temperature"]
+        self._response.top_p = options.get("top_p", 1.0)
+        return worker.chat(self._conversation.messages, **options)
 
     def _rename(self, field: str) -> str:
         return self._conversation.client_field(field) or client_field(self._body, field)
