@@ -32,7 +32,7 @@ def main() -> int:
             resource.setrlimit(what, (most, most))
     content = sys.stdin.buffer.read()
     try:
-        import av
+        import av.error
         import numpy  # noqa: F401 : converts the samples
     except (ImportError, OSError):
         return EXIT_NO_LIBRARY

@@ -1,7 +1,7 @@
 """Refuses new images and sounds that a model does not take. Those of earlier turns become a note in the prompt."""
 
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from lmwire import MessageDict
 
@@ -46,7 +46,8 @@ def new_media(messages: Sequence[MessageDict]) -> Iterator[Place]:
     """Yield the images and sounds after the last answer, in order."""
     for index in range(last_answer(messages) + 1, len(messages)):
         content: Any = messages[index].get("content")
-        parts: list[Any] = content if isinstance(content, list) else []
-        for at, part in enumerate(parts):
+        if not isinstance(content, list):
+            continue
+        for at, part in enumerate(cast(list[Any], content)):
             if part["type"] in _CAPABILITIES:
                 yield f"messages[{index}].content[{at}]", part
