@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.set-up
 MODEL := .cache/random-tiny
@@ -38,16 +39,17 @@ test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, 
 	@$(MAKE) --no-print-directory style
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
-# those with few tests to the end, and they take longest.
+# those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
+# others run most code in other processes, so that theirs would say little and cost much.
 	@types=$$(mktemp); $(BIN)/pyright >$$types 2>&1 & pyright=$$!; \
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-		--cov --cov-report=term-missing:skip-covered; \
-	tested=$$?; echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
-	cat $$types; rm $$types; exit $$((tested ? tested : typed))
+	$(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
+	if [ -z "$(FAST)" ]; then $(PYTEST) -m slow; slow=$$?; else slow=0; fi; \
+	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
+	cat $$types; rm $$types; exit $$((fast ? fast : slow ? slow : typed))
 
 check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check everything but the slow tests
-	@$(MAKE) --no-print-directory test PYTEST_ADDOPTS='-m "not slow"'
+	@$(MAKE) --no-print-directory test FAST=1
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

@@ -36,15 +36,11 @@ tempfile.tempdir = temporary
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with some files and keep the order of all others. Mark the slow tests, and measure no coverage in them.
-
-    They run most code in other processes, so that their coverage would say little and cost much.
-    """
+    """Begin with some files and keep the order of all others. Mark the slow tests."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
     for item in items:
         if item.path.parent.name not in FAST or item.path.name in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish() -> None:

@@ -62,7 +62,9 @@ def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> N
     assert re.search(r"\n\n\[Image 3: \S+\]\n\[Image 4: \S+\]\n\n", content)
     assert answer.usage.completion_tokens == 12
     assert answer.choices[0].finish_reason == "length"
-    generated = "".join(token.token for token in answer.choices[0].logprobs.content)
+    generated = bytes(byte for token in answer.choices[0].logprobs.content for byte in token.bytes).decode(
+        errors="replace"
+    )
     assert generated == re.sub(r"(^|\n\n)(\[Image \S+ \S+\]\n)+\n", "", content)
 
 
@@ -91,9 +93,24 @@ def wire(*messages: Any) -> list[MessageDict]:
 
 
 def openai_turn(messages: Any, url: str) -> Any:
-    parts = messages[0]["content"]
-    shown = [part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": url}} for part in parts]
+    """Return a message as an OpenAI client sends it. The server puts newlines between texts, so they are joined."""
+    shown: list[Any] = []
+    for part in messages[0]["content"]:
+        if part["type"] != "text":
+            shown.append({"type": "image_url", "image_url": {"url": url}})
+        elif shown and shown[-1]["type"] == "text":
+            shown[-1]["text"] += part["text"]
+        else:
+            shown.append({**part})
     return {"role": "user", "content": shown}
+
+
+def test_a_label_begins_on_a_line_of_its_own() -> None:
+    first, second = image_groups(wire(turn(png(0), png(1))), 1)
+    for group, number in ((first, 1), (second, 2)):
+        content: Any = group.messages[0].get("content")
+        text = "".join(part.get("text", "") for part in content)
+        assert re.fullmatch(rf"What is it\?\n\[Image {number}: \S+\]\n", text)
 
 
 def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) -> None:
@@ -125,7 +142,7 @@ def test_earlier_images_are_replaced_by_their_labels(server: Server, folder: Pat
     grouped = ask(server, folder, turn(*images), said, turn(text="Sure?"), chunk=2)
     assert not numbers(grouped.choices[0].message.content)
     labels = "".join(f"{label}\n" for label in label_images(wire(turn(*images))).values())
-    noted = turn(text=f"What is it?{labels}")
+    noted = turn(text=f"What is it?\n{labels}")
     assert grouped.usage.prompt_tokens == ask(server, folder, noted, said, turn(text="Sure?")).usage.prompt_tokens
 
 

@@ -78,7 +78,7 @@ async def test_a_load_that_fails_fails_for_all_and_is_tried_again_for_the_next(t
 @awaited
 async def test_what_the_worker_does_not_know_is_a_wrong_model_and_leaves_nothing_behind() -> None:
     async with pooled(worker_command=MOCK) as pool:
-        for name in ("gpt-4o", "gpt-4o", ""):
+        for name in ("gpt-4o", "gpt-4o"):
             with pytest.raises(ApiError) as error:
                 await asked(pool, name)
             assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")

@@ -5,6 +5,7 @@ The program prints a JSON array with an object for each name that no load can fi
 
 import difflib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -50,7 +51,9 @@ def _find_problem(name: str) -> RequestError | None:
 def _suggest(name: str, problem: RequestError) -> str:
     known = {known.rpartition("/")[2].lower() if "/" not in name else known.lower(): known for known in _known_names()}
     near = difflib.get_close_matches(name.lower(), known, n=_SUGGESTIONS, cutoff=0.6)
-    return f"{problem.message}; did you mean {' or '.join(known[each] for each in near)}?" if near else problem.message
+    here = f"; for the folder of this name, in the current directory, write ./{name}" if os.path.isdir(name) else ""
+    meant = f"; did you mean {' or '.join(known[each] for each in near)}?" if near else ""
+    return f"{problem.message}{here}{meant}"
 
 
 def _known_names() -> Iterator[str]:

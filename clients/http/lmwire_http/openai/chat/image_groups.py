@@ -112,7 +112,9 @@ def _group(
         parts: list[Any] = []
         for at, part in enumerate(content):
             place = ImagePlace(index, at)
-            for each in _shown_parts(part, labels.get(place), is_new=index > last, in_group=place in group):
+            ends_line = not parts or parts[-1].get("text", "\n").endswith("\n")
+            label = labels.get(place) if ends_line or place not in labels else f"\n{labels[place]}"
+            for each in _shown_parts(part, label, is_new=index > last, in_group=place in group):
                 places[ImagePlace(index, len(parts))] = at
                 parts.append(each)
         changed: MessageDict = {**message, "content": parts or ""}
