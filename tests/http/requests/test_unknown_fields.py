@@ -145,6 +145,10 @@ def test_a_stream_and_an_error_have_the_header(mock_server: Server) -> None:
     [
         (CHAT, {"guided_json": {"type": "object"}}, "guided_json"),
         (CHAT, {"stop_sequences": ["x"]}, "stop_sequences"),
+        (CHAT, {"regex_pattern": "[0-9]+"}, "regex_pattern"),
+        (CHAT, {"grammar_string": "root ::= x"}, "grammar_string"),
+        (CHAT, {"stop_sequence": ["x"]}, "stop_sequence"),
+        (CHAT, {"max_length": 20}, "max_length"),
         (CHAT, {"system": "Be kind."}, "system"),
         (CHAT, {"best_of": 2}, "best_of"),
         (CHAT, {"response_format": {"type": "json_object", "scheme": {}}}, "response_format.scheme"),

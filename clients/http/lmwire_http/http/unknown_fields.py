@@ -31,7 +31,7 @@ _NEVER_IGNORED: Final = {
     for names, remedy in (
         (
             "response_format format output_config json_schema structured_outputs grammar guided_json guided_regex "
-            "guided_choice guided_grammar regex ebnf",
+            "guided_choice guided_grammar regex ebnf regex_pattern grammar_string",
             "choose the format with this API's own field",
         ),
         (
@@ -39,8 +39,8 @@ _NEVER_IGNORED: Final = {
             "offer tools with this API's own fields",
         ),
         (
-            "stop stop_sequences stop_token_ids bad_words allowed_token_ids max_tokens max_completion_tokens "
-            "max_output_tokens max_new_tokens n_predict",
+            "stop stop_sequences stop_sequence stop_token_ids bad_words allowed_token_ids max_tokens "
+            "max_completion_tokens max_output_tokens max_new_tokens max_length n_predict",
             "end the answer with this API's own fields",
         ),
         (
