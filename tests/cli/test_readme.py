@@ -11,6 +11,7 @@ from pathlib import Path
 from support.http.http_server import served
 from support.process.lmwire_command import REPOSITORY, lmwire
 from support.process.worker_process import SECONDS
+from support.protocol.foreign_names import without_foreign_names
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
@@ -98,7 +99,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
-    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    texts = [without_foreign_names(page.read_text(encoding="utf-8")) for page in PAGES]
     typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]
     typed += [code for text in texts for code in re.findall(r"`([^`\n]+)`", text)]
     commands = {command for code in typed for command in re.findall(r"\blmwire (\w+)", code)}
