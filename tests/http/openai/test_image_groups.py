@@ -175,11 +175,20 @@ def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Serv
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"), [({"chunk": 0}, "chunk"), ({"chunk": 65}, "chunk"), ({"chunk": 1, "n": 2}, "chunk")]
+    ("fields", "param"),
+    [
+        ({"chunk": 0}, "chunk"),
+        ({"chunk": 65}, "chunk"),
+        ({"chunk": 1, "n": 2}, "chunk"),
+        ({"chunk": 1, "response_prefix": "I"}, "chunk"),
+        ({"chunk": 1, "functions": [{"name": "look"}]}, "chunk"),
+    ],
 )
 def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(server, folder, turn(png(0)), **fields)
+        OpenAI(base_url=f"{server.url}/v1", api_key="any").chat.completions.create(
+            model=str(folder), messages=[turn(png(0))], extra_body=fields
+        )
     assert refused.value.param == param
 
 
