@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, OpenAI
 
+from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
 from support.http.http_server import Server, served
 from support.http.raw_http import asked
 from support.models.chat_templates import GEMMA3
@@ -72,13 +73,13 @@ def test_tabbyapis_prefix_begins_the_answer(gemma: tuple[OpenAI, str]) -> None:
     assert caught.value.param == "response_prefix"
 
 
+SHOUTING = "{% if shout %}{{ '!' * shout }}{% endif %}{{ messages[-1].content }}"
 NAMES = ("chat_template_kwargs", "template_vars", "template_args")
 
 
 @pytest.fixture(scope="module")
 def variables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, OpenAI, str]]:
-    template = "{% if shout %}{{ '!' * shout }}{% endif %}{{ messages[-1].content }}"
-    folder = str(write_templated_model(tmp_path_factory.mktemp("variables") / "model", template))
+    folder = str(write_templated_model(tmp_path_factory.mktemp("variables") / "model", SHOUTING))
     with served(folder, "--request-templates") as server:
         yield server, client_of(server), Path(folder).name
 
@@ -99,11 +100,12 @@ def test_template_variables_have_three_names(variables: tuple[Server, OpenAI, st
 def test_only_one_of_these_names_may_be_given(variables: tuple[Server, OpenAI, str]) -> None:
     _, client, model = variables
     with pytest.raises(BadRequestError, match="says the same as"):
-        say(client, model, message("user", "Hi"), extra_body={"template_vars": {}, "template_args": {}})
+        two = {"template_vars": {"shout": 1}, "template_args": {"shout": 2}}
+        say(client, model, message("user", "Hi"), extra_body=two)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_variable_that_the_template_does_not_have_is_ignored_and_logged(
+def test_a_variable_that_the_template_does_not_have_is_ignored_and_reported(
     variables: tuple[Server, OpenAI, str], name: str
 ) -> None:
     server, client, model = variables
@@ -120,7 +122,8 @@ def test_a_variable_that_the_template_does_not_have_is_ignored_and_logged(
         )
         assert answer.http_response.status_code == 200
         answer.http_response.read()
-    server.wait_for_line(f"does not have a variable of a request; it is ignored.*{unknown}")
+        assert answer.headers[IGNORED_FIELDS_HEADER] == f"{name}.{unknown}, {name}.enable_thinking"
+    server.wait_for_line(f"it is ignored.*{name}.{unknown}")
     plain, ignored = (
         say(client, model, message("user", "Hi"), extra_body={name: fields}).usage.prompt_tokens
         for fields in ({"shout": 5}, given)
@@ -128,11 +131,22 @@ def test_a_variable_that_the_template_does_not_have_is_ignored_and_logged(
     assert ignored == plain
 
 
+def test_a_strict_server_refuses_it(tmp_path: Path) -> None:
+    folder = str(write_templated_model(tmp_path / "model", SHOUTING))
+    with served(folder, "--strict") as server:
+        client, model = client_of(server), Path(folder).name
+        for name in NAMES:
+            say(client, model, message("user", "Hi"), extra_body={name: {"shout": 5}})
+            with pytest.raises(BadRequestError, match=f"^Error code: 400.*{name}.loud.*has no such variable") as caught:
+                say(client, model, message("user", "Hi"), extra_body={name: {"shout": 5, "loud": True}})
+            assert caught.value.param == f"{name}.loud"
+
+
 def test_so_is_one_that_a_requests_own_template_does_not_have(variables: tuple[Server, OpenAI, str]) -> None:
     server, client, model = variables
     own = {"chat_template": "{{ mood }}", "template_vars": {"mood": "!!!!", "shout": 9}}
     assert say(client, model, message("user", "Hi"), extra_body=own).usage.prompt_tokens == 4
-    server.wait_for_line("it is ignored.*shout")
+    server.wait_for_line("it is ignored.*template_vars.shout")
 
 
 def test_too_many_unknown_variables_are_refused(variables: tuple[Server, OpenAI, str]) -> None:
@@ -158,3 +172,22 @@ def test_messages_and_responses_ignore_it_too(variables: tuple[Server, OpenAI, s
 
     assert tokens_of_response(given) == tokens_of_response(known)
     assert tokens_of_message(given) == tokens_of_message(known)
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt"),
+    [
+        ("/v1/responses/input_tokens", {"input": "Hi"}),
+        ("/v1/messages/count_tokens", {"messages": [message("user", "Hi")]}),
+    ],
+)
+def test_a_count_of_tokens_ignores_it_too(
+    variables: tuple[Server, OpenAI, str], path: str, prompt: dict[str, Any]
+) -> None:
+    server, _, model = variables
+    counts: list[int] = []
+    for given in ({"shout": 5}, {"shout": 5, "elsewhere": 1}):
+        answer = asked(server.url, "POST", path, {"model": model, **prompt, "chat_template_kwargs": given})
+        counts.append(answer.json["input_tokens"])
+    assert answer.headers[IGNORED_FIELDS_HEADER] == "chat_template_kwargs.elsewhere"
+    assert counts[0] == counts[1]

@@ -7,6 +7,7 @@ import pytest
 from openai import OpenAI
 
 from lmwire_http.http.decoding import convert
+from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.openai.messages import Message, wire_messages
 from support.http.http_server import Server
 
@@ -85,7 +86,7 @@ def test_the_prompt_is_the_same(
 
 
 def wired(*messages: Any) -> list[Any]:
-    return wire_messages(convert([*messages], list[Message]))
+    return wire_messages(convert([*messages], list[Message], UnknownFields({})))
 
 
 def test_results_without_ids_belong_to_the_calls_in_their_order() -> None:

@@ -105,12 +105,21 @@ def test_reasoning_has_anthropics_form_too(server: Server, path: str, fields: di
         (CHAT, {"thinking": {"type": "loud"}}, "thinking"),
         (CHAT, {"repeat_penalty": 1.5, "repetition_penalty": 1.2}, "repeat_penalty"),
         (RESPONSES, {"max_tokens": 3, "max_output_tokens": 4}, "max_tokens"),
+        (CHAT, {"thinking": {"type": "enabled", "budget_tokens": -1}}, "thinking"),
+        (CHAT, {"template_vars": 1}, "template_vars"),
     ],
 )
 def test_an_error_names_the_clients_field(server: Server, path: str, fields: dict[str, Any], param: str) -> None:
     answer = ask(server, path, **fields)
     assert (answer.status, answer.json["error"]["param"]) == (400, param)
     assert answer.json["error"]["message"].replace("`", "").startswith(f"{param}: ")
+
+
+def test_a_strict_server_knows_these_names() -> None:
+    with served("--worker", MOCK, "--strict") as strict:
+        assert ask(strict, CHAT, repeat_penalty=1.5, enable_thinking=False).status == 200
+        refused = ask(strict, CHAT, repeat_penalty=1.5, repeat_penalti=1.5)
+        assert (refused.status, refused.json["error"]["param"]) == (400, "repeat_penalti")
 
 
 def test_two_names_with_one_value_are_accepted(server: Server) -> None:

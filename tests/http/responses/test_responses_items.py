@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.openai.responses.conversation import Conversation
 from lmwire_http.openai.responses.items import InputItem, ItemReference, read_items
 
@@ -11,7 +12,7 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
 def items(input: Any) -> list[InputItem]:
-    return [item for item in read_items(input) if not isinstance(item, ItemReference)]
+    return [item for item in read_items(input, UnknownFields({})) if not isinstance(item, ItemReference)]
 
 
 def conversation(input: Any, instructions: str | None = None, earlier: Any = ()) -> Conversation:

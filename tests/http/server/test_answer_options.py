@@ -72,6 +72,12 @@ def test_a_server_turns_reasoning_off_unless_the_request_turns_it_on(strict: Ser
     assert reasoning(strict, chat_template_kwargs={"enable_thinking": True})
 
 
+def test_a_count_of_tokens_has_the_servers_reasoning(strict: Server) -> None:
+    prompt = {"input": "What is 2 + 2?"}
+    counted = post(strict, "/v1/responses/input_tokens", **prompt)["input_tokens"]
+    assert counted == post(strict, "/v1/responses", max_output_tokens=16, **prompt)["usage"]["input_tokens"]
+
+
 def test_a_server_turns_reasoning_on_unless_the_request_turns_it_off() -> None:
     with served(TINY, "--reasoning", "on") as server:
         assert reasoning(server)

@@ -7,12 +7,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..errors import translate_worker_errors
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json
-from ..inference.server_defaults import apply_server_defaults
+from ..inference.chat import count_prompt_tokens
+from ..inference.field_aliases import TEMPLATE_ALIASES
 from .conversation import Conversation
 from .request_options import prompt_options, thinking_of
 from .request_schema import CountTokensRequest
@@ -26,14 +26,11 @@ class TokenCount(Struct):
 
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
     """Handle a request to /v1/messages/count_tokens."""
-    conversation, options = Conversation(body), prompt_options(body)
-    apply_server_defaults(options, context.state.settings)
-    context.model = body.model
-    prompt = [options.get("tools"), *conversation.messages]
-    with translate_worker_errors(conversation.client_field):
-        async with context.state.pool.lease(body.model, prompt=prompt) as lease:
-            context.model = lease.model_id
-            count = await lease.worker.count_tokens(conversation.messages, prefix=conversation.prefix, **options)
+    conversation = Conversation(body)
+    options = {**prompt_options(body), "prefix": conversation.prefix}
+    count = await count_prompt_tokens(
+        context, body.model, conversation.messages, options, rename=conversation.client_field
+    )
     return Json(TokenCount(count))
 
 
@@ -44,6 +41,6 @@ COUNT_TOKENS: Final = Endpoint(
     handler=count_tokens,
     error_format=ANTHROPIC_ERRORS,
     request_type=CountTokensRequest,
-    aliases={"enable_thinking": thinking_of},
+    aliases={**TEMPLATE_ALIASES, "enable_thinking": thinking_of},
     response_type=TokenCount,
 )

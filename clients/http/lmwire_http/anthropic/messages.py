@@ -3,10 +3,8 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from functools import partial
-from typing import Final, cast
+from typing import Final
 
-from lmwire import ChatOptions
 from lmwire_protocol import events
 
 from ..errors import ApiError
@@ -14,10 +12,9 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
-from ..inference.field_aliases import SAMPLING_ALIASES, renamed
-from ..inference.generation import Batch, Generation, run_generation, with_defaults
-from ..inference.server_defaults import apply_server_defaults
-from ..inference.template_variables import drop_unknown_variables
+from ..inference.chat import run_chat
+from ..inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, renamed
+from ..inference.generation import Batch, Generation
 from .conversation import Conversation
 from .request_options import chat_options, shows_thinking, thinking_of
 from .request_schema import MessagesRequest
@@ -49,7 +46,6 @@ class MessageGeneration:
         self._context, self._body = context, body
         self._conversation = Conversation(body)
         self._options = chat_options(body)
-        apply_server_defaults(self._options, context.state.settings)
         self._blocks = ContentBuilder(shows_thinking=shows_thinking(body))
         self._prompt_tokens = 0
         self._id = f"msg_{uuid.uuid4().hex}"
@@ -87,20 +83,13 @@ class MessageGeneration:
         yield b"".join(frames)
 
     def _generation(self) -> AbstractAsyncContextManager[Generation]:
-        conversation, options = self._conversation, self._options
-        return run_generation(
+        return run_chat(
             self._context,
             self._body.model,
-            lambda worker, defaults: worker.chat(
-                conversation.messages,
-                prefix=conversation.prefix,
-                on_progress=self._note_progress,
-                **with_defaults(options, defaults),
-            ),
-            prompt=[options.get("tools"), *conversation.messages],
-            rename=conversation.client_field,
-            checked_messages=() if self._body.strict_media is False else conversation.messages,
-            prepare=partial(drop_unknown_variables, self._context, cast(ChatOptions, options)),
+            self._conversation.messages,
+            {**self._options, "prefix": self._conversation.prefix, "on_progress": self._note_progress},
+            rename=self._conversation.client_field,
+            checks_media=self._body.strict_media is not False,
         )
 
     def _note_progress(self, progress: events.Progress) -> None:
@@ -146,6 +135,7 @@ MESSAGES: Final = Endpoint(
     request_type=MessagesRequest,
     aliases={
         **SAMPLING_ALIASES,
+        **TEMPLATE_ALIASES,
         "enable_thinking": thinking_of,
         "max_completion_tokens": renamed("max_tokens"),
     },

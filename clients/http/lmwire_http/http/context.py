@@ -22,8 +22,8 @@ class RequestContext:
     path_params: Mapping[str, str]
     """Values of the path's variables."""
     query: Mapping[str, str]
-    unknown_fields: UnknownFields | None = None
-    """Collects the body's unknown fields, which are ignored; None if the server refuses them."""
+    unknown_fields: UnknownFields
+    """Collects the body's unknown fields."""
     client: Hashable = None
     """The client that sent the request; see `client_identity`."""
     started_at: float = field(default_factory=monotonic)

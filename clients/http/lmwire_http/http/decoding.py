@@ -41,13 +41,13 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
         raise ApiError(415, problem, code="unsupported_media_type")
 
 
-def decode_json(body: bytes, type: type[T], unknown: UnknownFields | None = None) -> T:
+def decode_json(body: bytes, type: type[T], unknown: UnknownFields) -> T:
     """Return the decoded JSON body.
 
     Args:
         body: The request's body.
         type: The type of the result.
-        unknown: Collects unknown fields, which are ignored; None refuses them.
+        unknown: Renames aliases, and collects unknown fields.
 
     Raises:
         ApiError: The body is not valid JSON of that type. The error names the field.
@@ -62,24 +62,22 @@ def decode_json(body: bytes, type: type[T], unknown: UnknownFields | None = None
         raise ApiError(400, "the body is nested too deeply", code="invalid_json") from error
 
 
-def convert(value: Any, type: type[T], *, strict: bool = True, unknown: UnknownFields | None = None) -> T:
+def convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool = True) -> T:
     """Return plain data as a typed value.
 
     Args:
         value: The data.
         type: The type of the result.
+        unknown: Renames aliases, and collects unknown fields.
         strict: Whether strings are not accepted as numbers, which they are in forms.
-        unknown: Collects unknown fields, which are ignored; None refuses them.
 
     Raises:
         ApiError: The data is invalid. The error names the field.
     """
     try:
-        return msgspec.convert(value, type, strict=strict)
+        return _convert(value, type, unknown, strict=strict)
     except msgspec.ValidationError as error:
-        if unknown is None or not is_unknown_field(error):
-            raise _validation_error(str(error)) from error
-        return convert(unknown.resolve(value, type), type, strict=strict)
+        raise _validation_error(str(error)) from error
 
 
 def check_template(body: object, settings: Settings) -> None:
@@ -97,14 +95,23 @@ def check_template(body: object, settings: Settings) -> None:
         raise invalid_field(f"chat_template: {problem}", "chat_template")
 
 
-def _decode(body: bytes, type: type[T], unknown: UnknownFields | None) -> T:
+def _decode(body: bytes, type: type[T], unknown: UnknownFields) -> T:
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
-        if unknown is None or not is_unknown_field(error):
+        if not is_unknown_field(error):
             raise
     known = unknown.resolve(msgspec.json.decode(body), type)
     return msgspec.json.decode(msgspec.json.encode(known), type=type)
+
+
+def _convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool) -> T:
+    try:
+        return msgspec.convert(value, type, strict=strict)
+    except msgspec.ValidationError as error:
+        if not is_unknown_field(error):
+            raise
+    return msgspec.convert(unknown.resolve(value, type), type, strict=strict)
 
 
 def _validation_error(problem: str) -> ApiError:

@@ -12,14 +12,14 @@ from .unknown_fields import UnknownFields
 T = TypeVar("T")
 
 
-async def read_form(headers: Headers, body: bytes, type: type[T], unknown: UnknownFields | None) -> T:
+async def read_form(headers: Headers, body: bytes, type: type[T], unknown: UnknownFields) -> T:
     """Return a form as a typed value. A field `name[]` is a list, and a file is its content.
 
     Args:
         headers: The request's headers.
         body: The request's body.
         type: The type of the result.
-        unknown: Collects unknown fields, which are ignored; None refuses them.
+        unknown: Collects unknown fields.
 
     Raises:
         ApiError: A field is invalid.
@@ -34,7 +34,7 @@ async def read_form(headers: Headers, body: bytes, type: type[T], unknown: Unkno
         else:
             fields[name] = plain
     await form.close()
-    return convert(fields, type, strict=False, unknown=unknown)
+    return convert(fields, type, unknown, strict=False)
 
 
 async def _whole(body: bytes) -> AsyncGenerator[bytes, None]:

@@ -66,7 +66,7 @@ class RequestHandler:
             headers=self._headers,
             path_params=scope.get("path_params", {}),
             query=QueryParams(scope["query_string"]),
-            unknown_fields=None if state.settings.strict else UnknownFields(endpoint.aliases),
+            unknown_fields=UnknownFields(endpoint.aliases, strict=state.settings.strict),
         )
         self._response = ResponseWriter(
             send, endpoint.error_format, self._context.id, state.settings.keep_alive_s, self._context.unknown_fields
@@ -107,8 +107,7 @@ class RequestHandler:
         except _ClientDisconnected:
             self._disconnected = True
         except ApiError as error:
-            if unknown := self._context.unknown_fields:
-                unknown.restore_alias(error)
+            self._context.unknown_fields.restore_alias(error)
             error.message = redact(error.message, self._state.settings.api_keys)
             await self._response.write_error(error)
         except Exception as error:
@@ -218,8 +217,7 @@ class RequestHandler:
 
     def _record(self) -> None:
         context = self._context
-        if context.unknown_fields:
-            self._state.ignored_field_log.add(context.unknown_fields)
+        self._state.ignored_field_log.add(context.unknown_fields)
         status = CLIENT_CLOSED_REQUEST if self._disconnected else self._response.status or 500
         seconds = monotonic() - context.started_at
         self._state.metrics.request_finished(self._endpoint.path, context.model, status, seconds)

@@ -29,7 +29,7 @@ class ResponseWriter:
         error_format: The format of errors.
         request_id: The request's id, which every response has in its headers.
         keep_alive_s: Time of silence in a stream before a comment is sent, in seconds.
-        unknown_fields: The ignored fields of the request, which the response has in a header; None if none are ignored.
+        unknown_fields: The ignored fields of the request, which the response has in a header.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ResponseWriter:
         error_format: ErrorFormat,
         request_id: str,
         keep_alive_s: float,
-        unknown_fields: UnknownFields | None = None,
+        unknown_fields: UnknownFields,
     ) -> None:
         self._send, self._error_format, self._request_id, self._keep_alive_s = (
             send,
@@ -112,8 +112,7 @@ class ResponseWriter:
         self._started = True
         self.status = status
         ids = {"x-request-id": self._request_id, self._error_format.request_id_header: self._request_id}
-        ignored = self._unknown_fields.header() if self._unknown_fields else {}
-        headers = {"content-type": media_type, **ids, **ignored, **headers}
+        headers = {"content-type": media_type, **ids, **self._unknown_fields.header(), **headers}
         raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 

@@ -25,6 +25,7 @@ _MAX_LOGGED: Final = 256
 """Most ignored fields that a server logs, so that clients cannot fill the log or the memory."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _UNSHOWN_NAME: Final = "(unusual name)"
+_HEAD: Final = re.compile(r"\w+", re.ASCII)
 
 _NEVER_IGNORED: Final = {
     name: remedy
@@ -72,12 +73,17 @@ class UnknownFields:
 
     Args:
         aliases: What each alias in the body stands for.
+        strict: Whether unknown fields are refused. Aliases are known.
     """
 
-    def __init__(self, aliases: Mapping[str, Alias]) -> None:
+    def __init__(self, aliases: Mapping[str, Alias], *, strict: bool = False) -> None:
         self._aliases = aliases
+        self.are_refused = strict
+        """True if the request is refused because of them."""
         self._alias_of: dict[str, str] = {}
         """The client's alias of each field that an alias has set."""
+        self._renamed: set[str] = set()
+        """The fields whose alias has the same value."""
         self.ignored: dict[str, None] = {}
         """Paths of ignored fields, without indices, in the order of the body. There may be more than are shown."""
         self._has_more = False
@@ -89,7 +95,7 @@ class UnknownFields:
         return {IGNORED_FIELDS_HEADER: ", ".join([*self.ignored, *(["..."] if self._has_more else [])])}
 
     def resolve(self, value: Any, type: Any) -> Any:
-        """Return a body, or a part of one, in which aliases are renamed and unknown fields are removed.
+        """Return a body, or a part of one, in which aliases are renamed and ignored fields are removed.
 
         Args:
             value: The data, as decoded JSON.
@@ -100,12 +106,28 @@ class UnknownFields:
         """
         return self._resolve(value, _type_info(type), "", "")
 
+    def ignore(self, parent: str, name: str) -> None:
+        """Add a field that has turned out to be unknown after the body was decoded.
+
+        Args:
+            parent: The path of the object that contains it, by the API's own names.
+            name: The field's name.
+        """
+        self._report(self._client_path(parent), name)
+
     def restore_alias(self, error: ApiError) -> None:
         """Name the client's own field in an error about a field that an alias has set."""
-        head, dot, rest = (error.param or "").partition(".")
-        if alias := self._alias_of.get(head):
-            error.message = error.message.replace(head, alias, 1)
-            error.param = f"{alias}{dot}{rest}"
+        if error.param:
+            path = self._client_path(error.param)
+            error.message = error.message.replace(error.param, path, 1)
+            error.param = path
+
+    def _client_path(self, path: str) -> str:
+        """Return a path in which the client's alias takes the place of the field that it has set."""
+        head = _HEAD.match(path)
+        if head is None or (alias := self._alias_of.get(head[0])) is None:
+            return path
+        return alias + path[head.end() :] if head[0] in self._renamed else alias
 
     def _resolve(self, value: Any, expected: inspect.Type, path: str, shown: str) -> Any:
         """Return the value without unknown fields.
@@ -142,6 +164,8 @@ class UnknownFields:
             if name not in fields and name not in known and item is not None:
                 if not path and name in self._aliases:
                     self._rename(name, item, known)
+                elif self.are_refused:
+                    known[name] = item  # the decoder's error names it
                 else:
                     self._ignore(name, item, path, shown)
         return known
@@ -156,6 +180,8 @@ class UnknownFields:
                 raise invalid_field(f"{alias}: says the same as `{name}`; give one of them", alias)
             known[name] = item
             self._alias_of[name] = alias
+            if item is value:
+                self._renamed.add(name)
 
     def _ignore(self, name: str, value: Any, path: str, shown: str) -> None:
         remedy = (_NEVER_IGNORED_WITHIN if path else _NEVER_IGNORED).get(name)
@@ -163,6 +189,9 @@ class UnknownFields:
             field = _join(path, name)
             problem = "is not supported here, and the answer would be a different one without it"
             raise invalid_field(f"{field}: {problem}; {remedy}", field)
+        self._report(shown, name)
+
+    def _report(self, shown: str, name: str) -> None:
         field = _join(shown, name if _NAME.fullmatch(name) else _UNSHOWN_NAME)
         if field in self.ignored:
             return

@@ -26,6 +26,11 @@ SAMPLING_ALIASES: Final[Mapping[str, Alias]] = {
     "cache_prompt": _cache_mode,
 }
 """Aliases of every request that generates text: those of llama.cpp's and mlx-lm's servers."""
+TEMPLATE_ALIASES: Final[Mapping[str, Alias]] = {
+    "chat_template_kwargs": renamed("template_args"),
+    "template_vars": renamed("template_args"),
+}
+"""Aliases of every request with a conversation: those of vLLM's and tabbyAPI's servers."""
 
 
 def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Alias]:

@@ -3,23 +3,18 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-import msgspec
-
-from lmwire import Answer, AsyncStream, AsyncWorker, MessageDict, TokenDelta, ToolCallDelta
+from lmwire import Answer, AsyncStream, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
-from .new_media import check_new_media
+from ..pool import Lease
+from .default_options import with_generation_defaults
 
 Batch: TypeAlias = list[TokenDelta | ToolCallDelta]
 """Deltas that came together."""
-SamplingOptions: TypeAlias = dict[str, Any]
-"""Sampling fields of a request, by the worker's names."""
-_DEFAULT_TEMPERATURE: Final = 1.0
-"""Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
 
 
 class Generation:
@@ -29,10 +24,14 @@ class Generation:
         context: The request's context.
         stream: The worker's stream.
         model: The model that the worker has loaded.
+        options: The options with which it generates, defaults included.
     """
 
-    def __init__(self, context: RequestContext, stream: AsyncStream, model: events.ModelDone) -> None:
+    def __init__(
+        self, context: RequestContext, stream: AsyncStream, model: events.ModelDone, options: dict[str, Any]
+    ) -> None:
         self._context, self._stream = context, stream
+        self.options = options
         self.loaded_model = model
         """The model that generates."""
         self._finished = False
@@ -69,59 +68,41 @@ class Generation:
         return self._stream.result
 
 
-def _sampling_defaults(model: events.ModelDone) -> SamplingOptions:
-    """Return the model's own defaults, if they were loaded, and the temperature of OpenAI and Anthropic without."""
-    own = model.sampling_defaults
-    return {"temperature": _DEFAULT_TEMPERATURE} | (msgspec.to_builtins(own) if own else {})
-
-
-def with_defaults(options: Any, defaults: SamplingOptions) -> Any:
-    """Return a request's options, with the sampling defaults that it does not set.
-
-    Args:
-        options: Options of the client library; `ChatOptions` or `GenerateOptions`.
-        defaults: The sampling defaults.
-    """
-    return {**defaults, **options}
-
-
 @asynccontextmanager
 async def run_generation(
     context: RequestContext,
     model: str,
-    start: Callable[[AsyncWorker, SamplingOptions], AsyncStream],
+    options: dict[str, Any],
+    start: Callable[[Lease, dict[str, Any]], Awaitable[AsyncStream]],
     *,
     prompt: Sequence[object],
     rename: RenameField,
-    prepare: Callable[[AsyncWorker], Awaitable[None]] | None = None,
-    n: int = 1,
-    checked_messages: Sequence[MessageDict] = (),
+    max_tokens: int | None = None,
 ) -> AsyncGenerator[Generation]:
     """Start a generation, and cancel it if the block ends early.
 
     Args:
         context: The request's context.
         model: The model's name in the request.
-        start: Sends the command, with the sampling defaults where the request sets none.
+        options: The options that the request sets.
+        start: Sends the command to the leased worker, with all options.
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
-        prepare: Called before `start`, with the same worker.
-        n: Number of answers.
-        checked_messages: Messages whose new images and sounds the model must take.
+        max_tokens: The API's own limit of tokens; None if it has none.
 
     Raises:
         ApiError: The generation cannot start, or has failed.
     """
     context.model = model
     with translate_worker_errors(rename):
-        async with context.state.pool.lease(model, prompt=prompt, client=context.client, rows=n) as lease:
+        async with context.state.pool.lease(
+            model, prompt=prompt, client=context.client, rows=options.get("n", 1)
+        ) as lease:
             context.model = lease.model_id
             context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
-            check_new_media(checked_messages, lease.model.capabilities, rename)
-            if prepare:
-                await prepare(lease.worker)
+            complete = with_generation_defaults(options, context.state.settings, lease.model, max_tokens)
             with translate_value_errors(rename):
-                stream = start(lease.worker, _sampling_defaults(lease.model))
+                stream = await start(lease, complete)
             stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
             async with stream:
-                yield Generation(context, stream, lease.model)
+                yield Generation(context, stream, lease.model, complete)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from time import time
 from typing import Any, Final
 
@@ -12,11 +11,10 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases
-from ...inference.generation import Generation, run_generation, with_defaults
+from ...inference.chat import run_chat
+from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
+from ...inference.generation import Generation
 from ...inference.new_media import new_media
-from ...inference.server_defaults import apply_server_defaults, default_options
-from ...inference.template_variables import drop_unknown_variables
 from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages
@@ -46,10 +44,9 @@ class ChatGeneration:
         self._context, self._body = context, body
         self._messages = wire_messages(body.messages)
         restore_call_ids(self._messages, OPENAI_PREFIX)
-        self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
-        apply_server_defaults(self._options, context.state.settings)
-        if any(part["type"] == "image" for _, part in new_media(self._messages)):
-            self._options.setdefault("max_tokens", IMAGE_ANSWER_TOKENS)
+        self._options: Any = chat_options(body)
+        has_new_images = any(part["type"] == "image" for _, part in new_media(self._messages))
+        self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
         self._groups = image_groups(self._messages, image_group_size(body, context.state.settings.image_group))
         self._id, self._created = new_id("chatcmpl"), int(time())
 
@@ -95,15 +92,14 @@ class ChatGeneration:
         yield encoder.end(join_results(results))
 
     def _generation(self, group: ImageGroup) -> AbstractAsyncContextManager[Generation]:
-        return run_generation(
+        return run_chat(
             self._context,
             self._body.model,
-            lambda worker, defaults: worker.chat(group.messages, **with_defaults(self._options, defaults)),
-            prompt=[*self._options.get("tools", ()), *group.messages],
+            group.messages,
+            self._options,
             rename=lambda field: client_field(self._body, group.client_field(field)),
-            prepare=partial(drop_unknown_variables, self._context, self._options),
-            n=self._body.n or 1,
-            checked_messages=() if self._body.strict_media is False else group.messages,
+            checks_media=self._body.strict_media is not False,
+            max_tokens=self._max_tokens,
         )
 
 
@@ -119,7 +115,12 @@ CHAT: Final = Endpoint(
     summary="Answer a conversation.",
     handler=_create_chat_completion,
     request_type=ChatRequest,
-    aliases={**SAMPLING_ALIASES, **reasoning_aliases(lambda effort: {"reasoning_effort": effort})},
+    aliases={
+        **SAMPLING_ALIASES,
+        **TEMPLATE_ALIASES,
+        **reasoning_aliases(lambda effort: {"reasoning_effort": effort}),
+        "response_prefix": renamed("prefix"),
+    },
     response_type=ChatCompletion,
     event_type=Chunk,
 )

@@ -23,8 +23,6 @@ _UNSUPPORTED: Final = {
     "web_search_options": "web search is not supported; give the model a tool that searches",
     "moderation": "moderation is not supported; leave it out",
 }
-_ALIASES: Final = {"template_args": ("chat_template_kwargs", "template_vars"), "prefix": ("response_prefix",)}
-"""The names that vLLM and tabbyAPI have for options."""
 _CONVERTED: Final = ("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media")
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _TOOL_FIELD: Final = re.compile(r"^tools\[(\d+)\]\.function\b")
@@ -54,9 +52,6 @@ def chat_options(body: ChatRequest) -> ChatOptions:
         options["format"] = wanted
     if body.reasoning_effort is not None:
         options.update(effort_options(body.reasoning_effort), **given_fields(body, "reasoning_budget"))
-    for option, aliases in _ALIASES.items():
-        for value in given_fields(body, *aliases).values():
-            options[option] = value
     return options
 
 
@@ -105,9 +100,6 @@ def client_field(body: ChatRequest, field: str) -> str:
         case "tool_choice.name":
             return "tool_choice.function.name"
         case _:
-            option = field.partition(".")[0]
-            for alias in given_fields(body, *_ALIASES.get(option, ())):
-                return field.replace(option, alias, 1)
             return renamed_option(body, field)
 
 
@@ -137,9 +129,6 @@ def _check(body: ChatRequest) -> None:
     ):
         if getattr(body, name) is not None and getattr(body, other) is not None:
             raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
-    for option, aliases in _ALIASES.items():
-        if len(given := [*given_fields(body, *aliases, option)]) > 1:
-            raise invalid_field(f"{given[0]}: says the same as `{given[1]}`; give one of them", given[0])
     if body.function_call is not None and body.functions is None:
         raise invalid_field("function_call: is for `functions`; send those too, or leave it out", "function_call")
     if body.modalities and body.modalities != ["text"]:

@@ -56,16 +56,10 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
 
     chat_template: str | None = None
     template_args: dict[str, Any] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
-    """vLLM's name of `template_args`."""
-    template_vars: dict[str, Any] | None = None
-    """tabbyAPI's name of `template_args`."""
     add_generation_prompt: bool | None = None
     """True if absent, or false with `continue_final_message`."""
     continue_final_message: bool | None = None
     prefix: str | None = None
-    response_prefix: str | None = None
-    """tabbyAPI's name of `prefix`."""
     reasoning_budget: int | None = None
     chunk: Annotated[int, Meta(ge=1, le=MAX_IMAGE_GROUP)] | None = None
     """Maximum number of images in a prompt. More images are worked through in groups of this size."""

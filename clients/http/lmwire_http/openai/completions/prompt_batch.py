@@ -6,24 +6,23 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from lmwire import Answer
+from lmwire import Answer, AsyncStream
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...inference.generation import Batch, Generation, run_generation, with_defaults
-from ...inference.server_defaults import default_options
+from ...inference.generation import Batch, Generation, run_generation
+from ...pool import Lease
 from .best_of import best_answers
 from .merge_streams import merge_streams
 from .request_schema import (
     CompletionRequest,
-    candidates,
     client_field,
     compares_answers,
     completion_options,
     prompts_of,
 )
 
-_DEFAULTS: Final = {"max_tokens": 16}
+_MAX_TOKENS: Final = 16
 """OpenAI's default."""
 _MAX_CONCURRENT: Final = 32
 """Most prompts of one request that run together, so that other requests can run."""
@@ -48,7 +47,7 @@ class PromptBatch:
     def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
         self._context, self._body = context, body
         self._prompts = prompts_of(body)
-        self._options: Any = {**_DEFAULTS, **default_options(context.state.settings), **completion_options(body)}
+        self._options: Any = completion_options(body)
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     @property
@@ -95,11 +94,16 @@ class PromptBatch:
 
     def _generation(self, number: int) -> AbstractAsyncContextManager[Generation]:
         prompt = self._prompts[number]
+
+        async def start(lease: Lease, options: dict[str, Any]) -> AsyncStream:
+            return lease.worker.generate(prompt, **options)
+
         return run_generation(
             self._context,
             self._body.model,
-            lambda worker, defaults: worker.generate(prompt, **with_defaults(self._options, defaults)),
+            self._options,
+            start,
             prompt=[prompt],
             rename=partial(client_field, self._body, number),
-            n=candidates(self._body),
+            max_tokens=_MAX_TOKENS,
         )

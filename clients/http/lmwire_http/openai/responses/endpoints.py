@@ -9,7 +9,7 @@ from ...errors import ApiError
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
-from ...inference.field_aliases import SAMPLING_ALIASES, reasoning_aliases, renamed
+from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .input_items import ItemList, list_items
 from .request_schema import ResponseRequest
 from .response_generation import ResponseGeneration, StoredResponse
@@ -71,6 +71,7 @@ CREATE: Final = Endpoint(
     request_type=ResponseRequest,
     aliases={
         **SAMPLING_ALIASES,
+        **TEMPLATE_ALIASES,
         **reasoning_aliases(lambda effort: {"reasoning": {"effort": effort}}),
         "max_tokens": renamed("max_output_tokens"),
         "max_completion_tokens": renamed("max_output_tokens"),

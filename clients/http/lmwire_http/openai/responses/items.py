@@ -144,14 +144,12 @@ class _InputField(Struct):
     input: list[InputItem | ItemReference]
 
 
-def read_items(
-    input: str | list[dict[str, Any]], unknown: UnknownFields | None = None
-) -> Sequence[InputItem | ItemReference]:
+def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Sequence[InputItem | ItemReference]:
     """Return the items of a request.
 
     Args:
         input: The text or items.
-        unknown: Collects unknown fields, which are ignored; None refuses them.
+        unknown: Collects unknown fields.
 
     Raises:
         ApiError: The items are invalid.
@@ -160,7 +158,7 @@ def read_items(
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    return convert({"input": [_with_defaults(item) for item in input]}, _InputField, unknown=unknown).input
+    return convert({"input": [_with_defaults(item) for item in input]}, _InputField, unknown).input
 
 
 def _with_defaults(item: dict[str, Any]) -> dict[str, Any]:

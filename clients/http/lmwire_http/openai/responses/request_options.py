@@ -1,9 +1,9 @@
 """A response request as options of the client library."""
 
 import re
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from lmwire import ChatOptions, TemplateOptions, ToolDict
+from lmwire import ChatOptions, ToolDict
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields, shared_fields
@@ -51,16 +51,6 @@ def chat_options(body: ResponseRequest) -> ChatOptions:
         options.update(effort_options(body.reasoning.effort))
     options.update(given_fields(body, "reasoning_budget"))
     return options
-
-
-def prompt_options(body: ResponseRequest) -> TemplateOptions:
-    """Return the options that change the prompt.
-
-    Raises:
-        ApiError: A field is not supported, or fields contradict each other.
-    """
-    options: Any = chat_options(body)
-    return cast(TemplateOptions, {name: options[name] for name in TemplateOptions.__annotations__ if name in options})
 
 
 def wants_logprobs(body: ResponseRequest) -> bool:

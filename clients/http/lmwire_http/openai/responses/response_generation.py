@@ -1,26 +1,22 @@
 """The generation of one response, from its request to its last event."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lmwire import AsyncStream, AsyncWorker
-
-from ...errors import ApiError, invalid_field, translate_worker_errors
+from ...errors import ApiError, invalid_field
 from ...http.context import RequestContext
 from ...http.replies import Json
 from ...http.sse import NamedEventEncoder
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.generation import Generation, SamplingOptions, run_generation, with_defaults
-from ...inference.server_defaults import apply_server_defaults, default_options
-from ...inference.template_variables import drop_unknown_variables
+from ...inference.chat import count_prompt_tokens, run_chat
+from ...inference.generation import Generation
 from .conversation import Conversation
 from .items import InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder
-from .request_options import chat_options, client_field, prompt_options
+from .request_options import chat_options, client_field
 from .request_schema import ResponseRequest
 from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
 from .stream_events import (
@@ -59,8 +55,7 @@ class ResponseGeneration:
 
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
-        self._options: Any = {**default_options(context.state.settings), **chat_options(body)}
-        apply_server_defaults(self._options, context.state.settings)
+        self._options: Any = chat_options(body)
         earlier = self._find_earlier()
         items = [
             self._resolve_reference(item, number)
@@ -111,14 +106,9 @@ class ResponseGeneration:
 
     async def count_tokens(self) -> int:
         """Return the number of tokens in the prompt, without generating."""
-        self._context.model = self._body.model
-        messages, options = self._conversation.messages, prompt_options(self._body)
-        with translate_worker_errors(self._rename):
-            async with self._context.state.pool.lease(
-                self._body.model, prompt=[*options.get("tools", ()), *messages]
-            ) as lease:
-                self._context.model = lease.model_id
-                return await lease.worker.count_tokens(messages, **options)
+        return await count_prompt_tokens(
+            self._context, self._body.model, self._conversation.messages, self._options, rename=self._rename
+        )
 
     def _find_earlier(self) -> StoredResponse | None:
         id = self._body.previous_response_id
@@ -145,23 +135,19 @@ class ResponseGeneration:
         path = f"input[{number}].id"
         raise invalid_field(f"{path}: there is no item {item.id!r}, or it was deleted; send the item itself", path)
 
-    def _generation(self) -> AbstractAsyncContextManager[Generation]:
-        messages = self._conversation.messages
-        return run_generation(
+    @asynccontextmanager
+    async def _generation(self) -> AsyncGenerator[Generation]:
+        async with run_chat(
             self._context,
             self._body.model,
-            self._start,
-            prompt=[*self._options.get("tools", ()), *messages],
+            self._conversation.messages,
+            self._options,
             rename=self._rename,
-            checked_messages=() if self._body.strict_media is False else messages,
-            prepare=partial(drop_unknown_variables, self._context, self._options),
-        )
-
-    def _start(self, worker: AsyncWorker, defaults: SamplingOptions) -> AsyncStream:
-        options = with_defaults(self._options, defaults)
-        self._response.temperature = options["temperature"]
-        self._response.top_p = options.get("top_p", 1.0)
-        return worker.chat(self._conversation.messages, **options)
+            checks_media=self._body.strict_media is not False,
+        ) as generation:
+            self._response.temperature = generation.options["temperature"]
+            self._response.top_p = generation.options.get("top_p", 1.0)
+            yield generation
 
     def _rename(self, field: str) -> str:
         return self._conversation.client_field(field) or client_field(self._body, field)

@@ -1,0 +1,85 @@
+"""Requests to workers about a conversation: the answer to it, and the length of its prompt."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
+
+from lmwire import AsyncStream, MessageDict, TemplateOptions
+
+from ..errors import RenameField, translate_value_errors, translate_worker_errors
+from ..http.context import RequestContext
+from ..pool import Lease
+from .default_options import with_chat_defaults
+from .generation import Generation, run_generation
+from .new_media import check_new_media
+from .template_variables import drop_unknown_variables
+
+Options: TypeAlias = dict[str, Any]
+"""Arguments of `lmwire.AsyncWorker.chat`."""
+
+
+def run_chat(
+    context: RequestContext,
+    model: str,
+    messages: Sequence[MessageDict],
+    options: Options,
+    *,
+    rename: RenameField,
+    checks_media: bool,
+    max_tokens: int | None = None,
+) -> AbstractAsyncContextManager[Generation]:
+    """Start the answer to a conversation, and cancel it if the block ends early.
+
+    Args:
+        context: The request's context.
+        model: The model's name in the request.
+        messages: The conversation.
+        options: The options that the request sets.
+        rename: Maps field paths to those of the client.
+        checks_media: Whether the model must take the new images and sounds.
+        max_tokens: The API's own limit of tokens; None if it has none.
+
+    Raises:
+        ApiError: The generation cannot start, or has failed.
+    """
+
+    async def start(lease: Lease, complete: Options) -> AsyncStream:
+        if checks_media:
+            check_new_media(messages, lease.model.capabilities, rename)
+        await drop_unknown_variables(context, complete, lease.worker)
+        return lease.worker.chat(messages, **complete)
+
+    return run_generation(
+        context,
+        model,
+        with_chat_defaults(options, context.state.settings),
+        start,
+        prompt=[*options.get("tools", ()), *messages],
+        rename=rename,
+        max_tokens=max_tokens,
+    )
+
+
+async def count_prompt_tokens(
+    context: RequestContext, model: str, messages: Sequence[MessageDict], options: Options, *, rename: RenameField
+) -> int:
+    """Return the number of tokens that the prompt of a chat with the same arguments has.
+
+    Args:
+        context: The request's context.
+        model: The model's name in the request.
+        messages: The conversation.
+        options: The options that the request sets. Those that do not change the prompt are ignored.
+        rename: Maps field paths to those of the client.
+
+    Raises:
+        ApiError: The worker cannot make the prompt.
+    """
+    complete = with_chat_defaults(options, context.state.settings)
+    template: Any = {name: value for name, value in complete.items() if name in TemplateOptions.__annotations__}
+    context.model = model
+    with translate_worker_errors(rename), translate_value_errors(rename):
+        async with context.state.pool.lease(model, prompt=[*options.get("tools", ()), *messages]) as lease:
+            context.model = lease.model_id
+            await drop_unknown_variables(context, template, lease.worker)
+            return await lease.worker.count_tokens(messages, **template)
