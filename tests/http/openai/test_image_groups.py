@@ -62,16 +62,14 @@ def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> N
     assert re.search(r"\n\n\[Image 3: \S+\]\n\[Image 4: \S+\]\n\n", content)
     assert answer.usage.completion_tokens == 12
     assert answer.choices[0].finish_reason == "length"
-    generated = bytes(byte for token in answer.choices[0].logprobs.content for byte in token.bytes).decode(
-        errors="replace"
-    )
-    assert generated == re.sub(r"(^|\n\n)(\[Image \S+ \S+\]\n)+\n", "", content)
+    generated = b"".join(bytes(token.bytes) for token in answer.choices[0].logprobs.content)  # parts of characters
+    assert generated.decode(errors="replace") == re.sub(r"(^|\n\n)(\[Image \S+ \S+\]\n)+\n", "", content)
 
 
 def test_the_usage_is_the_sum_of_the_groups(server: Server, folder: Path) -> None:
     images = [png(seed) for seed in range(3)]
     together = ask(server, folder, turn(*images), chunk=1).usage
-    labelled = [image_groups(wire(turn(*images)), 1)[index].messages for index in range(3)]
+    labelled = [group.messages for group in image_groups(wire(turn(*images)), 1)]
     alone = [ask(server, folder, openai_turn(messages, images[index])).usage for index, messages in enumerate(labelled)]
     assert together.prompt_tokens == sum(usage.prompt_tokens for usage in alone)
 
@@ -93,24 +91,12 @@ def wire(*messages: Any) -> list[MessageDict]:
 
 
 def openai_turn(messages: Any, url: str) -> Any:
-    """Return a message as an OpenAI client sends it. The server puts newlines between texts, so they are joined."""
-    shown: list[Any] = []
-    for part in messages[0]["content"]:
-        if part["type"] != "text":
-            shown.append({"type": "image_url", "image_url": {"url": url}})
-        elif shown and shown[-1]["type"] == "text":
-            shown[-1]["text"] += part["text"]
-        else:
-            shown.append({**part})
+    """Return a group's messages as a request, without the newlines that separate texts in a conversation."""
+    parts = messages[0]["content"]
+    assert [part["type"] for part in parts] == ["text", "text", "image"]
+    parts = [{"type": "text", "text": parts[0]["text"].removesuffix("\n")}, *parts[1:]]
+    shown = [part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": url}} for part in parts]
     return {"role": "user", "content": shown}
-
-
-def test_a_label_begins_on_a_line_of_its_own() -> None:
-    first, second = image_groups(wire(turn(png(0), png(1))), 1)
-    for group, number in ((first, 1), (second, 2)):
-        content: Any = group.messages[0].get("content")
-        text = "".join(part.get("text", "") for part in content)
-        assert re.fullmatch(rf"What is it\?\n\[Image {number}: \S+\]\n", text)
 
 
 def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) -> None:
@@ -175,21 +161,40 @@ def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Serv
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"),
+    "fields",
     [
-        ({"chunk": 0}, "chunk"),
-        ({"chunk": 65}, "chunk"),
-        ({"chunk": 1, "n": 2}, "chunk"),
-        ({"chunk": 1, "response_prefix": "I"}, "chunk"),
-        ({"chunk": 1, "functions": [{"name": "look"}]}, "chunk"),
+        {"chunk": 0},
+        {"chunk": 65},
+        {"chunk": 1, "n": 2},
+        {"chunk": 1, "functions": [{"name": "look"}]},
+        {"extra_body": {"chunk": 1, "response_prefix": "It"}},
     ],
 )
-def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any, param: str) -> None:
+def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any) -> None:
+    extra = {"ignore_eos": True, **fields.pop("extra_body", {})}
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.BadRequestError) as refused:
-        OpenAI(base_url=f"{server.url}/v1", api_key="any").chat.completions.create(
-            model=str(folder), messages=[turn(png(0))], extra_body=fields
+        client.chat.completions.create(
+            model=str(folder), messages=[turn(png(0))], max_tokens=4, extra_body={**extra, **fields}
         )
-    assert refused.value.param == param
+    assert refused.value.param == "chunk"
+
+
+def test_texts_that_a_left_out_image_separated_stay_apart() -> None:
+    content = [*turn("/a.png", "/b.png", text="One")["content"], {"type": "text", "text": "Two"}]
+    first, second = image_groups(wire({"role": "user", "content": content}), 1)
+    assert [part.get("text") for part in first.messages[0]["content"]] == [
+        "One\n",
+        "[Image 1: a.png]\n",
+        None,
+        "Two",
+    ]
+    assert [part.get("text") for part in second.messages[0]["content"]] == [
+        "One\n",
+        "[Image 2: b.png]\n",
+        None,
+        "Two",
+    ]
 
 
 def test_files_have_their_names_and_equal_names_have_numbers_of_their_own() -> None:

@@ -47,20 +47,22 @@ class ChatGeneration:
         self._options: Any = chat_options(body)
         has_new_images = any(part["type"] == "image" for _, part in new_media(self._messages))
         self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
-        self._groups = image_groups(self._messages, image_group_size(body, context.state.settings.image_group))
+        self._group_size = image_group_size(body, context.state.settings.image_group)
         self._id, self._created = new_id("chatcmpl"), int(time())
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
+        headings: list[str] = []
         choices: list[list[ChoiceParts]] = []
         results: list[events.ResultDone] = []
-        for group in self._groups:
+        for group in image_groups(self._messages, self._group_size):
+            headings.append(group.heading)
             async with self._generation(group) as generation:
                 deltas = [delta async for batch in generation for delta in batch]
                 answers = await generation.answers()
                 choices.append(collect_choices(deltas, answers, logprobs=bool(self._body.logprobs)))
                 results.append(generation.result)
-        joined, usage = join_choices(self._groups, choices), join_results(results).usage
+        joined, usage = join_choices(headings, choices), join_results(results).usage
         has_functions = self._body.functions is not None
         return Json(
             chat_completion(self._id, self._created, self._body.model, joined, usage, has_functions=has_functions)
@@ -76,7 +78,7 @@ class ChatGeneration:
             has_functions=self._body.functions is not None,
         )
         results: list[events.ResultDone] = []
-        for group in self._groups:
+        for group in image_groups(self._messages, self._group_size):
             heading = encoder.text(group.heading) if group.heading else b""
             async with self._generation(group) as generation:
                 if results:  # the first heading waits for a token: until then, an error has an HTTP status

@@ -1,7 +1,8 @@
 """Work on many images in groups: one generation for each group, one answer for the client."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -43,33 +44,35 @@ class ImageGroup:
         return _PART.sub(moved, field, count=1)
 
 
-def image_groups(messages: Sequence[MessageDict], size: int | None) -> list[ImageGroup]:
-    """Return the groups of a conversation; a single one without a heading if it has no more images than a group.
+def image_groups(messages: Sequence[MessageDict], size: int | None) -> Iterator[ImageGroup]:
+    """Yield the groups of a conversation; a single one without a heading if it has no more images than a group.
 
     The images after the last answer are divided into groups. Each has its label before it. Earlier images are replaced
-    by their labels, so no prompt has more images than a group.
+    by their labels, so no prompt has more images than a group. Each group is made when it is needed: each has the whole
+    conversation, and there can be as many as images.
 
     Args:
         messages: The conversation.
         size: Maximum number of images in a group; None for no groups.
     """
     if size is None or len(places := list(image_places(messages))) <= size:
-        return [ImageGroup(messages)]
+        yield ImageGroup(messages)
+        return
     labels = label_images(messages)
     last = last_answer(messages)
     new = [place for place in places if place.message > last]
-    groups = [new[start : start + size] for start in range(0, len(new), size)] or [[]]
-    return [_group(messages, labels, group, last, is_first=group is groups[0]) for group in groups]
+    for start in range(0, max(len(new), 1), size):
+        yield _group(messages, labels, new[start : start + size], last, is_first=start == 0)
 
 
-def join_choices(groups: Sequence[ImageGroup], choices: Sequence[Sequence[ChoiceParts]]) -> list[ChoiceParts]:
+def join_choices(headings: Sequence[str], choices: Sequence[Sequence[ChoiceParts]]) -> list[ChoiceParts]:
     """Return the answers to all groups as one.
 
     Args:
-        groups: The groups.
+        headings: The headings of the groups.
         choices: The choices of each group's answer: one, unless there is a single group.
     """
-    if len(groups) == 1:
+    if len(headings) == 1:
         return list(choices[0])
     parts = [group[0] for group in choices]
     unfinished = (part for part in parts if part.answer.finish_reason != "stop")
@@ -81,7 +84,7 @@ def join_choices(groups: Sequence[ImageGroup], choices: Sequence[Sequence[Choice
             if logprobs
             else None,
             calls=[],
-            content="".join(group.heading + part.content for group, part in zip(groups, parts, strict=True)),
+            content="".join(heading + part.content for heading, part in zip(headings, parts, strict=True)),
             reasoning="".join(part.reasoning for part in parts),
         )
     ]
@@ -112,15 +115,24 @@ def _group(
         parts: list[Any] = []
         for at, part in enumerate(content):
             place = ImagePlace(index, at)
-            ends_line = not parts or parts[-1].get("text", "\n").endswith("\n")
-            label = labels.get(place) if ends_line or place not in labels else f"\n{labels[place]}"
-            for each in _shown_parts(part, label, is_new=index > last, in_group=place in group):
+            for each in _shown_parts(part, labels.get(place), is_new=index > last, in_group=place in group):
                 places[ImagePlace(index, len(parts))] = at
                 parts.append(each)
-        changed: MessageDict = {**message, "content": parts or ""}
+        changed: MessageDict = {**message, "content": _separated(parts) or ""}
         shown.append(changed)
     heading = "\n".join(labels[place] for place in group)
     return ImageGroup(shown, f"{'' if is_first else _SEPARATOR}{heading}{_SEPARATOR}" if heading else "", places)
+
+
+def _separated(parts: Sequence[Any]) -> list[Any]:
+    """Return the parts with a newline between texts, also those that labels and removed images have made adjacent."""
+    apart = [
+        {**part, "text": f"{part['text']}\n"}
+        if part["type"] == following["type"] == "text" and not part["text"].endswith("\n")
+        else part
+        for part, following in pairwise(parts)
+    ]
+    return [*apart, *parts[-1:]]
 
 
 def _shown_parts(part: Any, label: str | None, *, is_new: bool, in_group: bool) -> list[Any]:

@@ -54,6 +54,8 @@ class _Numbers:
     def __init__(self) -> None:
         self._of_image: dict[tuple[str, str], int] = {}
         self._of_name: dict[str, int] = {}
+        self._given: set[int] = set()
+        """The numbers of images in the conversation."""
         self._last = 0
 
     def add_answer(self, text: str) -> None:
@@ -68,9 +70,10 @@ class _Numbers:
         name, key = _name(media), (kind, str(source))
         if key not in self._of_image:
             announced = self._of_name.get(name)
-            if announced is None or announced in self._of_image.values():  # another file with the same name
+            if announced is None or announced in self._given:  # another file with the same name
                 announced = self._last = self._last + 1
             self._of_image[key] = self._of_name[name] = announced
+            self._given.add(announced)
         return f"[Image {self._of_image[key]}: {name}]"
 
 

@@ -65,7 +65,7 @@ def image_group_size(body: ChatRequest, default: int | None) -> int | None:
     Raises:
         ApiError: The request asks for groups of images, and its answer cannot come in parts.
     """
-    for name in ("tools", "functions", "n", "response_format", "format", "prefix", "response_prefix"):
+    for name in ("tools", "functions", "n", "response_format", "format", "prefix"):
         if (value := getattr(body, name)) and value != 1:
             if body.chunk is not None:
                 raise invalid_field(f"chunk: the answer comes in parts, which {name} does not allow", "chunk")
