@@ -125,6 +125,7 @@ def test_a_strict_server_knows_these_names() -> None:
 def test_two_names_with_one_value_are_accepted(server: Server) -> None:
     fields = {"penalty_window": 20, "cache": "off"}
     assert text_of(ask(server, CHAT, repeat_penalty=1.5, repetition_penalty=1.5, **fields)) == "all"
+    assert text_of(ask(server, CHAT, max_tokens=3, max_completion_tokens=3)) == "three"
 
 
 def test_when_a_model_leaves_memory_is_not_a_requests_choice(server: Server) -> None:

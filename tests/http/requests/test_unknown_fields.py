@@ -178,6 +178,8 @@ def test_a_field_that_would_change_the_answer_is_refused(
 def test_it_may_have_a_value_that_means_nothing(mock_server: Server) -> None:
     answer = ask(mock_server, CHAT, guided_json=None, use_beam_search=False, stop_token_ids=[])
     assert ignored(answer) == ["use_beam_search", "stop_token_ids"]
+    assert ignored(ask(mock_server, MESSAGES, n=1)) == ["n"]
+    assert ask(mock_server, MESSAGES, n=True).status == 400
 
 
 def test_a_wrong_field_beside_an_unknown_one_is_named(mock_server: Server) -> None:

@@ -57,6 +57,7 @@ _NEVER_IGNORED: Final = {
     for name in names.split()
 }
 """Fields of a body without which the answer would be a different one, and what to do instead."""
+_COUNTS_OF_ANSWERS: Final = ("n", "best_of")
 _NEVER_IGNORED_WITHIN: Final = {
     "images": "send images as parts of the content",
     "tool_calls": "only an assistant's message has calls",
@@ -185,7 +186,7 @@ class UnknownFields:
 
     def _ignore(self, name: str, value: Any, path: str, shown: str) -> None:
         remedy = (_NEVER_IGNORED_WITHIN if path else _NEVER_IGNORED).get(name)
-        if remedy and value not in (False, "", [], {}):
+        if remedy and not _is_default(name, value):
             field = _join(path, name)
             problem = "is not supported here, and the answer would be a different one without it"
             raise invalid_field(f"{field}: {problem}; {remedy}", field)
@@ -225,6 +226,11 @@ class IgnoredFieldLog:
 def is_unknown_field(error: msgspec.ValidationError) -> bool:
     """Return whether a body failed to decode because of an unknown field."""
     return "contains unknown field" in str(error)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Return whether a field says what holds without it."""
+    return value in (False, "", [], {}) or (name in _COUNTS_OF_ANSWERS and type(value) is int and value == 1)
 
 
 @cache

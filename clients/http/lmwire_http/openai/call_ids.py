@@ -1,6 +1,6 @@
 """Ids of tool calls in a conversation, also for clients that leave them out."""
 
-from collections import deque
+from collections import OrderedDict
 
 from ..errors import invalid_field
 
@@ -8,12 +8,15 @@ from ..errors import invalid_field
 class CallIds:
     """The ids of a conversation's calls. Results without an id belong to the calls of the last turn, in their order.
 
-    Made ids depend only on the conversation, so that its next turn has the same prompt.
+    Made ids depend only on the conversation, so that its next turn has the same prompt. Each operation takes constant
+    time on average, whatever a conversation contains.
     """
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        self._unanswered: deque[str] = deque()
+        self._unanswered: OrderedDict[str, None] = OrderedDict()
+        """The ids of the turn's calls without a result, in order."""
+        self._next_number = 1
 
     def begin_turn(self) -> None:
         """Begin a turn with calls."""
@@ -25,13 +28,9 @@ class CallIds:
         Args:
             id: The client's id; empty without one.
         """
-        number = len(self._known) + 1
-        while not id:
-            made = f"call_{number}"
-            id = "" if made in self._known else made
-            number += 1
+        id = id or self._make_id()
         self._known.add(id)
-        self._unanswered.append(id)
+        self._unanswered[id] = None
         return id
 
     def of_result(self, id: str, field: str) -> str:
@@ -45,10 +44,14 @@ class CallIds:
             ApiError: The result has no id, and every call has a result.
         """
         if id:
-            if id in self._unanswered:
-                self._unanswered.remove(id)
+            self._unanswered.pop(id, None)
             return id
         if not self._unanswered:
             problem = "no earlier call waits for a result; send the call's message before this one, or the call's id"
             raise invalid_field(f"{field}: {problem}", field)
-        return self._unanswered.popleft()
+        return self._unanswered.popitem(last=False)[0]
+
+    def _make_id(self) -> str:
+        while (id := f"call_{self._next_number}") in self._known:
+            self._next_number += 1
+        return id

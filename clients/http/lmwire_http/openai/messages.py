@@ -1,6 +1,7 @@
 """Messages of a chat completion, and their conversion for the client library, one to one."""
 
 import re
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -100,7 +101,7 @@ _UNSUPPORTED: Final = {"audio": "audio answers are not stored; send their text a
 _INVALID_ARGUMENTS: Final = "unreadable_arguments"
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
 _REASONING: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
-_TOOL_CALL: Final = re.compile(r"(^messages\[\d+\]\.tool_calls\[\d+\])\.name")
+_TOOL_CALL: Final = re.compile(r"^messages\[(\d+)\]\.tool_calls\[\d+\](?=\.(?:name|arguments)\b)")
 
 
 def wire_messages(messages: list[Message]) -> list[MessageDict]:
@@ -185,8 +186,21 @@ def _wire_result(
     return wire
 
 
-def client_field(field: str) -> str:
-    """Return the client's name of a worker's field within `messages`."""
+def client_field(messages: list[Message], field: str) -> str:
+    """Return the client's name of a worker's field within `messages`.
+
+    Args:
+        messages: The request's messages.
+        field: The path of the worker's field.
+    """
     field = _MEDIA.sub(r"\1", field)
     field = _REASONING.sub(r"\1.reasoning_content", field)
-    return _TOOL_CALL.sub(r"\1.function.name", field)
+    return _TOOL_CALL.sub(partial(_call_path, messages), field)
+
+
+def _call_path(messages: list[Message], found: re.Match[str]) -> str:
+    """Return the path of a call's function, which may be the message's `function_call`."""
+    message = messages[int(found[1])]
+    if isinstance(message, AssistantMessage) and not message.tool_calls:
+        return f"messages[{found[1]}].function_call"
+    return f"{found[0]}.function"

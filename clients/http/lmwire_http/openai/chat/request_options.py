@@ -81,7 +81,7 @@ def client_field(body: ChatRequest, field: str) -> str:
         field: The path of the worker's field.
     """
     if field.startswith("messages["):
-        return messages.client_field(field)
+        return messages.client_field(body.messages, field)
     if body.format is None and _FORMAT_FIELD.match(field):
         return _FORMAT_FIELD.sub(partial(_schema_path, body), field)
     if _TOOL_FIELD.match(field):
@@ -127,7 +127,8 @@ def _check(body: ChatRequest) -> None:
         ("functions", "tools"),
         ("function_call", "tool_choice"),
     ):
-        if getattr(body, name) is not None and getattr(body, other) is not None:
+        values = getattr(body, name), getattr(body, other)
+        if None not in values and values[0] != values[1]:
             raise invalid_field(f"{name}: says the same as `{other}`; give one of them", name)
     if body.function_call is not None and body.functions is None:
         raise invalid_field("function_call: is for `functions`; send those too, or leave it out", "function_call")
