@@ -15,4 +15,5 @@ def parameters_in_order(schema: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if not isinstance(required, list):
         return properties
-    return dict(sorted(properties.items(), key=lambda item: item[0] not in required))
+    names = {name for name in required if isinstance(name, str)}
+    return dict(sorted(properties.items(), key=lambda item: item[0] not in names))
