@@ -102,6 +102,10 @@ def test_an_image_is_refused(client: OpenAI, folder: Path) -> None:
     url = f"data:image/png;base64,{in_base64(encoded(picture(size=(8, 8))))}"
     with pytest.raises(openai.BadRequestError, match="takes no images"):
         ask(client, folder, sound(recording(1)), {"type": "image_url", "image_url": {"url": url}})
+
+
+@pytest.mark.parametrize(("name", "value"), [("n", 2), ("response_format", {"type": "json_object"})])
+def test_what_a_transcript_cannot_be_is_refused(client: OpenAI, folder: Path, name: str, value: Any) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(client, folder, sound(recording(1)), n=2)
-    assert refused.value.param == "n"
+        ask(client, folder, sound(recording(1)), **{name: value})
+    assert refused.value.param == name

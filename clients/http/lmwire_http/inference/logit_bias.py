@@ -9,7 +9,7 @@ from msgspec import Meta
 from ..errors import invalid_field
 
 LogitBias: TypeAlias = dict[str, Annotated[Any, Meta(extra_json_schema={"type": "number"})]]
-_TOKEN_ID: Final = re.compile(r"-?[0-9]{1,16}", re.ASCII)
+_TOKEN_ID: Final = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
 
 
 def token_biases(given: LogitBias | None) -> Mapping[str, dict[int, float]]:

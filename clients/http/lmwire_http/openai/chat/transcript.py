@@ -15,6 +15,7 @@ from ..finish_reason import finish_reason
 from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages
+from ..response_format import wire_format
 from ..usage import total_usage
 from .request_schema import ChatRequest
 from .response_schema import AssistantMessage, ChatChoice, ChatCompletion
@@ -49,15 +50,14 @@ class TranscriptCompletion:
         body: The request's body.
 
     Raises:
-        ApiError: The request has new images, or asks for several answers.
+        ApiError: The request has new images, or asks for several answers or for another format than text.
     """
 
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
         self._context, self._body = context, body
         messages = wire_messages(body.messages)
         check_new_media(messages, ("sounds",), lambda field: field)
-        if (body.n or 1) > 1:
-            raise invalid_field("n: this model writes down speech, and a transcript is one answer", "n")
+        _check(body)
         self._sounds = [(path, part["media"]) for path, part in new_media(messages)]
         self._id, self._created = new_id("chatcmpl"), int(time())
 
@@ -95,3 +95,12 @@ class TranscriptCompletion:
                     yield (_SEPARATOR if number else "") + segment.text.lstrip() if is_first else segment.text
                     is_first = False
                 finish_reason(transcript.result.finish_reason)
+
+
+def _check(body: ChatRequest) -> None:
+    if (body.n or 1) > 1:
+        raise invalid_field("n: this model writes down speech, and a transcript is one answer", "n")
+    has_format = body.response_format is not None and wire_format(body.response_format) is not None
+    for name, is_given in (("format", body.format is not None), ("response_format", has_format)):
+        if is_given:
+            raise invalid_field(f"{name}: this model writes down speech, and a transcript is plain text", name)
