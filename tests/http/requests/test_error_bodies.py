@@ -124,7 +124,7 @@ def test_no_error_reveals_where_the_models_and_the_media_are(in_secret_folder: S
     assert {model["id"] for model in listed.json["data"]} == {"Small", "Broken"}
     assert all(error.status >= 400 for error in errors)
     unsupported, broken = errors[1].json["error"], errors[2].json["error"]
-    assert unsupported["message"].startswith("model: Small makes no embeddings")
+    assert unsupported["message"].startswith("model: Small makes no embeddings; ")
     assert (broken["code"], "Broken" in broken["message"]) == ("bad_model", True)
     assert not [
         each for each in (listed, *errors) if SECRET.encode() in each.body or str(secret.parent).encode() in each.body
