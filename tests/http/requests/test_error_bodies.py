@@ -149,6 +149,7 @@ def test_a_folder_can_still_be_named_by_its_path(in_secret_folder: Server, secre
         ("No such file or directory: '/usr/lib/a b.so'", "No such file or directory: [path]"),
         ("open /usr/lib/a.so: failed, see (/etc/x)", "open [path]: failed, see ([path])"),
         ("/srv/ad apter has no adapter_config.json", "the adapter has no adapter_config.json"),
+        ("no file:///etc/x.bin, and OSError:/etc/x: gone", "no [path], and OSError:[path]: gone"),
         ("see https://hub.example/a/b: 5 tokens/s and/or 3", "see https://hub.example/a/b: 5 tokens/s and/or 3"),
     ],
 )

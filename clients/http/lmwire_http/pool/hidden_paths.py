@@ -15,7 +15,8 @@ from .model_spec import ModelSpec
 
 _PATH: Final = re.compile(
     r"""(?P<quote>['"`])~?/(?:(?!(?P=quote)).)*(?P=quote)"""  # in quotes, where it may have spaces
-    r"""|(?<![\w./:~-])~?/[^\s'"`:,;()\[\]]*[^\s'"`:,;()\[\].]"""
+    r"""|\bfile://[^\s'"`,;()\[\]]+"""
+    r"""|(?<![\w./~-])(?!(?<=:)//)~?/[^\s'"`:,;()\[\]]*[^\s'"`:,;()\[\].]"""  # not the host of a URL
 )
 _HIDDEN: Final = "[path]"
 _FAULTS_OF_SERVER: Final = ("engine_error", "internal", "bad_model")
