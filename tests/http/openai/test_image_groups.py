@@ -182,19 +182,10 @@ def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any) -> 
 
 def test_texts_that_a_left_out_image_separated_stay_apart() -> None:
     content = [*turn("/a.png", "/b.png", text="One")["content"], {"type": "text", "text": "Two"}]
-    first, second = image_groups(wire({"role": "user", "content": content}), 1)
-    assert [part.get("text") for part in first.messages[0]["content"]] == [
-        "One\n",
-        "[Image 1: a.png]\n",
-        None,
-        "Two",
-    ]
-    assert [part.get("text") for part in second.messages[0]["content"]] == [
-        "One\n",
-        "[Image 2: b.png]\n",
-        None,
-        "Two",
-    ]
+    for number, group in enumerate(image_groups(wire({"role": "user", "content": content}), 1)):
+        parts: Any = group.messages[0].get("content")
+        label = f"[Image {number + 1}: {'ab'[number]}.png]\n"
+        assert [part.get("text") for part in parts] == ["One\n", label, None, "Two"]
 
 
 def test_files_have_their_names_and_equal_names_have_numbers_of_their_own() -> None:
