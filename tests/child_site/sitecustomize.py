@@ -54,12 +54,12 @@ def remembering(read: "Callable[..., Any]") -> "Callable[..., Any]":
         file = Path(module_path)
         if (file.parent if file.suffix else file).name != "models":
             return read(module_path, prefix)
-        kept = Path(KEPT, f"{version}-{prefix}.marshal")
+        cached = Path(KEPT, f"{version}-{prefix}.marshal")
         with contextlib.suppress(OSError, ValueError, EOFError):
-            return marshal.loads(kept.read_bytes())
+            return marshal.loads(cached.read_bytes())
         names = read(module_path, prefix)
         with contextlib.suppress(OSError):
-            keep(kept, marshal.dumps(names))
+            keep(cached, marshal.dumps(names))
         return names
 
     return read_or_recall

@@ -40,8 +40,8 @@ def test_a_model_cannot_write_control_sequences_to_a_terminal(capsys: pytest.Cap
 def test_a_pipe_gets_the_answer_without_the_reasoning_and_its_separator(capsys: pytest.CaptureFixture[str]) -> None:
     with PlainDisplay() as shown:
         shown.show_reasoning("\nHm.\n")
-        for piece in ("\n", "\n\nSo", "\n\nit is."):
-            shown.show(piece)
+        for part in ("\n", "\n\nSo", "\n\nit is."):
+            shown.show(part)
     assert capsys.readouterr().out == "So\n\nit is.\n"
 
 
@@ -54,8 +54,8 @@ def test_a_pipe_gets_each_tool_call_as_a_line_of_json(capsys: pytest.CaptureFixt
 
 def test_a_terminal_gets_reasoning_and_calls_dimmed(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalDisplay() as shown:
-        for piece in ("\n", "Hm.\n", "\x1b[0mSo.\n"):
-            shown.show_reasoning(piece)
+        for part in ("\n", "Hm.\n", "\x1b[0mSo.\n"):
+            shown.show_reasoning(part)
         shown.show("\n\nLooking.")
         shown.show_call(ToolCall("c", "weather", {"city": "Köln"}))
     assert capsys.readouterr().out == (
@@ -64,16 +64,16 @@ def test_a_terminal_gets_reasoning_and_calls_dimmed(capsys: pytest.CaptureFixtur
 
 
 @given(st.lists(st.text(alphabet="a\n ")))
-def test_trimming_the_parts_is_trimming_the_whole(pieces: list[str]) -> None:
+def test_trimming_the_parts_is_trimming_the_whole(parts: list[str]) -> None:
     trimmed = NewlineTrimmer()
-    assert "".join(trimmed.add(piece) for piece in pieces) == "".join(pieces).strip("\n")
+    assert "".join(trimmed.add(part) for part in parts) == "".join(parts).strip("\n")
 
 
 def test_markdown_has_the_reasoning_before_it_and_the_calls_after_it() -> None:
     console = Console(file=io.StringIO(), width=60)
     with MarkdownDisplay(console) as shown:
-        for piece in ("\n", "Two\n\n*li", "nes*\n"):
-            shown.show_reasoning(piece)
+        for part in ("\n", "Two\n\n*li", "nes*\n"):
+            shown.show_reasoning(part)
         shown.show("\n\n*Looking*.")
         shown.show_call(ToolCall("c", "weather", {"city": "Oslo"}))
     assert isinstance(console.file, io.StringIO)

@@ -76,13 +76,14 @@ def test_one_prompt_on_a_terminal_is_answered_without_a_conversation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish_reason", "told"), [("length", "no more tokens were allowed"), ("capacity", "there was no memory for more")]
+    ("finish_reason", "message"),
+    [("length", "no more tokens were allowed"), ("capacity", "there was no memory for more")],
 )
-def test_the_summary_has_the_reason_of_a_cut_off_answer(finish_reason: str, told: str, tmp_path: Path) -> None:
+def test_the_summary_has_the_reason_of_a_cut_off_answer(finish_reason: str, message: str, tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.json"
     scenario.write_text(json.dumps({"rules": [{"reply": {"text": "so", "finish_reason": finish_reason}}]}))
     with Terminal("chat", "mock", "--worker", f"{MOCK_WORKER} --scenario {scenario}", "-p", "x") as terminal:
-        assert "cut off: " in terminal.read_until(told)
+        assert "cut off: " in terminal.read_until(message)
         assert terminal.wait() == 0
 
 

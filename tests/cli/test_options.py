@@ -93,12 +93,12 @@ def test_a_worker_shows_its_version() -> None:
 
 def test_a_worker_keeps_files_up_to_its_disk_budget(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path / "model")
-    for folder, budget, kept in (("much", "1000000000", True), ("nothing", "1", False)):
+    for folder, budget, expected in (("much", "1000000000", True), ("nothing", "1", False)):
         with WorkerProcess("--cache-dir", str(tmp_path / folder), "--cache-disk-bytes", budget) as worker:
             worker.load(model)
             worker.call({"id": "g", "cmd": "generate", "prompt": [7] * 150, "max_tokens": 8, "ignore_eos": True})
             assert worker.quit() == 0
-        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
+        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == expected
 
 
 def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:

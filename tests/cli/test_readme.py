@@ -52,9 +52,9 @@ def test_the_chat_example_answers() -> None:
 
 
 def test_the_tools_example_calls_and_tells_what_came_of_it() -> None:
-    call, told = run("python_tools.py", "What is the weather in Paris?").splitlines()
+    call, answer = run("python_tools.py", "What is the weather in Paris?").splitlines()
     assert call == "get_weather({'city': 'Paris'})"
-    assert "21 degrees" in told
+    assert "21 degrees" in answer
 
 
 def test_the_json_example_prints_what_the_schema_asks_for() -> None:
@@ -66,8 +66,8 @@ def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
     images = [str(tmp_path / f"{number}.png") for number in range(1, 6)]
     for image in images:
         Path(image).write_bytes(b"an image; the built-in model is told that there is one")
-    told = run("python_images.py", "Who are you?", *images)
-    answered = re.fullmatch(f"{', '.join(images[:4])}:\n(.+)\n{images[4]}:\n(.+)\n", told, flags=re.DOTALL)
+    answer = run("python_images.py", "Who are you?", *images)
+    answered = re.fullmatch(f"{', '.join(images[:4])}:\n(.+)\n{images[4]}:\n(.+)\n", answer, flags=re.DOTALL)
     assert answered and answered[1].strip() and answered[2].strip()
 
 

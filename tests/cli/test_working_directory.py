@@ -42,16 +42,16 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "repository"
-        self._marks = folder / "marks"
+        self._markers = folder / "marks"
         self.folder.mkdir()
-        self._marks.mkdir()
+        self._markers.mkdir()
         for module in MODULES:
-            mark = f"open({str(self._marks / module)!r}, 'w').close()\n"
-            (self.folder / f"{module}.py").write_text(mark)
+            marker = f"open({str(self._markers / module)!r}, 'w').close()\n"
+            (self.folder / f"{module}.py").write_text(marker)
 
     def ran(self) -> list[str]:
         """Return the modules that ran."""
-        return sorted(mark.name for mark in self._marks.iterdir())
+        return sorted(marker.name for marker in self._markers.iterdir())
 
     def run(self, *command: str, stdin: str = "", **environment: str) -> str:
         """Run a command in the directory, check that it succeeds, and return its output."""
@@ -163,7 +163,7 @@ def test_a_server_does_not_take_a_models_name_for_a_folder(
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "expected"),
     [
         ({"PYTHONPATH": "/libraries:/more"}, {"PYTHONPATH": "/libraries:/more"}),
         ({"PYTHONPATH": ":/libraries:"}, {"PYTHONPATH": "/libraries"}),
@@ -176,5 +176,5 @@ def test_a_server_does_not_take_a_models_name_for_a_folder(
         ({"PATH": ":/bin", "LANG": "C"}, {"PATH": ":/bin", "LANG": "C"}),
     ],
 )
-def test_an_absolute_path_is_the_users_own(given: dict[str, str], kept: dict[str, str]) -> None:
-    assert child_environment(given) == kept
+def test_an_absolute_path_is_the_users_own(given: dict[str, str], expected: dict[str, str]) -> None:
+    assert child_environment(given) == expected

@@ -244,8 +244,8 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(data: bytes, cuts: li
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     whole, cut = generating(), generating()
     at_once = received(whole, data)
-    in_pieces = received(cut, *(data[start:end] for start, end in pairwise(places)))
-    assert in_pieces == at_once
+    in_parts = received(cut, *(data[start:end] for start, end in pairwise(places)))
+    assert in_parts == at_once
     assert cut.notices == whole.notices
     assert str(cut.violation) == str(whole.violation)
     assert cut.finish() == whole.finish()

@@ -28,10 +28,10 @@ def test_answers_of_all_kinds_break_no_rule() -> None:
     session = CheckedSession()
     send(session, chat("g", n=2, tools=TOOLS, logprobs=True, top_logprobs=1, stop=["!"], include_stop=True))
     send(session, {"id": "t", "cmd": "tokenize", "prompt": "a b"}, generate("k", timeout_ms=1))
-    thought = token("g", "Hm.", 1, channel="reasoning", logprobs=[{**LOGPROB, "top": [LOGPROB]}])
+    reasoning = token("g", "Hm.", 1, channel="reasoning", logprobs=[{**LOGPROB, "top": [LOGPROB]}])
     see(
         session,
-        thought,
+        reasoning,
         token("t", "a b", 1, 2),
         token("g", "Hi!", 1, choice=1, logprobs=[{**LOGPROB, "top": [LOGPROB]}]),
     )

@@ -77,7 +77,7 @@ def test_a_real_engine_reads_a_file_and_writes_a_file_with_its_stderr_closed(tmp
 
 
 def read_until(fd: int, end: bytes) -> bytes:
-    """Reads until `end` has come."""
+    """Read until `end` has arrived."""
     output = b""
     while end not in output:
         ready, _, _ = select.select([fd], [], [], SECONDS)

@@ -56,9 +56,9 @@ def worker() -> Iterator[WorkerProcess]:
 @pytest.mark.parametrize("base", BASES)
 def test_a_damaged_folder_ends_its_own_load_and_nothing_else(worker: WorkerProcess, tmp_path: Path, base: str) -> None:
     write, request = BASES[base]
-    mark = tmp_path / "mark"
+    marker = tmp_path / "mark"
     whole = write(tmp_path / "whole")
-    bring_code(whole, mark)
+    bring_code(whole, marker)
     before, end = worker.resident_bytes, time.monotonic() + fuzz_seconds(1.5)
     for seed in itertools.count():
         folder = tmp_path / f"damaged {seed}"
@@ -70,7 +70,7 @@ def test_a_damaged_folder_ends_its_own_load_and_nothing_else(worker: WorkerProce
         for id in ids:
             worker.terminal(id)
         worker.check_terminals(ids)
-        assert not mark.exists(), changes
+        assert not marker.exists(), changes
         assert worker.resident_bytes - before < MOST_BYTES, changes
         shutil.rmtree(folder)
         if time.monotonic() > end:

@@ -25,7 +25,7 @@ EXPRESSIONS = (
 
 
 class Inventor:
-    """Makes up requests."""
+    """Generator of random requests."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

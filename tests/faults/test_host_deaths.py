@@ -24,7 +24,7 @@ def slow_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bring_to(host: Host, state: str, path: str, words: int) -> None:
-    """Brings a worker into a state, on a model that paused hosts need `words` tokens of."""
+    """Bring a worker into a state. A paused host asks for `words` tokens."""
     load = {"id": "load", "cmd": "load", "path": path, "trust_remote_code": True}
     work = {"id": "work", "cmd": "generate", "prompt": [1, 2], "max_tokens": words}
     host.send(load)

@@ -36,7 +36,7 @@ TRUSTING = {
 
 
 @pytest.fixture
-def mark(tmp_path: Path) -> Path:
+def marker(tmp_path: Path) -> Path:
     """The file that a folder's code creates."""
     return tmp_path / "mark"
 
@@ -58,50 +58,50 @@ def refused(worker: WorkerProcess, folder: Path, **fields: Any) -> dict[str, Any
 
 
 def test_a_model_whose_processor_takes_trust_for_granted_is_refused_and_runs_nothing(
-    worker: WorkerProcess, tmp_path: Path, mark: Path
+    worker: WorkerProcess, tmp_path: Path, marker: Path
 ) -> None:
-    error = refused(worker, write_hostile_got(tmp_path / "got", mark))
-    assert not mark.exists()
+    error = refused(worker, write_hostile_got(tmp_path / "got", marker))
+    assert not marker.exists()
     assert error["code"] == "unsupported"
     assert "`got`" in error["error"] and all(name in error["error"] for name in SUPPORTED_TYPES)
 
 
-def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: Path, mark: Path) -> None:
-    folder = write_hostile_got(tmp_path / "got", mark)
+def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: Path, marker: Path) -> None:
+    folder = write_hostile_got(tmp_path / "got", marker)
     with served() as server:
         body = json.dumps({"model": str(folder), "messages": [{"role": "user", "content": "Hi"}]}).encode()
         headers = {"Content-Type": "application/json"}
         with pytest.raises(HTTPError) as error:
             urlopen(Request(f"{server.url}/v1/chat/completions", body, headers), timeout=SECONDS)
         assert error.value.code == 404
-    assert not mark.exists()
+    assert not marker.exists()
 
 
-def test_so_it_is_in_the_listing_of_models(tmp_path: Path, mark: Path) -> None:
+def test_so_it_is_in_the_listing_of_models(tmp_path: Path, marker: Path) -> None:
     repository = tmp_path / "hub" / "models--owner--Hostile"
-    write_hostile_got(repository / "snapshots" / ("a" * 40), mark)
+    write_hostile_got(repository / "snapshots" / ("a" * 40), marker)
     models = json.loads(lmwire("models", "--json", "--all", HF_HUB_CACHE=str(tmp_path / "hub")).stdout)
     assert "`got`" in {model["id"]: model["problem"] for model in models}["owner/Hostile"]
-    assert not mark.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("model_type", ["inkling", "moondream2", "molmo", "minicpmo", "phi3_v", "qwen2_vl", "kimi_vl"])
 def test_other_types_that_see_are_refused_before_a_library_opens_the_folder(
-    worker: WorkerProcess, tmp_path: Path, mark: Path, model_type: str
+    worker: WorkerProcess, tmp_path: Path, marker: Path, model_type: str
 ) -> None:
-    refused(worker, write_hostile_model(tmp_path / model_type, mark, model_type))
-    assert not mark.exists()
+    refused(worker, write_hostile_model(tmp_path / model_type, marker, model_type))
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("write", [write_model, write_vision_model, write_whisper])
 def test_a_model_that_needs_no_code_loads_beside_code_or_is_refused_and_runs_nothing(
-    worker: WorkerProcess, tmp_path: Path, mark: Path, write: Any
+    worker: WorkerProcess, tmp_path: Path, marker: Path, write: Any
 ) -> None:
     folder = write(tmp_path / "model")
-    bring_code(folder, mark)
+    bring_code(folder, marker)
     end = worker.call({"id": str(folder), "cmd": "load", "path": str(folder)})
     assert end["event"] == "done" or end["code"] == "unsupported", end
-    assert not mark.exists()
+    assert not marker.exists()
 
 
 def test_no_type_of_the_libraries_runs_code_of_a_folder(tmp_path: Path) -> None:
@@ -127,27 +127,27 @@ def opened_as_each_type(root: Path, *unguarded: str) -> dict[str, bool]:
 
 
 def test_code_of_a_folder_runs_where_a_load_asks_for_it_and_not_in_the_next_load(
-    worker: WorkerProcess, tmp_path: Path, mark: Path
+    worker: WorkerProcess, tmp_path: Path, marker: Path
 ) -> None:
     folder = write_model(tmp_path / "model")
-    bring_tokenizer(folder, mark)
+    bring_tokenizer(folder, marker)
     worker.load(folder, id="trusted", trust_remote_code=True)
-    assert mark.read_text() == "imported, made"
-    mark.unlink()
+    assert marker.read_text() == "imported, made"
+    marker.unlink()
     worker.load(folder, id="not trusted")
-    assert not mark.exists()
+    assert not marker.exists()
 
 
-def bring_tokenizer(folder: Path, mark: Path) -> None:
+def bring_tokenizer(folder: Path, marker: Path) -> None:
     """Give a model a tokenizer of its own, which writes down that it is imported and made."""
     source = f"""
 from transformers import PreTrainedTokenizerFast
-open({str(mark)!r}, "w").write("imported")
+open({str(marker)!r}, "w").write("imported")
 
 class Brought(PreTrainedTokenizerFast):
     def __init__(self, *arguments, **fields):
         super().__init__(*arguments, **fields)
-        open({str(mark)!r}, "a").write(", made")
+        open({str(marker)!r}, "a").write(", made")
 """
     (folder / "brought.py").write_text(source)
     path = folder / "tokenizer_config.json"
@@ -155,9 +155,9 @@ class Brought(PreTrainedTokenizerFast):
     path.write_text(json.dumps(settings | {"auto_map": {"AutoTokenizer": [None, "brought.Brought"]}}))
 
 
-def test_what_a_trusted_load_imported_is_not_there_for_the_next_one(tmp_path: Path, mark: Path) -> None:
+def test_what_a_trusted_load_imported_is_not_there_for_the_next_one(tmp_path: Path, marker: Path) -> None:
     folder = write_model(tmp_path / "model")
-    bring_tokenizer(folder, mark)
+    bring_tokenizer(folder, marker)
     with guard_remote_code(folder, trusted=True):
         assert type(AutoTokenizer.from_pretrained(folder, trust_remote_code=True)).__name__ == "Brought"
     [imported] = {name for name in sys.modules if name.endswith(".brought")}
@@ -167,33 +167,33 @@ def test_what_a_trusted_load_imported_is_not_there_for_the_next_one(tmp_path: Pa
     assert imported in sys.modules, "the trusted model goes on where the other one failed"
 
 
-def test_a_pickle_is_code(tmp_path: Path, mark: Path) -> None:
+def test_a_pickle_is_code(tmp_path: Path, marker: Path) -> None:
     holder = np.empty(1, object)
-    holder[0] = Trap(mark)
+    holder[0] = Trap(marker)
     np.save(tmp_path / "array.npy", holder, allow_pickle=True)
-    data = pickle.dumps(Trap(mark))
+    data = pickle.dumps(Trap(marker))
     with guard_remote_code(tmp_path, trusted=False):
         with pytest.raises(RefusedCodeError, match="in a pickle"):
             pickle.loads(data)
         with pytest.raises(RefusedCodeError, match="in a pickle"):
             np.load(tmp_path / "array.npy", allow_pickle=True)
-    assert not mark.exists()
+    assert not marker.exists()
     pickle.loads(data)  # outside of a load the process is its own
-    assert mark.exists()
+    assert marker.exists()
 
 
-def test_a_compiled_file_of_a_folder_is_code(tmp_path: Path, mark: Path) -> None:
+def test_a_compiled_file_of_a_folder_is_code(tmp_path: Path, marker: Path) -> None:
     import py_compile
     from importlib.util import module_from_spec, spec_from_file_location
 
     source = tmp_path / "brought.py"
-    source.write_text(f"open({str(mark)!r}, 'w')")
+    source.write_text(f"open({str(marker)!r}, 'w')")
     compiled = py_compile.compile(str(source), str(tmp_path / "other.pyc"), dfile="<string>", doraise=True)
     spec = spec_from_file_location("brought", compiled)
     assert spec and spec.loader
     with guard_remote_code(tmp_path, trusted=False), pytest.raises(RefusedCodeError):
         spec.loader.exec_module(module_from_spec(spec))
-    assert not mark.exists()
+    assert not marker.exists()
 
 
 def test_in_a_worker_code_stays_refused_after_the_load(tmp_path: Path) -> None:

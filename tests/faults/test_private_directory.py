@@ -23,7 +23,7 @@ ASK = {"id": "g", "cmd": "generate", "prompt": "Who are you?", "max_tokens": 3, 
 
 
 def answer(**environment: str) -> None:
-    """Lets a real worker answer, which must not fail."""
+    """Generate with a real worker, which must not fail."""
     with WorkerProcess(env=os.environ | environment) as worker:
         worker.load("builtin:tiny")
         assert worker.call(ASK)["event"] == "done"
@@ -55,11 +55,11 @@ class Poisoned:
     """A directory with libraries under the names of MLX's own. Each that is loaded leaves a mark."""
 
     def __init__(self, directory: Path, names: list[str]) -> None:
-        self._mark = directory.with_name(f"{directory.name}-was-loaded")
+        self._marker = directory.with_name(f"{directory.name}-was-loaded")
         libraries = directory / "mlx" / importlib.metadata.version("mlx") / "cpu"
         libraries.mkdir(parents=True)
         source = directory / "poison.c"
-        source.write_text(LOADS_AND_MARKS % self._mark)
+        source.write_text(LOADS_AND_MARKS % self._marker)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", str(directory / "poison.so"), str(source)], check=True)
         for name in names:
             (libraries / name).write_bytes((directory / "poison.so").read_bytes())
@@ -69,25 +69,25 @@ class Poisoned:
     @property
     def loaded(self) -> bool:
         """Return whether a library was loaded."""
-        return self._mark.exists()
+        return self._marker.exists()
 
 
 def test_what_lies_in_a_shared_tmp_is_not_loaded(tmp_path: Path, shared: Path, compiled: list[str]) -> None:
     poisoned = Poisoned(shared, compiled)
     answer(TMPDIR=str(shared), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert not poisoned.loaded
-    kept = tmp_path / "cache" / "lmwire" / "tmp"
-    assert kept.stat().st_mode & 0o777 == 0o700
-    assert {file.name for file in kept.glob("mlx/*/cpu/*.so")} == {*compiled}
+    private_root = tmp_path / "cache" / "lmwire" / "tmp"
+    assert private_root.stat().st_mode & 0o777 == 0o700
+    assert {file.name for file in private_root.glob("mlx/*/cpu/*.so")} == {*compiled}
     assert not [*shared.glob("lmwire-*")]
 
 
 def test_a_cache_that_others_can_write_to_is_not_used(tmp_path: Path, shared: Path, compiled: list[str]) -> None:
     cache = tmp_path / "cache"
-    kept = cache / "lmwire" / "tmp"
-    kept.mkdir(parents=True)
-    poisoned = Poisoned(kept, compiled)
-    kept.chmod(0o777)
+    private_root = cache / "lmwire" / "tmp"
+    private_root.mkdir(parents=True)
+    poisoned = Poisoned(private_root, compiled)
+    private_root.chmod(0o777)
     answer(TMPDIR=str(shared), XDG_CACHE_HOME=str(cache))
     assert not poisoned.loaded
 
@@ -134,12 +134,12 @@ def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_
         living.load("builtin:tiny")
         its = {*shared.iterdir()}
         killed.load("builtin:tiny")
-        (left,) = {*shared.iterdir()} - its
+        (remaining,) = {*shared.iterdir()} - its
         killed.process.kill()
         killed.process.wait()
         with WorkerProcess(env=without_a_cache) as following:
             following.load("builtin:tiny")
-            assert not left.exists()
+            assert not remaining.exists()
             assert its < {*shared.iterdir()}
             assert following.quit() == 0
         assert {*shared.iterdir()} == its
@@ -177,9 +177,9 @@ def test_a_directory_is_private_if_only_its_user_has_access(tmp_path: Path) -> N
 def test_a_directory_is_not_private_if_another_can_be_put_in_its_place(tmp_path: Path) -> None:
     directory = tmp_path / "parent" / "directory"
     directory.mkdir(mode=0o700, parents=True)
-    for mode, kept in ((0o755, True), (0o775, False), (0o777, False), (0o1777, True)):
+    for mode, private_root in ((0o755, True), (0o775, False), (0o777, False), (0o1777, True)):
         directory.parent.chmod(mode)
-        assert (private(directory) is not None) == kept, oct(mode)
+        assert (private(directory) is not None) == private_root, oct(mode)
 
 
 def test_another_users_directory_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

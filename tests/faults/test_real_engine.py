@@ -35,7 +35,7 @@ def load_misbehaving(worker: WorkerProcess, folder: Path, behaviour: str) -> Non
 
 
 def inside_an_evaluation(worker: WorkerProcess, folder: Path) -> None:
-    """Brings the engine into an evaluation of many seconds."""
+    """Start an evaluation that takes many seconds."""
     load_misbehaving(worker, folder, SLOW)
     worker.send({"id": "work", "cmd": "generate", "prompt": [5, 7, 9, MARK], "max_tokens": 5})
     pings = (worker.call({"id": f"ping{i}", "cmd": "ping"}) for i in itertools.count())

@@ -39,7 +39,7 @@ def test_a_worker_that_a_signal_kills_loses_every_stream_and_what_is_asked_later
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "number", "told"),
+    ("behaviour", "number", "reported"),
     [
         (CRASHES, signal.SIGSEGV, "Segmentation fault"),
         (ABORTS, signal.SIGABRT, "assertion failed: MARK"),
@@ -48,7 +48,7 @@ def test_a_worker_that_a_signal_kills_loses_every_stream_and_what_is_asked_later
     ids=["segmentation fault", "abort", "exit"],
 )
 def test_a_model_whose_code_kills_the_worker_is_found_on_stderr(
-    tmp_path: Path, behaviour: str, number: signal.Signals | None, told: str
+    tmp_path: Path, behaviour: str, number: signal.Signals | None, reported: str
 ) -> None:
     folder = write_misbehaving_model(tmp_path / "model", behaviour)
     with Worker() as worker:
@@ -61,4 +61,4 @@ def test_a_model_whose_code_kills_the_worker_is_found_on_stderr(
                 stream.wait()
             assert lost.value.signal is number
             assert (lost.value.returncode == 3) == (number is None)
-            assert told in "\n".join(lost.value.stderr_tail)
+            assert reported in "\n".join(lost.value.stderr_tail)

@@ -37,8 +37,8 @@ class FakeCache:
 def admission(steps: float, *lengths: int, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
     """Return an admission with memory for a multiple of 256 tokens, and rows of these lengths."""
     cost = RowCost(fixed, ((KIB, None),))
-    room = MemoryBudget(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
-    return Admission(room, cached or FakeCache(), lambda: list(lengths))
+    budget = MemoryBudget(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
+    return Admission(budget, cached or FakeCache(), lambda: list(lengths))
 
 
 # What rows cost.
@@ -120,10 +120,10 @@ def test_every_choice_counts() -> None:
 
 def test_a_recurrent_row_costs_the_same_at_any_length() -> None:
     state = STEP_BYTES // 2
-    room = MemoryBudget(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
-    Admission(room, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
+    budget = MemoryBudget(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
+    Admission(budget, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
     with pytest.raises(InsufficientMemory):
-        Admission(room, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)
+        Admission(budget, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)
 
 
 def test_the_cache_is_given_up_first_and_no_more_of_it_than_needed() -> None:

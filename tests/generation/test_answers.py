@@ -76,8 +76,8 @@ def test_a_prompt_that_brings_its_beginning_of_text_token_gets_no_second_one(tmp
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"bos_token": "<|endoftext|>"}))
 
     runner = open_runner(folder)
-    plain, begun = Generate(prompt="ka", max_tokens=0), Generate(prompt="<|endoftext|>ka", max_tokens=0)
-    assert [answer.prefilled[-1] for answer in ask(runner, plain, begun)] == [(2, 2), (2, 2)]
+    plain, with_token = Generate(prompt="ka", max_tokens=0), Generate(prompt="<|endoftext|>ka", max_tokens=0)
+    assert [answer.prefilled[-1] for answer in ask(runner, plain, with_token)] == [(2, 2), (2, 2)]
 
 
 def test_a_message_in_parts_is_their_text(runner_of: RunnerOf) -> None:
@@ -176,8 +176,8 @@ def test_a_stop_string_ends_the_answer_before_it(runner_of: RunnerOf) -> None:
 def test_text_held_for_a_stop_string_comes_when_the_answer_ends_by_itself(runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
     (whole,) = ask(runner, chat("hello", max_tokens=20))
-    (held,) = ask(runner, chat("hello", max_tokens=20, stop=[whole.text[-9:] + "\0never"]))
-    assert (held.text, held.finish_reason, held.stop) == (whole.text, "length", None)
+    (withheld,) = ask(runner, chat("hello", max_tokens=20, stop=[whole.text[-9:] + "\0never"]))
+    assert (withheld.text, withheld.finish_reason, withheld.stop) == (whole.text, "length", None)
 
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
@@ -187,9 +187,9 @@ def test_a_truncated_prompt_gets_the_answer_of_the_remaining_prompt(
     context = 400
     runner = open_runner(folder_of("llama"), context_len=context)
     long = [7 + place % 90 for place in range(context + 50)]
-    left = Generate(
+    truncated = Generate(
         prompt=truncate_prompt(Generate(prompt=long, truncate=truncate, max_tokens=6), long, context), max_tokens=6
     )
-    cut, alone = ask_alone(runner, Generate(prompt=long, truncate=truncate, max_tokens=6), left)
+    cut, alone = ask_alone(runner, Generate(prompt=long, truncate=truncate, max_tokens=6), truncated)
     assert cut.prefilled[-1][1] == context - 6
     assert (cut.token_ids, cut.finish_reason) == (alone.token_ids, alone.finish_reason)

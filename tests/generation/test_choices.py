@@ -86,5 +86,5 @@ def test_what_remains_of_a_request_says_which_choice_it_is_of(runner_of: RunnerO
     runner.add(0, Generate(prompt=[9] * 4, n=3, max_tokens=50, ignore_eos=True, cache="off"), 0)
     for _ in range(6):
         runner.step()
-    left = runner.remove(0)
-    assert sorted({piece.choice for piece in left if isinstance(piece, TokenDelta)}) == [0, 1, 2]
+    remaining = runner.remove(0)
+    assert sorted({delta.choice for delta in remaining if isinstance(delta, TokenDelta)}) == [0, 1, 2]

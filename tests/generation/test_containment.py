@@ -14,7 +14,7 @@ TOGETHER = """
             raise RuntimeError("too many")
         return logits
 """
-"""Fails for four rows and no single one."""
+"""A model that fails for four rows at once, and for no single row."""
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,12 @@ def test_a_request_fails_with_all_of_its_choices(runner: GenerationRunner) -> No
 
 
 def test_constraints_continue_where_they_were(runner: GenerationRunner) -> None:
-    held = Generate(prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}"))
-    alone = [answer.token_ids for answer in choices(runner, held, seed=7)]
+    constrained = Generate(
+        prompt=[65], max_tokens=40, n=2, temperature=3.0, format=RegexFormat(pattern="([a-z][0-9]){12}")
+    )
+    alone = [answer.token_ids for answer in choices(runner, constrained, seed=7)]
     driver = Driver(runner)
-    driver.add(0, held, seed=7)
+    driver.add(0, constrained, seed=7)
     driver.steps(6)
     driver.add(1, Generate(prompt=[MARK - 4], max_tokens=40))
     answers = driver.finish()

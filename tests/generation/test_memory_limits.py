@@ -24,7 +24,7 @@ FEW_ROWS = f"""
             raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")
         return logits
 """
-"""Has memory for three rows, and none for a mark."""
+"""A model with memory for three rows, and none for a row that contains the placeholder."""
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def runner_for(folder: Path) -> Callable[[int], GenerationRunner]:
         read_weights(network, folder, lambda *_: None)
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
         cost = RowCost.measure(network)
-        room = MemoryBudget(cost.bytes(tokens), 0, 0, cost)
-        return GenerationRunner(network, tokenizer, describe_model(folder, base.config, network, tokenizer), room)
+        budget = MemoryBudget(cost.bytes(tokens), 0, 0, cost)
+        return GenerationRunner(network, tokenizer, describe_model(folder, base.config, network, tokenizer), budget)
 
     return runner_for
 

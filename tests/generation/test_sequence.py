@@ -99,9 +99,9 @@ def shown(outcomes: Iterable[RunnerEvent], channel: str = "content") -> str:
 
 
 def last(outcomes: list[RunnerEvent]) -> TokenDelta:
-    piece = outcomes[-1]
-    assert isinstance(piece, TokenDelta)
-    return piece
+    delta = outcomes[-1]
+    assert isinstance(delta, TokenDelta)
+    return delta
 
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
@@ -180,9 +180,9 @@ def test_a_stop_string_in_a_calls_arguments_does_not_end_it() -> None:
 def test_a_cancel_returns_the_text_that_was_held_back() -> None:
     row = sequence(chats=False, stop=["stop"])
     run(row, "one st", ends=False)
-    (piece,) = row.finish(None)
-    assert isinstance(piece, TokenDelta)
-    assert (piece.text, piece.finish_reason) == ("st", None)
+    (delta,) = row.finish(None)
+    assert isinstance(delta, TokenDelta)
+    assert (delta.text, delta.finish_reason) == ("st", None)
 
 
 def test_log_probabilities_go_with_their_tokens() -> None:

@@ -25,6 +25,6 @@ def test_the_memory_of_a_short_chunk_stays_for_the_next(runner_of: RunnerOf) -> 
 
 
 def test_more_than_that_is_given_back(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = spare_bytes_after_a_chunk(runner_of)
-    monkeypatch.setattr(rows, "MAX_SPARE_BYTES", kept // 2)
-    assert spare_bytes_after_a_chunk(runner_of) < kept // 10
+    measured = spare_bytes_after_a_chunk(runner_of)
+    monkeypatch.setattr(rows, "MAX_SPARE_BYTES", measured // 2)
+    assert spare_bytes_after_a_chunk(runner_of) < measured // 10

@@ -50,8 +50,8 @@ def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
     free = Generate(prompt="ka", max_tokens=60, temperature=3.0, ignore_eos=True)
     texts = [answer.text for answer in answered(runner_of("qwen3"), free, *seeds)]
     stops = [*stops, texts[0][9:11]]
-    held = replace(free, stop=stops, include_stop=include)
-    for text, answer in zip(texts, answered(runner_of("qwen3"), held, *seeds), strict=True):
+    stopped = replace(free, stop=stops, include_stop=include)
+    for text, answer in zip(texts, answered(runner_of("qwen3"), stopped, *seeds), strict=True):
         ends = [(text.index(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
         if not ends:
             assert (answer.text, answer.finish_reason) == (text, "length")

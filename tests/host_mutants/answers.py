@@ -12,7 +12,7 @@ from lmwire.base_worker import BaseWorker
 from support.protocol.mutation import mutant, replace, wrap
 
 
-def change_pieces(change: Callable[[TokenDelta], None]) -> None:
+def change_deltas(change: Callable[[TokenDelta], None]) -> None:
     """Change each text event before the client delivers it."""
 
     def receive(original: Any, self: Any, data: bytes) -> Any:
@@ -28,12 +28,12 @@ def change_pieces(change: Callable[[TokenDelta], None]) -> None:
 
 @mutant("N-3", "choices.keeps-choices-apart")
 def knows_no_choices() -> None:
-    change_pieces(lambda piece: setattr(piece, "choice", 0))
+    change_deltas(lambda delta: setattr(delta, "choice", 0))
 
 
 @mutant("K-5", "choices.keeps-channels-apart")
 def shows_reasoning() -> None:
-    change_pieces(lambda piece: setattr(piece, "channel", "content"))
+    change_deltas(lambda delta: setattr(delta, "channel", "content"))
 
 
 @mutant("K-1", "choices.keeps-channels-apart")
@@ -43,20 +43,20 @@ def drops_reasoning() -> None:
 
 @mutant("V-4", "choices.shows-no-text-of-an-unknown-channel")
 def shows_what_it_does_not_know() -> None:
-    def change(piece: TokenDelta) -> None:
-        if piece.channel != "reasoning":
-            piece.channel = "content"
+    def change(delta: TokenDelta) -> None:
+        if delta.channel != "reasoning":
+            delta.channel = "content"
 
-    change_pieces(change)
+    change_deltas(change)
 
 
 @mutant("K-7", "choices.passes-log-probabilities-on")
 def loses_the_log_probabilities_of_empty_texts() -> None:
-    def change(piece: TokenDelta) -> None:
-        if not piece.token:
-            piece.logprobs = None
+    def change(delta: TokenDelta) -> None:
+        if not delta.token:
+            delta.logprobs = None
 
-    change_pieces(change)
+    change_deltas(change)
 
 
 @mutant("V-4", "choices.reads-an-unknown-finish-reason-of-a-choice-as-other")
@@ -76,11 +76,11 @@ def uses_only_the_first_part_of_a_call() -> None:
 
 @mutant("Q-1", "tool-calls.keeps-calls-apart")
 def mixes_the_calls_of_choices() -> None:
-    def answers(original: Any, pieces: list[Any], result: Any) -> Any:
-        for piece in pieces:
-            if isinstance(piece, ToolCallDelta):
-                piece.choice = 0
-        return original(pieces, result)
+    def answers(original: Any, deltas: list[Any], result: Any) -> Any:
+        for delta in deltas:
+            if isinstance(delta, ToolCallDelta):
+                delta.choice = 0
+        return original(deltas, result)
 
     for module in (lmwire.responses.stream, lmwire.responses.asyncio_stream):
         wrap(module, "assemble_answers", answers)
@@ -88,10 +88,10 @@ def mixes_the_calls_of_choices() -> None:
 
 @mutant("Q-2", "tool-calls.drops-only-the-calls-that-are-incomplete")
 def runs_an_incomplete_call() -> None:
-    def change(original: Any, pieces: Any) -> Any:
-        parts = list(pieces)
-        for piece in parts:
-            piece.complete = None if piece.complete is None else True
+    def change(original: Any, deltas: Any) -> Any:
+        parts = list(deltas)
+        for delta in parts:
+            delta.complete = None if delta.complete is None else True
         return original(parts)
 
     wrap(lmwire.responses.answer, "_assemble_calls", change)
@@ -107,4 +107,4 @@ def hides_the_text_of_an_incomplete_call() -> None:
 
 @mutant("K-5", "tool-calls.passes-the-text-of-a-cut-off-call-on")
 def hides_text_that_is_marked_as_a_call() -> None:
-    change_pieces(lambda piece: setattr(piece, "token", "" if piece.call else piece.token))
+    change_deltas(lambda delta: setattr(delta, "token", "" if delta.call else delta.token))

@@ -40,8 +40,8 @@ def test_a_directory_may_be_relative_to_where_the_worker_starts(
 def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
     policy = MediaPolicy()
     (table,) = prose.tables()["Images and sounds"]
-    told = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
-    assert told == {
+    documented = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
+    assert documented == {
         "an image or a sound, as a file": f"{policy.max_bytes // 2**20} MiB",
         "an image": f"{policy.max_pixels:,} pixels",
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",

@@ -72,21 +72,21 @@ def test_a_broken_one_is_named_by_its_own_path() -> None:
 
 
 def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, told = threading.Semaphore(0), threading.Semaphore(0)
+    go_on, delivered = threading.Semaphore(0), threading.Semaphore(0)
     monkeypatch.setattr(module, "read_source", lambda item, policy: go_on.acquire() and encoded(picture()))
     gathered = MediaReader(MediaPolicy()).read(
-        [MediaRef("a", "image", IMAGE), MediaRef("b", "image", IMAGE)], told.release
+        [MediaRef("a", "image", IMAGE), MediaRef("b", "image", IMAGE)], delivered.release
     )
     go_on.release()
     assert not gathered.done
     go_on.release()
-    assert told.acquire(timeout=SECONDS)
+    assert delivered.acquire(timeout=SECONDS)
     assert gathered.done
-    assert not told.acquire(blocking=False)
+    assert not delivered.acquire(blocking=False)
 
 
 def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, never = threading.Event(), threading.Event()
+    delivered, never = threading.Event(), threading.Event()
 
     def read(item: MediaRef, policy: MediaPolicy) -> bytes:
         if item.field == "bad":
@@ -96,61 +96,61 @@ def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "read_source", read)
     gathered = MediaReader(MediaPolicy()).read(
-        [MediaRef("slow", "image", IMAGE), MediaRef("bad", "image", IMAGE)], told.set
+        [MediaRef("slow", "image", IMAGE), MediaRef("bad", "image", IMAGE)], delivered.set
     )
-    assert told.wait(SECONDS)
+    assert delivered.wait(SECONDS)
     with pytest.raises(RequestError, match="bad\\.data: is bad"):
         gathered.results()
     never.set()
 
 
 def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, busy, read, told = threading.Event(), threading.Semaphore(0), [], threading.Event()
+    release, busy, read, delivered = threading.Event(), threading.Semaphore(0), [], threading.Event()
 
     def note(item: MediaRef, policy: MediaPolicy) -> bytes:
         read.append(item.field)
         busy.release()
-        held.wait(SECONDS)
+        release.wait(SECONDS)
         return encoded(picture())
 
     monkeypatch.setattr(module, "read_source", note)
     reader = MediaReader(MediaPolicy())
-    first = reader.read([MediaRef(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], told.set)
+    first = reader.read([MediaRef(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], delivered.set)
     for _ in range(module._DECODERS):
         assert busy.acquire(timeout=SECONDS)
     dropped = reader.read([MediaRef("cancelled", "image", IMAGE)], lambda: None)
-    last_told = threading.Event()
-    last = reader.read([MediaRef("last", "image", IMAGE)], last_told.set)
+    last_delivered = threading.Event()
+    last = reader.read([MediaRef("last", "image", IMAGE)], last_delivered.set)
     del dropped
     gc.collect()
-    held.set()
-    assert told.wait(SECONDS) and last_told.wait(SECONDS)
+    release.set()
+    assert delivered.wait(SECONDS) and last_delivered.wait(SECONDS)
     assert "last" in read and "cancelled" not in read
     assert first.done and last.done
 
 
 def test_what_the_runner_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
-    digest, told = hashlib.sha256(encoded(picture())).digest(), threading.Event()
+    digest, delivered = hashlib.sha256(encoded(picture())).digest(), threading.Event()
     gathered = MediaReader(
         MediaPolicy(), lambda found, kind: "known" if (found, kind) == (digest, "image") else None
-    ).read([MediaRef("a", "image", IMAGE)], told.set)
-    assert told.wait(SECONDS)
+    ).read([MediaRef("a", "image", IMAGE)], delivered.set)
+    assert delivered.wait(SECONDS)
     assert gathered.results() == [CachedMedia("known", digest)]
 
 
 def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, told = threading.Event(), threading.Event()
+    release, delivered = threading.Event(), threading.Event()
     real = module.read_source
     monkeypatch.setattr(
-        module, "read_source", lambda item, policy: held.wait(SECONDS) if item.media.url else real(item, policy)
+        module, "read_source", lambda item, policy: release.wait(SECONDS) if item.media.url else real(item, policy)
     )
     reader = MediaReader(MediaPolicy())
     slow = reader.read([MediaRef("slow", "image", Media(url=f"http://{NAME}/")) for _ in range(100)], lambda: None)
-    there = reader.read([MediaRef("there", "image", IMAGE)], told.set)
-    assert told.wait(SECONDS)
+    there = reader.read([MediaRef("there", "image", IMAGE)], delivered.set)
+    assert delivered.wait(SECONDS)
     assert there.done and not slow.done
-    held.set()
+    release.set()
 
 
 def test_a_bug_in_a_decoder_ends_its_request_and_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:

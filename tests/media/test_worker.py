@@ -30,7 +30,7 @@ class Sighted:
         return self.worker.call(chat(str(self._ids), images))
 
     def send(self, images: dict[str, Media]) -> None:
-        """Asks about each at once, by the ids given."""
+        """Send one chat about each image, by the ids given."""
         self.worker.send(*(chat(id, [image]) for id, image in images.items()))
 
 

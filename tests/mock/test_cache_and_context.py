@@ -9,7 +9,7 @@ from lmwire_worker.engine.interface import PrefillProgress, TokenDelta
 from lmwire_worker.mock import MockModelLoader, MockRunner
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
-from support.process.mock_host import LOAD, hear, mock
+from support.process.mock_host import LOAD, mock, run_worker
 
 
 def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:
@@ -27,10 +27,10 @@ def answer(runner: MockRunner, request: Generate | Chat) -> str:
     runner.add(1, request, 0)
     text = ""
     for _ in range(100):
-        for piece in runner.step():
-            if isinstance(piece, TokenDelta):
-                text += piece.text
-                if piece.finish_reason:
+        for delta in runner.step():
+            if isinstance(delta, TokenDelta):
+                text += delta.text
+                if delta.finish_reason:
                     return text
     raise AssertionError("no end")
 
@@ -130,6 +130,6 @@ def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(fiel
 
 def test_a_process_reports_its_cache() -> None:
     asked = [{"id": id, "cmd": "generate", "prompt": "a b c"} for id in "123"]
-    heard = hear(mock(), LOAD, *asked[:2], {"id": "c", "cmd": "cache", "action": "clear"}, asked[2])
-    assert [heard.terminals(id)[0]["usage"]["cached_tokens"] for id in "123"] == [0, 2, 0]
-    assert heard.terminals("c")[0]["freed_bytes"] == len("a b c")
+    output = run_worker(mock(), LOAD, *asked[:2], {"id": "c", "cmd": "cache", "action": "clear"}, asked[2])
+    assert [output.terminals(id)[0]["usage"]["cached_tokens"] for id in "123"] == [0, 2, 0]
+    assert output.terminals("c")[0]["freed_bytes"] == len("a b c")

@@ -10,7 +10,7 @@ import pytest
 
 from lmwire_worker.mock.replies import Failure, Reply, Stage
 from lmwire_worker.mock.scenario import Match, Rule, read_rules
-from support.process.mock_host import LOAD, Heard, hear, mock
+from support.process.mock_host import LOAD, WorkerOutput, mock, run_worker
 from support.process.worker_process import WorkerProcess
 
 Json = dict[str, Any]
@@ -24,8 +24,8 @@ def transcribe(id: str, path: str, **fields: Any) -> Json:
     return {"id": id, "cmd": "transcribe", "audio": {"path": path}, **fields}
 
 
-def vectors(heard: Heard, id: str) -> list[Any]:
-    return [event["embedding"] for event in heard.of(id) if event["event"] == "embedding"]
+def vectors(output: WorkerOutput, id: str) -> list[Any]:
+    return [event["embedding"] for event in output.of(id) if event["event"] == "embedding"]
 
 
 def scenario(folder: Path, *rules: Json) -> list[str]:
@@ -35,25 +35,25 @@ def scenario(folder: Path, *rules: Json) -> list[str]:
 
 
 def test_the_same_text_has_the_same_vector_and_another_text_another() -> None:
-    heard = hear(mock(), LOAD, embed("a", "the sea", "the hill"), embed("b", "the hill"))
-    sea, hill = vectors(heard, "a")
-    assert vectors(heard, "b") == [hill] != [sea]
-    assert heard.terminals("a")[0] | {"usage": None} == {
+    output = run_worker(mock(), LOAD, embed("a", "the sea", "the hill"), embed("b", "the hill"))
+    sea, hill = vectors(output, "a")
+    assert vectors(output, "b") == [hill] != [sea]
+    assert output.terminals("a")[0] | {"usage": None} == {
         "event": "done",
         "id": "a",
         "count": 2,
         "dimensions": 8,
         "usage": None,
     }
-    assert heard.terminals("a")[0]["usage"]["prompt_tokens"] == 4
+    assert output.terminals("a")[0]["usage"]["prompt_tokens"] == 4
 
 
 def test_a_vector_has_length_1_after_it_was_cut_unless_it_shall_not() -> None:
     whole = embed("whole", "the sea", normalize=False)
-    heard = hear(
+    output = run_worker(
         mock(), LOAD, whole, embed("cut", "the sea", dimensions=3), embed("binary", "the sea", encoding="base64")
     )
-    (raw,), (cut,), (binary,) = (vectors(heard, id) for id in ("whole", "cut", "binary"))
+    (raw,), (cut,), (binary,) = (vectors(output, id) for id in ("whole", "cut", "binary"))
     assert len(cut) == 3 and sum(number**2 for number in cut) == pytest.approx(1)
     assert [number / cut[0] for number in cut] == pytest.approx([number / raw[0] for number in raw[:3]])
     numbers = struct.unpack("<8f", base64.b64decode(binary))
@@ -61,20 +61,20 @@ def test_a_vector_has_length_1_after_it_was_cut_unless_it_shall_not() -> None:
 
 
 def test_more_dimensions_than_there_are_are_refused() -> None:
-    (refused,) = hear(mock(), LOAD, embed("a", "the sea", dimensions=9)).terminals("a")
+    (refused,) = run_worker(mock(), LOAD, embed("a", "the sea", dimensions=9)).terminals("a")
     assert (refused["code"], refused["field"]) == ("invalid_request", "dimensions")
 
 
 def test_an_image_is_what_it_is_called() -> None:
     image = {"type": "image", "media": {"path": "the sea"}}
-    heard = hear(mock(), LOAD, embed("a", image, {"type": "text", "text": "the sea"}))
-    first, second = vectors(heard, "a")
+    output = run_worker(mock(), LOAD, embed("a", image, {"type": "text", "text": "the sea"}))
+    first, second = vectors(output, "a")
     assert first == second
 
 
 def test_a_recording_says_what_it_is_called_a_word_a_second() -> None:
-    heard = hear(mock(), LOAD, transcribe("t", "The sea. The hill", words=True, language="de"))
-    segments = [event for event in heard.of("t") if event["event"] == "segment"]
+    output = run_worker(mock(), LOAD, transcribe("t", "The sea. The hill", words=True, language="de"))
+    segments = [event for event in output.of("t") if event["event"] == "segment"]
     assert [(part["index"], part["start_s"], part["end_s"], part["text"]) for part in segments] == [
         (0, 0, 2, "The sea. "),
         (1, 2, 4, "The hill"),
@@ -83,7 +83,7 @@ def test_a_recording_says_what_it_is_called_a_word_a_second() -> None:
         {"text": "The ", "start_s": 2, "end_s": 3},
         {"text": "hill", "start_s": 3, "end_s": 4},
     ]
-    (done,) = heard.terminals("t")
+    (done,) = output.terminals("t")
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 4, "de")
 
 
@@ -93,20 +93,20 @@ def test_a_rule_can_fail_or_give_vectors_and_words_of_its_own(tmp_path: Path) ->
         {"match": {"audio": "bad"}, "reply": {"text": "Well. No", "error": {"code": "engine_error"}}},
         {"match": {"cmd": "transcribe", "has": ["prompt"]}, "reply": {"text": "Ada."}},
     ]
-    heard = hear(
+    output = run_worker(
         scenario(tmp_path, *rules),
         LOAD,
         embed("e", "good", "bad"),
         transcribe("t", "bad.wav"),
         transcribe("u", "good.wav", prompt="Ada"),
     )
-    assert [event["event"] for event in heard.of("e")] == ["error"]
-    assert [event["event"] for event in heard.of("t") if event["event"] != "progress"] == [
+    assert [event["event"] for event in output.of("e")] == ["error"]
+    assert [event["event"] for event in output.of("t") if event["event"] != "progress"] == [
         "segment",
         "segment",
         "error",
     ]
-    assert [event["text"] for event in heard.of("u") if event["event"] == "segment"] == ["Ada."]
+    assert [event["text"] for event in output.of("u") if event["event"] == "segment"] == ["Ada."]
 
 
 def test_a_transcript_that_waits_is_cancelled_with_what_was_heard(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ from lmwire_worker.mock.faults.lines import LINE_FAULTS
 from lmwire_worker.mock.faults.pipes import PIPE_FAULTS
 from lmwire_worker.mock.faults.process import PROCESS_FAULTS
 from lmwire_worker.mock.faults.replies import RULES
-from support.process.mock_host import CONVERSATION, GENERATE, HELLO, LOAD, Heard, faulty, hear, mock
+from support.process.mock_host import CONVERSATION, GENERATE, HELLO, LOAD, WorkerOutput, faulty, mock, run_worker
 from support.process.worker_process import SECONDS, WorkerProcess
 
 DEATHS = [("", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
 SHORT = {**GENERATE, "prompt": "a b"}
 
 
-def converse(*faults: str) -> Heard:
-    return hear(faulty(*faults), *CONVERSATION)
+def converse(*faults: str) -> WorkerOutput:
+    return run_worker(faulty(*faults), *CONVERSATION)
 
 
 def with_parameters(fault: str, *parameters: str) -> str:
@@ -42,7 +42,7 @@ def test_every_fault_in_the_list_is_shown_by_something() -> None:
 
 
 def test_the_list_is_printed_with_parameters_and_their_defaults() -> None:
-    listed = hear(mock("--list-faults")).stdout.decode()
+    listed = run_worker(mock("--list-faults")).stdout.decode()
     assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == list(FAULTS)
     assert "after=3, signal=KILL, exit=none" in listed
 
@@ -58,30 +58,30 @@ def test_parameters_are_read() -> None:
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_it_dies_at_its_start(death: str, returncode: int) -> None:
-    heard = converse(with_parameters("crash-start", death))
-    assert (heard.stdout, heard.returncode) == (b"", returncode)
-    assert b"dies on purpose" in heard.stderr
+    output = converse(with_parameters("crash-start", death))
+    assert (output.stdout, output.returncode) == (b"", returncode)
+    assert b"dies on purpose" in output.stderr
 
 
 @pytest.mark.parametrize("size", [100, 70_000])
 def test_a_banner_comes_before_its_first_event(size: int) -> None:
-    heard = converse(f"garbage-before-hello:bytes={size}")
-    banner, event = heard.stdout[:size], heard.stdout[size:]
+    output = converse(f"garbage-before-hello:bytes={size}")
+    banner, event = output.stdout[:size], output.stdout[size:]
     assert banner.startswith(b"Last login") and banner.endswith(b"\n")
     assert event.startswith(b'{"event":"done","id":"h"')
 
 
 def test_it_never_answers_hello() -> None:
-    heard = converse("no-hello")
-    assert heard.of("h") == []
-    assert heard.text() == "a b c d e"
+    output = converse("no-hello")
+    assert output.of("h") == []
+    assert output.text() == "a b c d e"
 
 
 def test_it_speaks_a_newer_version_alone() -> None:
-    heard = converse("newer-version")
-    [refusal] = heard.events
-    assert (refusal["code"], refusal["protocols"], heard.returncode) == ("unsupported_protocol", [2], 76)
-    [agreed] = hear(faulty("newer-version"), {**HELLO, "protocol": [1, 2]}).events
+    output = converse("newer-version")
+    [refusal] = output.events
+    assert (refusal["code"], refusal["protocols"], output.returncode) == ("unsupported_protocol", [2], 76)
+    [agreed] = run_worker(faulty("newer-version"), {**HELLO, "protocol": [1, 2]}).events
     assert agreed["protocol"] == 2
 
 
@@ -107,9 +107,9 @@ def test_a_slow_load_ends() -> None:
 
 @pytest.mark.parametrize("code", ["bad_model", "out_of_memory"])
 def test_it_fails_to_load(code: str) -> None:
-    heard = converse(f"failed-load:code={code}")
-    assert heard.terminals("l")[0]["code"] == code
-    assert heard.terminals("g")[0]["code"] == "not_loaded"
+    output = converse(f"failed-load:code={code}")
+    assert output.terminals("l")[0]["code"] == code
+    assert output.terminals("g")[0]["code"] == "not_loaded"
 
 
 # Dying.
@@ -117,22 +117,22 @@ def test_it_fails_to_load(code: str) -> None:
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_it_dies_within_a_line(death: str, returncode: int) -> None:
-    heard = converse(with_parameters("crash-mid-line", "after=2", death))
-    assert (heard.text(), heard.terminals("g"), heard.returncode) == ("a ", [], returncode)
-    assert heard.lines[-1].startswith(b'{"event":"token","id":"g"')
-    assert not heard.stdout.endswith(b"\n")
+    output = converse(with_parameters("crash-mid-line", "after=2", death))
+    assert (output.text(), output.terminals("g"), output.returncode) == ("a ", [], returncode)
+    assert output.lines[-1].startswith(b'{"event":"token","id":"g"')
+    assert not output.stdout.endswith(b"\n")
 
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_it_dies_within_an_answer(death: str, returncode: int) -> None:
-    heard = converse(with_parameters("crash-mid-stream", death))
-    assert (heard.text(), heard.terminals("g"), heard.returncode) == ("a b c ", [], returncode)
+    output = converse(with_parameters("crash-mid-stream", death))
+    assert (output.text(), output.terminals("g"), output.returncode) == ("a b c ", [], returncode)
 
 
 @pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
 def test_it_dies_before_the_terminal_of_an_answer_that_is_too_short(fault: str) -> None:
-    heard = hear(faulty(fault), LOAD, SHORT)
-    assert (heard.text(), heard.terminals("g"), heard.returncode) == ("a b", [], -signal.SIGKILL)
+    output = run_worker(faulty(fault), LOAD, SHORT)
+    assert (output.text(), output.terminals("g"), output.returncode) == ("a b", [], -signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
@@ -148,10 +148,10 @@ def test_it_dies_after_the_terminal_of_an_answer(death: str, returncode: int) ->
 
 
 def test_text_stands_between_two_events() -> None:
-    heard = converse("garbage-between-events")
-    [at] = [number for number, line in enumerate(heard.lines) if not line.startswith(b"{")]
-    assert json.loads(heard.lines[at - 1])["token"] == "a "
-    assert json.loads(heard.lines[at + 1])["token"] == "b "
+    output = converse("garbage-between-events")
+    [at] = [number for number, line in enumerate(output.lines) if not line.startswith(b"{")]
+    assert json.loads(output.lines[at - 1])["token"] == "a "
+    assert json.loads(output.lines[at + 1])["token"] == "b "
 
 
 def test_text_without_a_newline_stands_before_an_event() -> None:
@@ -161,18 +161,18 @@ def test_text_without_a_newline_stands_before_an_event() -> None:
 
 @pytest.mark.parametrize("size", [10_000, CLIENT_LINE_BYTES, CLIENT_LINE_BYTES + 1])
 def test_a_line_is_as_long_as_it_is_told_to_be(size: int) -> None:
-    heard = converse(f"long-line:bytes={size}")
-    assert max(map(len, heard.lines)) == size
-    assert heard.text() == "a b c d e"
+    output = converse(f"long-line:bytes={size}")
+    assert max(map(len, output.lines)) == size
+    assert output.text() == "a b c d e"
 
 
 # Flow.
 
 
 def test_it_answers_with_a_burst_of_tokens() -> None:
-    heard = converse("burst")
-    assert heard.text() == "x " * 100_000
-    assert heard.terminals("g")[0]["usage"]["completion_tokens"] == 100_000
+    output = converse("burst")
+    assert output.text() == "x " * 100_000
+    assert output.terminals("g")[0]["usage"]["completion_tokens"] == 100_000
 
 
 def test_it_stalls_while_ping_is_answered_and_ends_on_sigterm() -> None:
@@ -189,9 +189,9 @@ def test_it_stalls_while_ping_is_answered_and_ends_on_sigterm() -> None:
 
 
 def test_it_floods_stderr_before_every_terminal() -> None:
-    heard = converse("stderr-flood:bytes=200000")
-    assert 3 * 199_000 < len(heard.stderr) < 3 * 201_000
-    assert heard.text() == "a b c d e"
+    output = converse("stderr-flood:bytes=200000")
+    assert 3 * 199_000 < len(output.stderr) < 3 * 201_000
+    assert output.text() == "a b c d e"
 
 
 # Not ending.
@@ -206,8 +206,8 @@ def test_it_ignores_quit_and_serves_on(fault: str) -> None:
 
 
 def test_one_that_ignores_quit_ends_with_its_input() -> None:
-    heard = hear(faulty("ignore-quit"), LOAD, {"id": "q", "cmd": "quit"}, GENERATE)
-    assert (heard.text(), heard.terminals("q"), heard.returncode) == ("a b c d e", [], 0)
+    output = run_worker(faulty("ignore-quit"), LOAD, {"id": "q", "cmd": "quit"}, GENERATE)
+    assert (output.text(), output.terminals("q"), output.returncode) == ("a b c d e", [], 0)
 
 
 def test_one_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
@@ -259,10 +259,10 @@ def test_a_grandchild_holds_its_pipes_open_after_it() -> None:
 
 
 def test_the_terminal_comes_twice() -> None:
-    heard = converse("duplicate-terminal")
-    first, second = heard.terminals("g")
+    output = converse("duplicate-terminal")
+    first, second = output.terminals("g")
     assert first == second
-    assert len(heard.terminals("l")) == 1
+    assert len(output.terminals("l")) == 1
 
 
 def test_a_token_comes_after_the_terminal() -> None:
@@ -270,42 +270,42 @@ def test_a_token_comes_after_the_terminal() -> None:
 
 
 def test_events_come_for_an_id_that_nobody_sent() -> None:
-    heard = converse("unknown-id")
-    strange = [event for event in heard.events if event["id"] not in ("h", "l", "g")]
+    output = converse("unknown-id")
+    strange = [event for event in output.events if event["id"] not in ("h", "l", "g")]
     assert [event["event"] for event in strange] == ["token", "done"]
-    assert heard.text() == "a b c d e"
+    assert output.text() == "a b c d e"
 
 
 def test_events_of_an_unknown_kind_come() -> None:
-    heard = converse("unknown-event")
-    strange = [event for event in heard.events if event["event"] == "weather"]
+    output = converse("unknown-event")
+    strange = [event for event in output.events if event["event"] == "weather"]
     assert [event.get("id") for event in strange] == ["g", None]
-    assert heard.text() == "a b c d e"
+    assert output.text() == "a b c d e"
 
 
 def test_every_event_and_the_objects_in_it_have_unknown_fields() -> None:
-    heard = converse("unknown-fields")
-    assert all("moon_phase" in event for event in heard.events)
-    assert all("moon_phase" in heard.terminals("g")[0][name] for name in ("usage", "timings"))
-    assert "moon_phase" in heard.terminals("h")[0]["limits"]
-    assert heard.text() == "a b c d e"
+    output = converse("unknown-fields")
+    assert all("moon_phase" in event for event in output.events)
+    assert all("moon_phase" in output.terminals("g")[0][name] for name in ("usage", "timings"))
+    assert "moon_phase" in output.terminals("h")[0]["limits"]
+    assert output.text() == "a b c d e"
 
 
 def test_values_come_that_are_in_no_list() -> None:
     thinking = {"id": "t", "cmd": "chat", "messages": [{"role": "user", "content": "a"}], "reasoning": "on", "n": 2}
     others = [thinking, {"id": "p", "cmd": "ping"}, {**LOAD, "id": "x", "path": "x"}]
-    heard = hear(faulty("unknown-values"), *CONVERSATION, *others)
+    output = run_worker(faulty("unknown-values"), *CONVERSATION, *others)
     seen: dict[str, set[Any]] = {}
-    for event in heard.events:
+    for event in output.events:
         for name in ("finish_reason", "code", "stage", "unit", "state", "channel"):
             seen.setdefault(name, set()).add(event.get(name))
     assert all(len(values - {None}) == 1 for values in seen.values()), seen
-    assert heard.terminals("g")[0]["finish_reason"] == "daydreaming"
-    assert [choice["finish_reason"] for choice in heard.terminals("t")[0]["choices"]] == ["daydreaming"] * 2
+    assert output.terminals("g")[0]["finish_reason"] == "daydreaming"
+    assert [choice["finish_reason"] for choice in output.terminals("t")[0]["choices"]] == ["daydreaming"] * 2
 
 
 def test_faults_go_together() -> None:
-    heard = converse("unknown-fields", "duplicate-terminal", "crash-after-terminal:exit=3", "unknown-event")
-    assert heard.returncode == 3
-    assert any(event["event"] == "weather" for event in heard.events)
-    assert all("moon_phase" in event for event in heard.events if event["event"] != "weather")
+    output = converse("unknown-fields", "duplicate-terminal", "crash-after-terminal:exit=3", "unknown-event")
+    assert output.returncode == 3
+    assert any(event["event"] == "weather" for event in output.events)
+    assert all("moon_phase" in event for event in output.events if event["event"] != "weather")

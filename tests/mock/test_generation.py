@@ -18,23 +18,23 @@ Json = dict[str, Any]
 def test_each_choice_is_an_answer_with_its_own_end() -> None:
     reply = Reply(choices=[Answer(text="one two"), Answer(text="uno", finish_reason="length")])
     outcomes = play(runner(Rule(reply)), Generate(prompt="x", n=3))
-    told = [gather(outcomes, choice) for choice in range(3)]
-    assert [choice.content for choice in told] == ["one two", "uno", "one two"]
-    assert [choice.finish_reason for choice in told] == ["stop", "length", "stop"]
+    result = [gather(outcomes, choice) for choice in range(3)]
+    assert [choice.content for choice in result] == ["one two", "uno", "one two"]
+    assert [choice.finish_reason for choice in result] == ["stop", "length", "stop"]
 
 
 def test_choices_go_forward_side_by_side() -> None:
     outcomes = play(runner(), Generate(prompt="a b", n=2))
-    pieces = [outcome for outcome in outcomes if isinstance(outcome, TokenDelta)]
-    assert [(piece.choice, piece.text) for piece in pieces] == [(0, "a "), (1, "a "), (0, "b"), (1, "b")]
+    deltas = [outcome for outcome in outcomes if isinstance(outcome, TokenDelta)]
+    assert [(delta.choice, delta.text) for delta in deltas] == [(0, "a "), (1, "a "), (0, "b"), (1, "b")]
 
 
 def test_a_choice_that_a_stop_string_ends_lets_the_others_go_on() -> None:
     reply = Reply(choices=[Answer(text="a stop b"), Answer(text="a b c")])
     outcomes = play(runner(Rule(reply)), Generate(prompt="x", n=2, stop=["stop"]))
     first, second = gather(outcomes, 0), gather(outcomes, 1)
-    assert (first.content, first.pieces[-1].stop) == ("a ", "stop")
-    assert (second.content, second.pieces[-1].stop) == ("a b c", None)
+    assert (first.content, first.deltas[-1].stop) == ("a ", "stop")
+    assert (second.content, second.deltas[-1].stop) == ("a b c", None)
 
 
 def test_the_runner_accepts_requests_again_when_the_last_choice_has_ended() -> None:
@@ -56,23 +56,23 @@ def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
 
 
 def test_reasoning_comes_first_and_is_counted() -> None:
-    told = answer(Reply(reasoning="Let me think.", text="Four."))
-    assert (told.reasoning, told.content) == ("Let me think.", "Four.")
-    assert [piece.reasoning_tokens for piece in told.pieces] == [1, 1, 1, 0]
+    result = answer(Reply(reasoning="Let me think.", text="Four."))
+    assert (result.reasoning, result.content) == ("Let me think.", "Four.")
+    assert [delta.reasoning_tokens for delta in result.deltas] == [1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(
-    ("fields", "thought"),
+    ("fields", "reasoning_part"),
     [({}, "x y z"), ({"reasoning": "off"}, ""), ({"reasoning_budget": 2}, "x y "), ({"reasoning_budget": 0}, "")],
 )
-def test_reasoning_follows_the_request(fields: Json, thought: str) -> None:
-    told = answer(Reply(reasoning="x y z", text="done"), chat(**fields))
-    assert (told.reasoning, told.content) == (thought, "done")
+def test_reasoning_follows_the_request(fields: Json, reasoning_part: str) -> None:
+    result = answer(Reply(reasoning="x y z", text="done"), chat(**fields))
+    assert (result.reasoning, result.content) == (reasoning_part, "done")
 
 
 def test_forced_reasoning_repeats_the_prompt() -> None:
-    told = answer(Reply(), chat("to be", reasoning="on"))
-    assert (told.reasoning, told.content) == ("to be", "to be")
+    result = answer(Reply(), chat("to be", reasoning="on"))
+    assert (result.reasoning, result.content) == ("to be", "to be")
 
 
 def test_what_generate_gives_is_content() -> None:
@@ -81,16 +81,16 @@ def test_what_generate_gives_is_content() -> None:
 
 def test_a_stop_string_is_found_in_reasoning_and_never_across_its_end() -> None:
     assert answer(Reply(reasoning="a b c"), chat(stop=["b "])).reasoning == "a "
-    told = answer(Reply(reasoning="end", text="less"), chat(stop=["endless"]))
-    assert (told.reasoning, told.content) == ("end", "less")
+    result = answer(Reply(reasoning="end", text="less"), chat(stop=["endless"]))
+    assert (result.reasoning, result.content) == ("end", "less")
 
 
 # Log-probabilities.
 
 
 def test_every_token_is_certain_and_names_as_many_others_as_asked_for() -> None:
-    told = answer(Reply(text="a b"), Generate(prompt="x", logprobs=True, top_logprobs=3))
-    logprobs = [logprob for piece in told.pieces for logprob in piece.logprobs or []]
+    result = answer(Reply(text="a b"), Generate(prompt="x", logprobs=True, top_logprobs=3))
+    logprobs = [logprob for delta in result.deltas for logprob in delta.logprobs or []]
     assert [(logprob.token_id, logprob.token, logprob.logprob) for logprob in logprobs] == [(0, "a ", 0), (1, "b", 0)]
     assert [[(other.token, other.logprob) for other in logprob.top] for logprob in logprobs] == [
         [("a ", 0.0), ("b", -1000.0), ("<2>", -2000.0)],
@@ -100,8 +100,8 @@ def test_every_token_is_certain_and_names_as_many_others_as_asked_for() -> None:
 
 @pytest.mark.parametrize("top", [0, 1, 20])
 def test_the_others_are_counted(top: int) -> None:
-    told = answer(Reply(), Generate(prompt="x", logprobs=True, top_logprobs=top))
-    assert [len(logprob.top) for piece in told.pieces for logprob in piece.logprobs or []] == [top]
+    result = answer(Reply(), Generate(prompt="x", logprobs=True, top_logprobs=top))
+    assert [len(logprob.top) for delta in result.deltas for logprob in delta.logprobs or []] == [top]
 
 
 # How long, and to what end.
@@ -119,8 +119,8 @@ def test_the_others_are_counted(top: int) -> None:
     ],
 )
 def test_an_answer_is_as_long_as_it_has_to_be(fields: Json, text: str, reason: str) -> None:
-    told = answer(Reply(text="x y "), chat(**fields))
-    assert (told.content, told.finish_reason) == (text, reason)
+    result = answer(Reply(text="x y "), chat(**fields))
+    assert (result.content, result.finish_reason) == (text, reason)
 
 
 def test_an_empty_answer_that_may_not_end_echoes() -> None:

@@ -14,7 +14,7 @@ from lmwire_worker.mock.catalogue import FAULTS
 from lmwire_worker.mock.replies import Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from support.process.lmwire_command import LMWIRE, REPOSITORY
-from support.process.mock_host import LOAD, hear, mock
+from support.process.mock_host import LOAD, mock, run_worker
 from support.process.worker_process import SECONDS
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
@@ -43,30 +43,30 @@ def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> 
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "1", "content": "30 degrees"},
     ]
-    heard = hear(
+    output = run_worker(
         mock("--scenario", str(path)),
         LOAD,
         {"id": "a", "cmd": "chat", "messages": [asked], "tools": [tool]},
         {"id": "b", "cmd": "chat", "messages": found, "tools": [tool], "format": {"type": "json_object"}},
     )
-    arguments = "".join(event.get("arguments", "") for event in heard.of("a") if event["event"] == "tool_call")
-    assert (heard.text("a"), arguments) == ("I need to look that up.", '{"city":"Rome"}')
-    assert (heard.terminals("a")[0]["finish_reason"], heard.text("b")) == ("tool_calls", '{"sunny":true}')
+    arguments = "".join(event.get("arguments", "") for event in output.of("a") if event["event"] == "tool_call")
+    assert (output.text("a"), arguments) == ("I need to look that up.", '{"city":"Rome"}')
+    assert (output.terminals("a")[0]["finish_reason"], output.text("b")) == ("tool_calls", '{"sunny":true}')
 
 
 def test_there_is_something_to_find_and_something_to_hear(tmp_path: Path) -> None:
     path = tmp_path / "notes.json"
     path.write_text(FILES["notes.json"])
-    heard = hear(
+    output = run_worker(
         mock("--scenario", str(path)),
         LOAD,
         {"id": "near", "cmd": "embed", "input": ["the ocean"], "encoding": "float"},
         {"id": "far", "cmd": "embed", "input": ["a car", "a house"], "encoding": "float"},
         {"id": "note", "cmd": "transcribe", "audio": {"path": "/tmp/note.wav"}},
     )
-    vectors = {id: [event["embedding"] for event in heard.of(id)[:-1]] for id in ("near", "far")}
+    vectors = {id: [event["embedding"] for event in output.of(id)[:-1]] for id in ("near", "far")}
     assert vectors == {"near": [[1, 0, 0]], "far": [[0, 1, 0], [0, 0, 1]]}
-    said = [event["text"] for event in heard.of("note") if event["event"] == "segment"]
+    said = [event["text"] for event in output.of("note") if event["event"] == "segment"]
     assert said == ["Buy milk. ", "And bread."]
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from support.process.mock_host import GENERATE, HELLO, LOAD, hear, mock
+from support.process.mock_host import GENERATE, HELLO, LOAD, mock, run_worker
 
 GUARD = """
 import sys
@@ -24,68 +24,68 @@ CHAT = {"id": "c", "cmd": "chat", "messages": [{"role": "user", "content": "to b
 
 def test_it_needs_msgspec_and_nothing_else() -> None:
     guarded = [sys.executable, "-c", GUARD, "--mock", "--text", "a stop", "--fault", "unknown-fields"]
-    heard = hear(guarded, HELLO, LOAD, {**GENERATE, "stop": ["stop"]}, CHAT)
-    assert heard.returncode == 0, heard.stderr
-    assert heard.text() == "a "
+    output = run_worker(guarded, HELLO, LOAD, {**GENERATE, "stop": ["stop"]}, CHAT)
+    assert output.returncode == 0, output.stderr
+    assert output.text() == "a "
 
 
 def test_the_guard_of_the_test_above_guards() -> None:
-    refused = hear([sys.executable, "-c", GUARD.replace("main(", "import numpy #")])
+    refused = run_worker([sys.executable, "-c", GUARD.replace("main(", "import numpy #")])
     assert b"ModuleNotFoundError: numpy" in refused.stderr
 
 
 def test_it_starts_without_what_only_its_options_need() -> None:
-    started = hear([sys.executable, "-X", "importtime", *mock()[1:]])
+    started = run_worker([sys.executable, "-X", "importtime", *mock()[1:]])
     assert b"lmwire_worker.mock.runner" in started.stderr
     for module in (b"argparse", b"lmwire_worker.mock.faults", b"lmwire_worker.generation"):
         assert module not in started.stderr
 
 
 def test_a_prompt_is_echoed_word_by_word() -> None:
-    heard = hear(mock(), LOAD, GENERATE, CHAT)
-    assert [event["token"] for event in heard.of("g") if event["event"] == "token"] == ["a ", "b ", "c ", "d ", "e"]
-    assert heard.text("c") == "to be or"
-    assert heard.terminals("g")[0]["finish_reason"] == "stop"
+    output = run_worker(mock(), LOAD, GENERATE, CHAT)
+    assert [event["token"] for event in output.of("g") if event["event"] == "token"] == ["a ", "b ", "c ", "d ", "e"]
+    assert output.text("c") == "to be or"
+    assert output.terminals("g")[0]["finish_reason"] == "stop"
 
 
 def test_an_echo_goes_on_up_to_max_tokens() -> None:
-    heard = hear(mock(), LOAD, {**GENERATE, "prompt": "a b ", "max_tokens": 5})
-    assert heard.text() == "a b a b a "
-    assert heard.terminals("g")[0]["finish_reason"] == "length"
+    output = run_worker(mock(), LOAD, {**GENERATE, "prompt": "a b ", "max_tokens": 5})
+    assert output.text() == "a b a b a "
+    assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_the_answer_can_be_the_same_for_every_request() -> None:
-    heard = hear(mock("--text", "Hello, world!"), LOAD, GENERATE, CHAT)
-    assert heard.text("g") == heard.text("c") == "Hello, world!"
-    assert heard.terminals("g")[0]["usage"] == {"prompt_tokens": 5, "cached_tokens": 0, "completion_tokens": 2}
+    output = run_worker(mock("--text", "Hello, world!"), LOAD, GENERATE, CHAT)
+    assert output.text("g") == output.text("c") == "Hello, world!"
+    assert output.terminals("g")[0]["usage"] == {"prompt_tokens": 5, "cached_tokens": 0, "completion_tokens": 2}
 
 
 def test_max_tokens_cuts_a_given_answer() -> None:
-    heard = hear(mock("--text", "one two three"), LOAD, {**GENERATE, "max_tokens": 2})
-    assert heard.text() == "one two "
-    assert heard.terminals("g")[0]["finish_reason"] == "length"
+    output = run_worker(mock("--text", "one two three"), LOAD, {**GENERATE, "max_tokens": 2})
+    assert output.text() == "one two "
+    assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_tokens_take_the_time_that_they_are_given() -> None:
-    heard = hear(mock("--token-ms", "20"), LOAD, GENERATE)
-    assert heard.text() == "a b c d e"
-    assert heard.terminals("g")[0]["timings"]["total_ms"] >= 5 * 20
+    output = run_worker(mock("--token-ms", "20"), LOAD, GENERATE)
+    assert output.text() == "a b c d e"
+    assert output.terminals("g")[0]["timings"]["total_ms"] >= 5 * 20
 
 
 @pytest.mark.parametrize("stop", ["c", "c d", "b c d "])
 def test_a_stop_string_ends_an_answer_and_is_never_shown(stop: str) -> None:
-    heard = hear(mock(), LOAD, {**GENERATE, "stop": [stop, "never"]})
-    assert heard.text() == "a b c d e".partition(stop)[0]
-    [terminal] = heard.terminals("g")
+    output = run_worker(mock(), LOAD, {**GENERATE, "stop": [stop, "never"]})
+    assert output.text() == "a b c d e".partition(stop)[0]
+    [terminal] = output.terminals("g")
     assert (terminal["finish_reason"], terminal["stop"]) == ("stop", stop)
 
 
 def test_text_that_may_become_a_stop_string_comes_with_the_end() -> None:
-    assert hear(mock(), LOAD, {**GENERATE, "stop": ["e f"]}).text() == "a b c d e"
+    assert run_worker(mock(), LOAD, {**GENERATE, "stop": ["e f"]}).text() == "a b c d e"
 
 
 def test_another_model_is_not_found() -> None:
-    [refused] = hear(mock(), {**LOAD, "path": "owner/name"}).terminals("l")
+    [refused] = run_worker(mock(), {**LOAD, "path": "owner/name"}).terminals("l")
     assert (refused["code"], refused["field"], refused["loaded"]) == ("model_not_found", "path", False)
 
 
@@ -102,12 +102,12 @@ def test_another_model_is_not_found() -> None:
     ],
 )
 def test_wrong_usage_is_named_on_stderr_and_exits_with_64(options: list[str], named: str) -> None:
-    heard = hear(mock(*options))
-    assert (heard.returncode, heard.stdout) == (64, b"")
-    assert named in heard.stderr.decode()
+    output = run_worker(mock(*options))
+    assert (output.returncode, output.stdout) == (64, b"")
+    assert named in output.stderr.decode()
 
 
 def test_help_shows_examples_and_says_where_the_faults_are_listed() -> None:
-    shown = hear(mock("--help")).stdout.decode()
+    shown = run_worker(mock("--help")).stdout.decode()
     assert "examples:" in shown
     assert "--list-faults" in shown

@@ -9,7 +9,7 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, TextPart
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script, read_rules
-from support.process.mock_host import GENERATE, LOAD, Heard, hear, mock
+from support.process.mock_host import GENERATE, LOAD, WorkerOutput, mock, run_worker
 from support.process.worker_process import WorkerProcess
 
 Json = dict[str, Any]
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Any:
-    """Writes rules to a file; returns the command of a worker that follows them."""
+    """Write rules to a file, and return the command of a worker that follows them."""
 
     def write(*rules: Json) -> list[str]:
         path = tmp_path / "scenario.json"
@@ -27,8 +27,8 @@ def scenario(tmp_path: Path) -> Any:
     return write
 
 
-def generate(heard: Heard) -> list[str]:
-    return [event["token"] for event in heard.of("g") if event["event"] == "token"]
+def generate(output: WorkerOutput) -> list[str]:
+    return [event["token"] for event in output.of("g") if event["event"] == "token"]
 
 
 # Which request.
@@ -88,25 +88,25 @@ def test_a_rule_can_be_used_up() -> None:
 
 
 def test_a_reply_is_given_token_by_token(scenario: Any) -> None:
-    heard = hear(scenario({"reply": {"tokens": ["Hel", {"text": "lo", "delay_ms": 1}, ""]}}), LOAD, GENERATE)
-    assert generate(heard) == ["Hel", "lo", ""]
-    assert heard.terminals("g")[0]["usage"]["completion_tokens"] == 3
+    output = run_worker(scenario({"reply": {"tokens": ["Hel", {"text": "lo", "delay_ms": 1}, ""]}}), LOAD, GENERATE)
+    assert generate(output) == ["Hel", "lo", ""]
+    assert output.terminals("g")[0]["usage"]["completion_tokens"] == 3
 
 
 def test_what_no_rule_is_for_is_echoed(scenario: Any) -> None:
     rule = {"match": {"prompt": "weather"}, "reply": {"text": "Sunny."}}
-    heard = hear(scenario(rule), LOAD, GENERATE, {**GENERATE, "id": "w", "prompt": "the weather?"})
-    assert (heard.text("g"), heard.text("w")) == ("a b c d e", "Sunny.")
+    output = run_worker(scenario(rule), LOAD, GENERATE, {**GENERATE, "id": "w", "prompt": "the weather?"})
+    assert (output.text("g"), output.text("w")) == ("a b c d e", "Sunny.")
 
 
 def test_a_reply_ends_for_the_reason_that_it_gives(scenario: Any) -> None:
-    heard = hear(scenario({"reply": {"text": "cut off", "finish_reason": "length"}}), LOAD, GENERATE)
-    assert heard.terminals("g")[0]["finish_reason"] == "length"
+    output = run_worker(scenario({"reply": {"text": "cut off", "finish_reason": "length"}}), LOAD, GENERATE)
+    assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_an_empty_answer_is_an_answer(scenario: Any) -> None:
-    heard = hear(scenario({"reply": {"tokens": []}}), LOAD, GENERATE)
-    assert [event["event"] for event in heard.of("g")] == ["progress", "done"]
+    output = run_worker(scenario({"reply": {"tokens": []}}), LOAD, GENERATE)
+    assert [event["event"] for event in output.of("g")] == ["progress", "done"]
 
 
 def test_a_reply_can_fail_at_once_or_after_some_tokens(scenario: Any) -> None:
@@ -114,11 +114,11 @@ def test_a_reply_can_fail_at_once_or_after_some_tokens(scenario: Any) -> None:
     command = scenario(
         {"match": {"prompt": "late"}, "reply": {"text": "so far", "error": error}}, {"reply": {"error": error}}
     )
-    heard = hear(command, LOAD, GENERATE, {**GENERATE, "id": "late", "prompt": "late"})
-    assert heard.text("late") == "so far"
-    assert [event["event"] for event in heard.of("g")] == ["error"]
+    output = run_worker(command, LOAD, GENERATE, {**GENERATE, "id": "late", "prompt": "late"})
+    assert output.text("late") == "so far"
+    assert [event["event"] for event in output.of("g")] == ["error"]
     for id in ("g", "late"):
-        assert heard.terminals(id) == [
+        assert output.terminals(id) == [
             {"event": "error", "id": id, "error": "out of ideas", "code": "engine_error", "retryable": True}
         ]
 
@@ -128,12 +128,12 @@ def test_a_load_can_be_scripted_and_then_any_path_will_do(scenario: Any) -> None
         {"stage": "download", "current": 1, "total": 9, "unit": "bytes", "delay_ms": 120},
         {"stage": "warm_up", "current": 1, "unit": "steps", "delay_ms": 120},
     ]
-    heard = hear(
+    output = run_worker(
         scenario({"match": {"path": "^owner/"}, "reply": {"progress": stages}}), {**LOAD, "path": "owner/name"}
     )
-    seen = {(event["stage"], event.get("total")) for event in heard.of("l") if event["event"] == "progress"}
+    seen = {(event["stage"], event.get("total")) for event in output.of("l") if event["event"] == "progress"}
     assert seen == {("download", 9), ("warm_up", None)}
-    assert heard.terminals("l")[0]["path"] == "owner/name"
+    assert output.terminals("l")[0]["path"] == "owner/name"
 
 
 def test_a_load_that_fails_before_it_reads_keeps_the_model_and_a_later_one_does_not(scenario: Any) -> None:
@@ -144,14 +144,14 @@ def test_a_load_that_fails_before_it_reads_keeps_the_model_and_a_later_one_does_
         {"match": {"path": "late"}, "reply": {"progress": reading, "error": error}},
     )
     loads = [{"id": path, "cmd": "load", "path": path} for path in ("early", "late")]
-    heard = hear(command, LOAD, *loads)
-    assert [heard.terminals(path)[0]["loaded"] for path in ("early", "late")] == [True, False]
+    output = run_worker(command, LOAD, *loads)
+    assert [output.terminals(path)[0]["loaded"] for path in ("early", "late")] == [True, False]
 
 
 def test_the_processing_of_a_prompt_can_be_scripted(scenario: Any) -> None:
     stages = [{"stage": "prefill", "current": n, "total": 2, "unit": "tokens", "delay_ms": 120} for n in (1, 2)]
-    heard = hear(scenario({"reply": {"progress": stages, "text": "done"}}), LOAD, GENERATE)
-    assert [event["current"] for event in heard.of("g") if event["event"] == "progress"] == [1, 2]
+    output = run_worker(scenario({"reply": {"progress": stages, "text": "done"}}), LOAD, GENERATE)
+    assert [event["current"] for event in output.of("g") if event["event"] == "progress"] == [1, 2]
 
 
 @pytest.mark.parametrize("then", ["wait", "repeat"])
@@ -177,8 +177,8 @@ def test_a_load_without_an_end_is_cancelled(scenario: Any) -> None:
 
 def test_one_slow_answer_holds_up_no_other(scenario: Any) -> None:
     slow = {"match": {"prompt": "slow"}, "reply": {"text": "at last", "delay_ms": 300}}
-    heard = hear(scenario(slow), LOAD, {**GENERATE, "id": "slow", "prompt": "slow"}, GENERATE)
-    ends = [event["id"] for event in heard.events if "finish_reason" in event]
+    output = run_worker(scenario(slow), LOAD, {**GENERATE, "id": "slow", "prompt": "slow"}, GENERATE)
+    ends = [event["id"] for event in output.events if "finish_reason" in event]
     assert ends == ["g", "slow"]
 
 

@@ -21,40 +21,40 @@ def with_tools(**fields: Any) -> Chat:
 
 
 def test_a_call_comes_in_deltas() -> None:
-    told = answer(Reply(text="I look.", tool_calls=[CALL]), with_tools())
-    pieces = told.calls[0]
-    assert [piece.arguments for piece in pieces] == ["", '{"city":', '"Rome",', '"days":', "2}", ""]
-    assert [piece.name for piece in pieces] == ["weather", *[None] * 5]
-    assert [piece.complete for piece in pieces] == [*[None] * 5, True]
-    assert pieces[0].call_id and not pieces[1].call_id
-    assert (told.content, told.finish_reason) == ("I look.", "tool_calls")
+    result = answer(Reply(text="I look.", tool_calls=[CALL]), with_tools())
+    deltas = result.calls[0]
+    assert [delta.arguments for delta in deltas] == ["", '{"city":', '"Rome",', '"days":', "2}", ""]
+    assert [delta.name for delta in deltas] == ["weather", *[None] * 5]
+    assert [delta.complete for delta in deltas] == [*[None] * 5, True]
+    assert deltas[0].call_id and not deltas[1].call_id
+    assert (result.content, result.finish_reason) == ("I look.", "tool_calls")
 
 
 def test_each_token_of_a_call_is_delivered_and_counted() -> None:
-    told = answer(Reply(tool_calls=[CALL]), with_tools())
-    assert [(piece.text, piece.token_ids, piece.generated) for piece in told.pieces if piece.generated] == [
+    result = answer(Reply(tool_calls=[CALL]), with_tools())
+    assert [(delta.text, delta.token_ids, delta.generated) for delta in result.deltas if delta.generated] == [
         ("", [id], 1) for id in range(6)
     ]
 
 
 def test_calls_have_ids_of_their_own_unless_they_are_given() -> None:
     calls = answer(Reply(tool_calls=[CALL, CALL, Call("weather", id="mine")]), with_tools()).calls
-    ids = [pieces[0].call_id for pieces in calls.values()]
+    ids = [deltas[0].call_id for deltas in calls.values()]
     assert len(set(ids)) == 3
     assert ids[2] == "mine"
 
 
 def test_a_call_that_is_no_json_comes_back_as_text() -> None:
-    told = answer(Reply(text="Hm. ", tool_calls=[BROKEN]), with_tools())
-    assert told.calls[0][-1].complete is False
-    assert told.content == 'Hm. {"name":"weather","arguments":{"city": tr}'
-    assert told.finish_reason == "stop"
+    result = answer(Reply(text="Hm. ", tool_calls=[BROKEN]), with_tools())
+    assert result.calls[0][-1].complete is False
+    assert result.content == 'Hm. {"name":"weather","arguments":{"city": tr}'
+    assert result.finish_reason == "stop"
 
 
 def test_a_call_that_is_cut_off_comes_back_as_text() -> None:
-    told = answer(Reply(tool_calls=[CALL]), with_tools(max_tokens=2))
-    assert [piece.complete for piece in told.calls[0]] == [None, None, False]
-    assert (told.content, told.finish_reason) == ('{"name":"weather","arguments":{"city":', "length")
+    result = answer(Reply(tool_calls=[CALL]), with_tools(max_tokens=2))
+    assert [delta.complete for delta in result.calls[0]] == [None, None, False]
+    assert (result.content, result.finish_reason) == ('{"name":"weather","arguments":{"city":', "length")
 
 
 def test_a_cancel_gives_back_what_may_have_become_a_stop_string() -> None:
@@ -66,10 +66,10 @@ def test_a_cancel_gives_back_what_may_have_become_a_stop_string() -> None:
 def test_a_cancel_within_a_call_gives_it_back() -> None:
     mock = runner(Rule(Reply(tool_calls=[CALL])))
     before = play(mock, with_tools(), steps=4)
-    told = gather([*before, *mock.remove(KEY)])
-    assert told.calls[0][-1].complete is False
-    assert told.content.startswith('{"name":"weather"')
-    assert told.finish_reason is None
+    result = gather([*before, *mock.remove(KEY)])
+    assert result.calls[0][-1].complete is False
+    assert result.content.startswith('{"name":"weather"')
+    assert result.finish_reason is None
 
 
 def test_a_text_that_may_become_a_stop_string_comes_before_the_call() -> None:
@@ -82,16 +82,16 @@ def test_a_text_that_may_become_a_stop_string_comes_before_the_call() -> None:
 
 @pytest.mark.parametrize("request_", [chat(), with_tools(tool_choice="none"), Generate(prompt="x")])
 def test_a_call_that_nobody_reads_is_text(request_: Generate | Chat) -> None:
-    told = answer(Reply(tool_calls=[CALL]), request_)
-    assert told.content == f'{{"name":"weather","arguments":{TEXT}}}'
-    assert (told.calls, told.finish_reason) == ({}, "stop")
+    result = answer(Reply(tool_calls=[CALL]), request_)
+    assert result.content == f'{{"name":"weather","arguments":{TEXT}}}'
+    assert (result.calls, result.finish_reason) == ({}, "stop")
 
 
 def test_all_is_content_for_plain_text() -> None:
     reply = Reply(reasoning="Hm. ", text="I look. ", tool_calls=[CALL])
-    told = gather(play(runner(Rule(reply)), with_tools(), raw=True))
-    assert told.content == f'Hm. I look. {{"name":"weather","arguments":{TEXT}}}'
-    assert sum(piece.reasoning_tokens for piece in told.pieces) == 0
+    result = gather(play(runner(Rule(reply)), with_tools(), raw=True))
+    assert result.content == f'Hm. I look. {{"name":"weather","arguments":{TEXT}}}'
+    assert sum(delta.reasoning_tokens for delta in result.deltas) == 0
 
 
 def test_without_parallel_calls_the_answer_ends_after_the_first_whole_one() -> None:
@@ -123,6 +123,6 @@ def test_arguments_that_must_fit_a_schema_need_a_rule_that_looks_at_the_tools() 
 
 
 def test_every_token_id_has_a_log_probability_those_of_calls_too() -> None:
-    told = answer(Reply(reasoning="hm", text="x st", tool_calls=[CALL]), with_tools(logprobs=True, stop=["stop"]))
-    assert all(len(piece.logprobs or []) == len(piece.token_ids) for piece in told.pieces)
-    assert answer(Reply()).pieces[0].logprobs is None
+    result = answer(Reply(reasoning="hm", text="x st", tool_calls=[CALL]), with_tools(logprobs=True, stop=["stop"]))
+    assert all(len(delta.logprobs or []) == len(delta.token_ids) for delta in result.deltas)
+    assert answer(Reply()).deltas[0].logprobs is None

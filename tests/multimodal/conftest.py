@@ -59,9 +59,9 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     digests: list[bytes] = []
     encode = prefill.encode
 
-    def encode_and_tell(network: prefill.MultimodalNetwork, picture: prefill.MediaInput) -> None:
-        digests.append(picture.digest)
-        encode(network, picture)
+    def encode_and_record(network: prefill.MultimodalNetwork, media_input: prefill.MediaInput) -> None:
+        digests.append(media_input.digest)
+        encode(network, media_input)
 
-    monkeypatch.setattr(prefill, "encode", encode_and_tell)
+    monkeypatch.setattr(prefill, "encode", encode_and_record)
     return digests

@@ -15,7 +15,7 @@ from support.runners.generation_runners import Answer, Driver, ask, ask_alone, c
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 
 
-def told(*answers: Answer) -> list[tuple[object, ...]]:
+def contents(*answers: Answer) -> list[tuple[object, ...]]:
     assert [answer.error for answer in answers] == [None] * len(answers)
     return [(answer.token_ids, answer.text, answer.finish_reason, answer.stop) for answer in answers]
 
@@ -81,7 +81,7 @@ def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, 
     alone = ask_alone(runner, *requests, seeds=seeds)
     order = list(seeds)[::-1] if turned else list(seeds)
     together = ask(runner, *(requests[index] for index in order), seeds=order)
-    assert told(*together) == told(*(alone[index] for index in order))
+    assert contents(*together) == contents(*(alone[index] for index in order))
     assert alone[5].text in ("yes", "no")
     assert alone[6].text.isdigit()
     assert len(alone[4].logprobs) == len(alone[4].token_ids)
@@ -95,20 +95,20 @@ def test_requests_may_come_while_others_are_answered(runner: GenerationRunner) -
     for key, request in enumerate(requests):
         driver.add(key, request)
         driver.steps(2)
-    assert told(*driver.finish().values()) == told(*alone)
+    assert contents(*driver.finish().values()) == contents(*alone)
 
 
 def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:4]]
     whole = ask(runner, *requests)
     monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
-    assert told(*ask(runner, *requests)) == told(*whole)
+    assert contents(*ask(runner, *requests)) == contents(*whole)
 
 
 def test_each_choice_is_the_answer_with_its_own_seed(runner: GenerationRunner) -> None:
     request = shown("What is on ", TALL, "?", temperature=1)
     alone = ask_alone(runner, request, request, request, seeds=[7, 8, 9])
-    assert told(*choices(runner, replace(request, n=3, cache="off"), seed=7)) == told(*alone)
+    assert contents(*choices(runner, replace(request, n=3, cache="off"), seed=7)) == contents(*alone)
 
 
 def test_a_prompt_is_processed_alone_when_no_tokens_are_asked_for(runner: GenerationRunner) -> None:
@@ -141,12 +141,12 @@ def test_a_request_may_end_while_its_images_are_processed(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 2)
-    kept = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
-    alone = ask(runner, *kept)
+    uncached = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
+    alone = ask(runner, *uncached)
     driver = Driver(runner)
-    driver.add(0, kept[0])
+    driver.add(0, uncached[0])
     driver.add(1, shown("Never mind ", TALL, n=2, cache="off"))
-    driver.add(2, kept[1])
+    driver.add(2, uncached[1])
     for step in range(60):
         if step == 5:
             assert runner._media_queue
@@ -156,7 +156,7 @@ def test_a_request_may_end_while_its_images_are_processed(
         if not driver.running:
             break
     driver.finish()
-    assert told(driver.answers[0], driver.answers[2]) == told(*alone)
+    assert contents(driver.answers[0], driver.answers[2]) == contents(*alone)
     assert not runner._media_queue
 
 
@@ -182,7 +182,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
     monkeypatch.setattr(generator, step, fail_once)
     *answers, _ = driver.finish().values()
     assert next(fails, "none left") == "none left"
-    assert told(*answers) == told(*alone)
+    assert contents(*answers) == contents(*alone)
 
 
 def test_an_encoder_that_fails_ends_its_own_request(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,4 +202,4 @@ def test_an_encoder_that_fails_ends_its_own_request(runner: GenerationRunner, mo
     assert driver.answers[0].error is not None
     assert driver.answers[0].error.code == "engine_error"
     assert "no such kernel" in driver.answers[0].error.message
-    assert told(driver.answers[1]) == told(alone)
+    assert contents(driver.answers[1]) == contents(alone)

@@ -30,42 +30,42 @@ BIG_BYTES: Final = 64 * 1176 * 4 + 3 * 8
 """Bytes of a big image's patches, in float32, and of their grid."""
 
 
-# The shelf.
+# The feature cache.
 
 
-def picture(number: int, nbytes: int = 100) -> MediaInput:
+def media_input(number: int, nbytes: int = 100) -> MediaInput:
     return MediaInput(bytes([number]), "*", [1], {"pixel_values": np.zeros(nbytes, np.uint8)})
 
 
-def shelf(*pictures: MediaInput, in_use: tuple[MediaInput, ...] = ()) -> FeatureCache:
-    shelf = FeatureCache()
-    shelf.track_use(lambda: in_use)
-    for one in pictures:
-        shelf.add(one)
-    return shelf
+def feature_cache(*media_inputs: MediaInput, in_use: tuple[MediaInput, ...] = ()) -> FeatureCache:
+    feature_cache = FeatureCache()
+    feature_cache.track_use(lambda: in_use)
+    for one in media_inputs:
+        feature_cache.add(one)
+    return feature_cache
 
 
 def test_what_was_used_least_recently_is_given_up_first_and_no_more_than_needed() -> None:
-    one, two, three = (picture(number) for number in (1, 2, 3))
-    kept = shelf(one, two, three)
-    assert kept.find(one.digest) is one
-    assert kept.stale_since == two.last_used
-    assert kept.evict(150) == 200
-    assert [kept.find(each.digest) is not None for each in (one, two, three)] == [True, False, False]
-    assert (kept.bytes, kept.count(), kept.evictions) == (100, (1, 100), 2)
+    one, two, three = (media_input(number) for number in (1, 2, 3))
+    cached = feature_cache(one, two, three)
+    assert cached.find(one.digest) is one
+    assert cached.stale_since == two.last_used
+    assert cached.evict(150) == 200
+    assert [cached.find(each.digest) is not None for each in (one, two, three)] == [True, False, False]
+    assert (cached.bytes, cached.count(), cached.evictions) == (100, (1, 100), 2)
 
 
 def test_an_image_in_use_takes_its_memory_once_and_frees_none() -> None:
-    held, gone, idle = (picture(number) for number in (1, 2, 3))
-    kept = shelf(held, idle, in_use=(held, gone))
-    assert kept.bytes == 300
-    assert kept.count() == (2, 200)
-    assert kept.stale_since == idle.last_used
-    assert kept.evict(1000) == 100
-    assert kept.find(held.digest) is held
-    assert kept.stale_since is None
-    assert kept.clear() == 0
-    assert kept.bytes == 200
+    used, gone, idle = (media_input(number) for number in (1, 2, 3))
+    cached = feature_cache(used, idle, in_use=(used, gone))
+    assert cached.bytes == 300
+    assert cached.count() == (2, 200)
+    assert cached.stale_since == idle.last_used
+    assert cached.evict(1000) == 100
+    assert cached.find(used.digest) is used
+    assert cached.stale_since is None
+    assert cached.clear() == 0
+    assert cached.bytes == 200
 
 
 def test_the_memory_of_an_image_is_reserved_before_it_is_encoded() -> None:
@@ -91,33 +91,33 @@ def runner_for(folder: Path) -> Callable[[float], GenerationRunner]:
     """A runner with memory for a row of `ROW_TOKENS`, and for a number of MiB besides."""
 
     def runner_for(besides: float) -> GenerationRunner:
-        eyes = MultimodalLoader(Load(path=str(folder)), folder)
-        base = eyes.open_base(folder, trust_remote_code=False)
+        loader = MultimodalLoader(Load(path=str(folder)), folder)
+        base = loader.open_base(folder, trust_remote_code=False)
         network: Any = base.new_network()
         tokenizer = load_tokenizer(folder, base.config, trust_remote_code=False)
-        eyes.open_processor(network, tokenizer)
+        loader.open_processor(network, tokenizer)
         read_weights(network, folder, lambda *_: None)
-        sight = eyes.open(network, MediaPolicy(), lambda *_: None)
+        processor = loader.open(network, MediaPolicy(), lambda *_: None)
         cost = RowCost.measure(network)
-        room = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
+        budget = MemoryBudget(cost.bytes(ROW_TOKENS) + int(besides * MIB), 0, 0, cost)
         runner = GenerationRunner(
-            network, tokenizer, describe_model(folder, base.config, network, tokenizer), room, None, sight
+            network, tokenizer, describe_model(folder, base.config, network, tokenizer), budget, None, processor
         )
-        sight.feature_cache.budget = room.total_bytes
+        processor.feature_cache.budget = budget.total_bytes
         return runner
 
     return runner_for
 
 
 def look_at(runner: GenerationRunner, *images: ImagePart) -> list[MediaInput]:
-    """Makes pictures of images. Nothing encodes them."""
+    """Return the media inputs of images, not encoded."""
     request = Tokenize(messages=shown(*images, "?").messages)
     gathered: Any = gather(runner, request)
     runner.tokenize(request, gathered)
     return gathered.media.results()
 
 
-def kept(runner: GenerationRunner) -> list[bytes]:
+def cached(runner: GenerationRunner) -> list[bytes]:
     assert runner._media is not None
     return [*cast(Any, runner._media.feature_cache)._cached]
 
@@ -140,11 +140,11 @@ def test_unused_images_are_evicted_before_a_request_waits(
     runner_for: Callable[[float], GenerationRunner],
 ) -> None:
     runner = runner_for(0.5)
-    pictures = look_at(runner, *(big(seed) for seed in range(5)))
-    assert [one.nbytes for one in pictures] == [BIG_BYTES] * 5
+    media_inputs = look_at(runner, *(big(seed) for seed in range(5)))
+    assert [one.nbytes for one in media_inputs] == [BIG_BYTES] * 5
     runner.add(0, long_prompt(ROW_TOKENS - 1), 0)
-    assert kept(runner) == [pictures[-1].digest], "no more than needed, the latest last"
-    assert (stats(runner).bytes, stats(runner).evictions) == (pictures[-1].nbytes, 4)
+    assert cached(runner) == [media_inputs[-1].digest], "no more than needed, the latest last"
+    assert (stats(runner).bytes, stats(runner).evictions) == (media_inputs[-1].nbytes, 4)
 
 
 def test_of_prompts_and_images_the_least_recently_used_is_evicted_first(
@@ -156,9 +156,9 @@ def test_of_prompts_and_images_the_least_recently_used_is_evicted_first(
     prompt_bytes = runner._cache_manager._cache.bytes
     (new,) = look_at(runner, big(2))
     assert runner._cache_manager.evict(1) == old.nbytes
-    assert (runner._cache_manager._cache.bytes, kept(runner)) == (prompt_bytes, [new.digest])
+    assert (runner._cache_manager._cache.bytes, cached(runner)) == (prompt_bytes, [new.digest])
     assert runner._cache_manager.evict(prompt_bytes) == prompt_bytes
-    assert kept(runner) == [new.digest]
+    assert cached(runner) == [new.digest]
     assert runner._cache_manager.evict(1 << 40) == new.nbytes
     assert runner._cache_manager.evict(1) == 0
 
@@ -167,9 +167,9 @@ def test_images_are_evicted_for_running_answers(runner_for: Callable[[float], Ge
     runner = runner_for(0)
     driver = Driver(runner)
     driver.add(0, Generate(prompt=[300, *[301] * 1199], max_tokens=20, ignore_eos=True, cache="off"))
-    pictures = look_at(runner, big(1), big(2))
+    media_inputs = look_at(runner, big(1), big(2))
     driver.step()
-    assert kept(runner) == [pictures[1].digest]
+    assert cached(runner) == [media_inputs[1].digest]
     answer = driver.finish()[0]
     assert (answer.finish_reason, answer.generated) == ("length", 20)
 
@@ -238,9 +238,9 @@ def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
     engine.prepare()
     runner = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
     assert isinstance(runner, GenerationRunner) and runner._media is not None
-    room = runner._admission._budget
-    assert stats(runner).budget_bytes == room.max_cache_bytes
-    assert runner._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, room.max_cache_bytes // 4)
+    budget = runner._admission._budget
+    assert stats(runner).budget_bytes == budget.max_cache_bytes
+    assert runner._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, budget.max_cache_bytes // 4)
     for seed in range(12):
         look_at(runner, big(seed))
         assert stats(runner).bytes <= stats(runner).budget_bytes
@@ -252,9 +252,9 @@ def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
 
 def test_what_features_take_is_known_from_the_load(runner: GenerationRunner) -> None:
     assert runner._media is not None
-    pictures = cast(Any, runner._media)._inputs
+    media_inputs = cast(Any, runner._media)._inputs
     chat = shown(big(1), "and", image(2), "?")
-    predicted = [len(one.tokens) * pictures.token_bytes for one in look_at(runner, big(1), image(2))]
+    predicted = [len(one.tokens) * media_inputs.token_bytes for one in look_at(runner, big(1), image(2))]
     (answer,) = ask(runner, chat)
     assert answer.error is None
     for one, bytes in zip(look_at(runner, big(1), image(2)), predicted, strict=True):

@@ -40,9 +40,9 @@ def text_only(folder: Path, copy: Path) -> Path:
     """The same model as conversions for text leave it: the encoder's settings are there, its weights are not."""
     shutil.copytree(folder, copy)
     weights: Any = mx.load(str(copy / "model.safetensors"))
-    kept = {name: weight for name, weight in weights.items() if name.startswith("language_model")}
-    kept.pop("language_model.lm_head.weight", None)
-    mx.save_safetensors(str(copy / "model.safetensors"), kept, metadata={"format": "mlx"})
+    language_weights = {name: weight for name, weight in weights.items() if name.startswith("language_model")}
+    language_weights.pop("language_model.lm_head.weight", None)
+    mx.save_safetensors(str(copy / "model.safetensors"), language_weights, metadata={"format": "mlx"})
     return copy
 
 

@@ -48,12 +48,12 @@ def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
 ) -> None:
     encode = prefill.encode
 
-    def encode_sounds_backwards(network: MultimodalNetwork, picture: MediaInput) -> None:
-        sounds = "input_features" in (picture.inputs or {})
-        encode(network, picture)
+    def encode_sounds_backwards(network: MultimodalNetwork, media_input: MediaInput) -> None:
+        sounds = "input_features" in (media_input.inputs or {})
+        encode(network, media_input)
         if sounds:
-            assert picture.features is not None
-            picture.set_features(prefill.Features(picture.features.embeds[:, ::-1], []))
+            assert media_input.features is not None
+            media_input.set_features(prefill.Features(media_input.features.embeds[:, ::-1], []))
 
     monkeypatch.setattr(prefill, "encode", encode_sounds_backwards)
     deaf(open_runner(folder_of(family)))
@@ -65,10 +65,10 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 ) -> None:
     encode = prefill.encode
 
-    def fail_on_sounds(network: MultimodalNetwork, picture: MediaInput) -> None:
-        if "input_features" in (picture.inputs or {}):
+    def fail_on_sounds(network: MultimodalNetwork, media_input: MediaInput) -> None:
+        if "input_features" in (media_input.inputs or {}):
             raise RuntimeError("no such kernel")
-        encode(network, picture)
+        encode(network, media_input)
 
     monkeypatch.setattr(prefill, "encode", fail_on_sounds)
     deaf(open_runner(folder_of(family)))
@@ -78,7 +78,7 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_none(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
-    monkeypatch.setattr(audio_input, "count_features", lambda picture: np.ones(2))
+    monkeypatch.setattr(audio_input, "count_features", lambda media_input: np.ones(2))
     deaf(open_runner(folder_of(family)))
 
 
@@ -131,8 +131,8 @@ def test_what_is_heard_stands_where_it_was_said(runner_of: RunnerOf, family: str
     assert runner._preparer is not None
     text = runner._preparer.read_prompt(request, gather(runner, request).media.results()).text  # type: ignore[union-attr]
     assert "attached" not in text
-    pictures = gather(runner, request).media.results()  # type: ignore[union-attr]
-    heard, seen = (picture.text for picture in pictures)
-    before, _, after = text.partition(heard)
+    media_inputs = gather(runner, request).media.results()  # type: ignore[union-attr]
+    sound_text, seen = (media_input.text for media_input in media_inputs)
+    before, _, after = text.partition(sound_text)
     assert before.split("Hear ")[1] in ("", "<|audio>")  # some templates write a mark
     assert seen in after.partition(" and see ")[2]

@@ -91,17 +91,17 @@ def test_a_tool_that_is_named_is_the_one_that_is_called(answers: dict[str, Answe
 
 def test_reasoning_has_a_channel_of_its_own_and_ends_with_its_budget(answers: dict[str, Answer]) -> None:
     budget = answers["budget"]
-    assert 9 <= budget.thought <= 11, "the markers count"
+    assert 9 <= budget.reasoning_tokens <= 11, "the markers count"
     assert budget.reasoning
     assert budget.text
-    assert (answers["no budget"].thought, answers["no budget"].text) == (25, "")
+    assert (answers["no budget"].reasoning_tokens, answers["no budget"].text) == (25, "")
     for name in ("greedy", "schema", "choice"):
-        assert (answers[name].thought, answers[name].reasoning) == (0, "")
+        assert (answers[name].reasoning_tokens, answers[name].reasoning) == (0, "")
 
 
 def test_answers_have_the_format_that_was_asked_for(answers: dict[str, Answer]) -> None:
     thoughtful = answers["thought, then schema"]
-    assert 6 <= thoughtful.thought <= 8
+    assert 6 <= thoughtful.reasoning_tokens <= 8
     for answer in (thoughtful, answers["schema"]):
         assert 1 <= json.loads(answer.text)["day"] <= 31
     assert re.fullmatch("[a-f]{3}-[0-9]{2}", answers["regex"].text)

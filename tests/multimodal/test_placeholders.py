@@ -18,7 +18,7 @@ MARK, TONE, START = 7, 8, 3
 SIGHT, HEARING = Modality("image", MARK, "@"), Modality("sound", TONE, "~")
 
 
-def picture(digest: int, tokens: int = 3) -> MediaInput:
+def media_input(digest: int, tokens: int = 3) -> MediaInput:
     return MediaInput(bytes([digest]) * 32, f"<{'*' * tokens}>", [MARK] * tokens, {})
 
 
@@ -43,8 +43,8 @@ def test_a_rope_delta_is_not_cached() -> None:
 
 def test_each_image_has_tokens_of_its_own_name() -> None:
     tokens = [1, START, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4, 5]
-    layout = find_layout(tokens, [picture(1), picture(2)])
-    other = find_layout(tokens, [picture(1), picture(3)])
+    layout = find_layout(tokens, [media_input(1), media_input(2)])
+    other = find_layout(tokens, [media_input(1), media_input(3)])
     assert layout is not None
     assert other is not None
     assert [(place.start, place.stop) for place in layout.ranges] == [(2, 5), (6, 9)]
@@ -65,30 +65,30 @@ def test_without_images_there_is_nothing_to_find() -> None:
 @pytest.mark.parametrize("tokens", [[1, 2, 3], [1, MARK, 2], [MARK, MARK, MARK, 2, MARK], [1, MARK, MARK, MARK, MARK]])
 def test_tokens_of_no_image_are_refused(tokens: list[int]) -> None:
     with pytest.raises(RequestError):
-        find_layout(tokens, [picture(1)])
+        find_layout(tokens, [media_input(1)])
 
 
 def test_each_placeholder_becomes_its_image() -> None:
-    assert expand_placeholders("a @ b @.", [picture(1, 1), picture(2, 2)], [SIGHT]) == "a <*> b <**>."
+    assert expand_placeholders("a @ b @.", [media_input(1, 1), media_input(2, 2)], [SIGHT]) == "a <*> b <**>."
     with pytest.raises(RequestError, match="2 places for images"):
-        expand_placeholders("a @ b @.", [picture(1)], [SIGHT])
+        expand_placeholders("a @ b @.", [media_input(1)], [SIGHT])
 
 
 def test_images_of_two_kinds_are_distinguished_wherever_a_template_puts_them() -> None:
     noise = MediaInput(bytes(32), "(~~)", [TONE] * 2, {})
-    seen, heard = [picture(1), picture(2)], [noise]
-    text = expand_placeholders("~ then @ and @!", [*seen, *heard], [SIGHT, HEARING])
+    picked, sounds = [media_input(1), media_input(2)], [noise]
+    text = expand_placeholders("~ then @ and @!", [*picked, *sounds], [SIGHT, HEARING])
     assert text == "(~~) then <***> and <***>!"
-    layout = find_layout([TONE, TONE, 1, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4], [seen[0], *heard, seen[1]])
+    layout = find_layout([TONE, TONE, 1, MARK, MARK, MARK, 2, MARK, MARK, MARK, 4], [picked[0], *sounds, picked[1]])
     assert layout is not None
-    assert [(place.start, place.media_input) for place in layout.ranges] == [(0, noise), (3, seen[0]), (7, seen[1])]
+    assert [(place.start, place.media_input) for place in layout.ranges] == [(0, noise), (3, picked[0]), (7, picked[1])]
     with pytest.raises(RequestError, match="0 places for sounds"):
-        expand_placeholders("@ @", [*seen, *heard], [SIGHT, HEARING])
-    assert find_layout([TONE, 1, MARK, MARK, MARK, 2], [picture(1)]) is not None, "no sound was sent: it is text"
+        expand_placeholders("@ @", [*picked, *sounds], [SIGHT, HEARING])
+    assert find_layout([TONE, 1, MARK, MARK, MARK, 2], [media_input(1)]) is not None, "no sound was sent: it is text"
 
 
 class Processor:
-    """Makes two tokens of each image, and counts them."""
+    """Processor that makes two tokens of each image, and counts its calls."""
 
     image_token = "@"
 
@@ -109,24 +109,24 @@ class Processor:
 
 def test_an_image_is_processed_once() -> None:
     processor = Processor()
-    pictures = MediaInputBuilder(processor, processor.prepare)
-    pictures.add_modality("image", MARK, noise_image())
+    builder = MediaInputBuilder(processor, processor.prepare)
+    builder.add_modality("image", MARK, noise_image())
     before = processor.made
-    one, same, other = (pictures.build(noise_image(seed)) for seed in (1, 1, 2))
+    one, same, other = (builder.build(noise_image(seed)) for seed in (1, 1, 2))
     assert one is same
     assert one is not other
     assert processor.made == before + 2
-    assert pictures.feature_cache.find(noise_image(1).digest) is one
-    assert pictures.feature_cache.find(b"unknown") is None
+    assert builder.feature_cache.find(noise_image(1).digest) is one
+    assert builder.feature_cache.find(b"unknown") is None
 
 
 def test_images_are_cached_within_their_budget() -> None:
     processor = Processor()
-    pictures = MediaInputBuilder(processor, processor.prepare)
-    pictures.add_modality("image", MARK, noise_image())
-    pictures.feature_cache.budget = 3 * 4096
+    builder = MediaInputBuilder(processor, processor.prepare)
+    builder.add_modality("image", MARK, noise_image())
+    builder.feature_cache.budget = 3 * 4096
     for seed in range(1, 6):
-        pictures.build(noise_image(seed))
-    kept = [pictures.feature_cache.find(noise_image(seed).digest) is not None for seed in range(1, 6)]
-    assert kept == [False] * 2 + [True] * 3
-    assert pictures.feature_cache.clear() == 3 * 4096
+        builder.build(noise_image(seed))
+    cached = [builder.feature_cache.find(noise_image(seed).digest) is not None for seed in range(1, 6)]
+    assert cached == [False] * 2 + [True] * 3
+    assert builder.feature_cache.clear() == 3 * 4096

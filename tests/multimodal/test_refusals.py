@@ -66,9 +66,9 @@ def test_a_template_that_drops_an_image_is_refused(runner: GenerationRunner) -> 
 
 
 def test_a_prompt_that_ends_in_an_image_is_refused() -> None:
-    picture = MediaInput(b"0" * 32, "<image>", [7, 7], {})
+    media_input = MediaInput(b"0" * 32, "<image>", [7, 7], {})
     with pytest.raises(RequestError, match="ends in an image"):
-        find_layout([1, 7, 7], [picture])
+        find_layout([1, 7, 7], [media_input])
 
 
 def test_a_prompt_with_images_is_not_cut(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def family(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def told(*answers: Answer) -> list[tuple[object, ...]]:
+def contents(*answers: Answer) -> list[tuple[object, ...]]:
     assert [answer.error for answer in answers] == [None] * len(answers)
     return [(answer.token_ids, answer.text, answer.finish_reason, answer.stop) for answer in answers]
 
@@ -102,7 +102,7 @@ def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, 
     alone = ask_alone(runner, *requests, seeds=seeds)
     order = list(seeds)[::-1]
     together = ask(runner, *(requests[index] for index in order), seeds=order)
-    assert told(*together) == told(*(alone[index] for index in order))
+    assert contents(*together) == contents(*(alone[index] for index in order))
     assert alone[5].text in ("yes", "no")
 
 
@@ -110,7 +110,7 @@ def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pyt
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
     whole = ask(runner, *requests)
     monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
-    assert told(*ask(runner, *requests)) == told(*whole)
+    assert contents(*ask(runner, *requests)) == contents(*whole)
 
 
 def test_a_conversation_goes_on_as_if_nothing_were_cached(runner: GenerationRunner, encoded: list[bytes]) -> None:
@@ -121,7 +121,7 @@ def test_a_conversation_goes_on_as_if_nothing_were_cached(runner: GenerationRunn
         assert len(encoded) == (turn != 1), "what was heard and seen before was encoded before"
         (computed,) = ask(runner, cold(request))
         encoded.clear()
-        assert told(warm) == told(computed)
+        assert contents(warm) == contents(computed)
         messages = answered(request, warm, "And then ", more, "?")
 
 
@@ -139,7 +139,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
     (warm,) = ask(runner, question)
     assert len(encoded) == 1
-    assert told(warm) == told(*ask(runner, cold(question)))
+    assert contents(warm) == contents(*ask(runner, cold(question)))
 
 
 def test_conversations_on_different_sounds_take_turns_and_do_not_mix(runner: GenerationRunner) -> None:
@@ -211,11 +211,11 @@ def test_a_sound_that_is_too_short_to_be_heard_is_refused(runner: GenerationRunn
 
 def test_a_sounds_placeholder_token_in_a_text_is_refused_beside_a_sound_only(runner: GenerationRunner) -> None:
     assert runner._media is not None
-    mark = runner._media.placeholders["sound"]
-    error = refused(runner, f"What is {mark}?", ONE)
+    placeholder = runner._media.placeholders["sound"]
+    error = refused(runner, f"What is {placeholder}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for sounds" in error.message
-    assert ask(runner, shown(f"What is {mark} on ", IMAGE, "?"))[0].error is None
+    assert ask(runner, shown(f"What is {placeholder} on ", IMAGE, "?"))[0].error is None
 
 
 def test_nothing_is_read_of_a_sound_in_a_prompt_that_is_no_conversation(runner: GenerationRunner) -> None:

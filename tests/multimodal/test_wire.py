@@ -75,7 +75,7 @@ def test_a_program_sends_sounds_with_the_client(tmp_path: Path) -> None:
             content: list[Any] = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
             messages: list[MessageDict] = [{"role": "user", "content": content}]
             stream = worker.chat(messages, max_tokens=8, ignore_eos=True, **options)
-            return [token for piece in stream for token in piece.token_ids], stream.result.usage.cached_tokens
+            return [token for delta in stream for token in delta.token_ids], stream.result.usage.cached_tokens
 
         first, cached = ask("What is said in ", audio_part(tmp_path / "one.wav"), "?", seed=1, temperature=2)
         assert cached == 0

@@ -34,15 +34,15 @@ def said(name: str, text: str) -> str:
     return f"<|start|>assistant<|channel|>final<|message|>{text}<|end|>" if name == "harmony" else text
 
 
-def thought(name: str, text: str) -> str:
+def reasoning(name: str, text: str) -> str:
     return f"<|channel|>analysis<|message|>{text}<|end|>" if name == "harmony" else f"<think>{text}</think>"
 
 
-def told_apart(name: str, pieces: Iterable[str], *, finished: bool = True, reads_calls: bool = True) -> list[object]:
+def separated(name: str, cuts: Iterable[str], *, finished: bool = True, reads_calls: bool = True) -> list[object]:
     """Texts with their channels, and whole calls; calls that were taken back are left out."""
     syntax: Syntax = SYNTAXES[name]
     answer = OutputParser(syntax, syntax.initial, TOOLS, reads_calls)
-    parts = [part for piece in pieces for part in answer.push(piece)]
+    parts = [part for part_of_text in cuts for part in answer.push(part_of_text)]
     found: list[object] = []
     for part in joined(parts + answer.end(finished)):
         if part[0] != "call":
@@ -54,41 +54,41 @@ def told_apart(name: str, pieces: Iterable[str], *, finished: bool = True, reads
 
 @every_format
 def test_a_call_behind_a_thought_and_text(name: str) -> None:
-    text = thought(name, "a") + said(name, "Let me see: ") + section(name, WEATHER)
+    text = reasoning(name, "a") + said(name, "Let me see: ") + section(name, WEATHER)
     expected = [("reasoning", "a"), ("content", "Let me see: "), WEATHER]
-    assert told_apart(name, [text]) == expected
-    assert told_apart(name, text) == expected
+    assert separated(name, [text]) == expected
+    assert separated(name, text) == expected
     for place in range(len(text)):
-        assert told_apart(name, [text[:place], text[place:]]) == expected
+        assert separated(name, [text[:place], text[place:]]) == expected
 
 
 @every_format
 def test_a_call_that_opens_the_answer(name: str) -> None:
-    assert told_apart(name, section(name, WEATHER)) == [WEATHER]
+    assert separated(name, section(name, WEATHER)) == [WEATHER]
 
 
 @with_an_end
 def test_text_between_calls_and_behind_them(name: str) -> None:
     text = section(name, WEATHER) + said(name, " and ") + section(name, SUM) + said(name, "\nDone.")
-    assert told_apart(name, text) == [WEATHER, ("content", " and "), SUM, ("content", "\nDone.")]
+    assert separated(name, text) == [WEATHER, ("content", " and "), SUM, ("content", "\nDone.")]
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - ONE_CALL))
 def test_calls_of_one_section(name: str) -> None:
-    assert told_apart(name, section(name, WEATHER, SUM)) == [WEATHER, SUM]
+    assert separated(name, section(name, WEATHER, SUM)) == [WEATHER, SUM]
 
 
 @every_format
 def test_a_call_whose_end_is_missing_because_the_turn_is_over(name: str) -> None:
     text = section(name, WEATHER)
-    assert told_apart(name, text[: len(text) - len(FORMATS[name].end)]) == [WEATHER]
+    assert separated(name, text[: len(text) - len(FORMATS[name].end)]) == [WEATHER]
 
 
 @every_format
 def test_a_call_that_is_cut_off_anywhere_is_its_text(name: str) -> None:
     text = section(name, WEATHER)
     for end in range(len(FORMATS[name].start), len(text)):
-        found = told_apart(name, text[:end], finished=False)
+        found = separated(name, text[:end], finished=False)
         # In JSON and the like a call is whole before its section is.
         assert found == [("content", text[:end])] or found[0] == WEATHER, end
 
@@ -96,22 +96,22 @@ def test_a_call_that_is_cut_off_anywhere_is_its_text(name: str) -> None:
 @every_format
 def test_a_call_that_cannot_be_read_is_text_with_its_markers(name: str) -> None:
     text = FORMATS[name].start + '("{' + FORMATS[name].end
-    assert told_apart(name, text) == [("content", text)]
+    assert separated(name, text) == [("content", text)]
 
 
 @every_format
 def test_without_tools_calls_are_text(name: str) -> None:
     text = section(name, WEATHER)
     shown = text.removesuffix("<|call|>") if name == "harmony" else text
-    assert told_apart(name, text, reads_calls=False) == [("content", shown)]
+    assert separated(name, text, reads_calls=False) == [("content", shown)]
 
 
 def test_a_call_of_llama_needs_no_marker() -> None:
     name, text = "llama3_json", json.dumps({"name": "add", "parameters": {"tags": [1, 2.5]}})
-    assert told_apart(name, text) == [SUM]
-    assert told_apart(name, thought(name, "a") + text) == [("reasoning", "a"), SUM]
-    assert told_apart(name, f"No: {text}") == [("content", f"No: {text}")]
-    assert told_apart(name, '{"name": "Ada", "age": 36}') == [("content", '{"name": "Ada", "age": 36}')]
+    assert separated(name, text) == [SUM]
+    assert separated(name, reasoning(name, "a") + text) == [("reasoning", "a"), SUM]
+    assert separated(name, f"No: {text}") == [("content", f"No: {text}")]
+    assert separated(name, '{"name": "Ada", "age": 36}') == [("content", '{"name": "Ada", "age": 36}')]
 
 
 def test_code_that_llama_marks_is_text_as_soon_as_it_can_be_no_call() -> None:
@@ -133,4 +133,4 @@ def test_it_does_not_matter_how_any_text_is_cut(name: str, data: st.DataObject) 
     text = "".join(data.draw(st.lists(st.sampled_from(fragments(name)), max_size=20)))
     places = data.draw(st.lists(st.integers(0, 500), max_size=10))
     finished = data.draw(st.booleans())
-    assert told_apart(name, cut(text, places), finished=finished) == told_apart(name, [text], finished=finished)
+    assert separated(name, cut(text, places), finished=finished) == separated(name, [text], finished=finished)

@@ -72,8 +72,8 @@ def test_text_is_shown_as_soon_as_it_can_be_no_marker() -> None:
 def test_the_channel_changes_with_the_marker() -> None:
     answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=False)
     channels = []
-    for piece in ("a", "<think", ">", "b", "</think>", "c"):
-        answer.push(piece)
+    for fragment in ("a", "<think", ">", "b", "</think>", "c"):
+        answer.push(fragment)
         channels.append(answer.channel)
     assert channels == ["content", "content", "reasoning", "reasoning", "content", "content"]
 
@@ -94,9 +94,9 @@ def test_an_answer_can_think_several_times() -> None:
     assert parts_of([text], SYNTAX) == [("reasoning", "a"), ("content", "b"), ("reasoning", "c"), ("content", "d")]
 
 
-@pytest.mark.parametrize("pieces", [["a</think>b"], ["a<", "/thi", "nk>", "b"], [*"a</think>b"]])
-def test_a_stray_end_of_thought_is_not_content(pieces: list[str]) -> None:
-    assert parts_of(pieces, SYNTAX) == [("content", "ab")]
+@pytest.mark.parametrize("fragments", [["a</think>b"], ["a<", "/thi", "nk>", "b"], [*"a</think>b"]])
+def test_a_stray_end_of_thought_is_not_content(fragments: list[str]) -> None:
+    assert parts_of(fragments, SYNTAX) == [("content", "ab")]
 
 
 def test_a_stray_end_of_thought_after_a_closed_thought_is_not_content() -> None:

@@ -12,7 +12,7 @@ from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, cut, parts
 
 
 class HarmonyCalls(LetterCalls):
-    """Reads `functions.a <|constrain|>json<|message|>12` as `a(12)`."""
+    """Parser that reads `functions.a <|constrain|>json<|message|>12` as `a(12)`."""
 
     def push(self, text: str) -> list:
         self._open += text
@@ -24,8 +24,8 @@ class HarmonyCalls(LetterCalls):
         if not (message and body.isdigit() and name):
             return [], self._open
         self._open = ""
-        pieces = super().push(f"{name}({body})")
-        return pieces, ""
+        fragments = super().push(f"{name}({body})")
+        return fragments, ""
 
 
 HARMONY_CALLS = replace(
@@ -57,10 +57,10 @@ def test_channels_are_told_apart() -> None:
 )
 @pytest.mark.parametrize("end", ["", "<|call|>", "<|end|>"])
 def test_a_message_to_a_tool_is_a_call(call: str, end: str) -> None:
-    for pieces in ([call + end], call + end):
-        assert parts_of(pieces, SYNTAX, STATE) == [("call", "0", "f", "12", "whole")]
-    thought = "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
-    assert parts_of([thought, call, end, "<|start|>assistant", call, end], SYNTAX, STATE) == [
+    for fragments in ([call + end], call + end):
+        assert parts_of(fragments, SYNTAX, STATE) == [("call", "0", "f", "12", "whole")]
+    reasoning = "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+    assert parts_of([reasoning, call, end, "<|start|>assistant", call, end], SYNTAX, STATE) == [
         ("reasoning", "a"),
         ("call", "0", "f", "12", "whole"),
         ("call", "1", "f", "12", "whole"),

@@ -83,7 +83,7 @@ def test_a_section_without_an_end_marker_lasts_to_the_end() -> None:
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_the_reader_is_told_whether_its_section_was_closed(finished: bool) -> None:
-    told = []
+    ends = []
 
     class Reader:
         is_abandoned = False
@@ -92,22 +92,22 @@ def test_the_reader_is_told_whether_its_section_was_closed(finished: bool) -> No
             return []
 
         def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
-            told.append(closed)
+            ends.append(closed)
             return [], ""
 
     syntax = syntax_of(tools=ToolFormat("told", "<call>", "</call>", lambda tools: Reader()))
     parts_of(["<call></call><call>"], syntax, finished=finished)
-    assert told == [True, finished]
+    assert ends == [True, finished]
 
 
 # In thoughts.
 
 
 def test_a_whole_call_in_a_thought_ends_the_thought() -> None:
-    thought = ("reasoning", "a")
-    assert parts_of(["<think>a<call>f(1)</call>b"], SYNTAX) == [thought, F, ("content", "b")]
-    assert parts_of(["<think>a<call>f(1)"], SYNTAX) == [thought, F]
-    assert parts_of(["<think>a<call>f(1)</call>\n</think>\nb"], SYNTAX) == [thought, F, ("content", "\n\nb")]
+    reasoning = ("reasoning", "a")
+    assert parts_of(["<think>a<call>f(1)</call>b"], SYNTAX) == [reasoning, F, ("content", "b")]
+    assert parts_of(["<think>a<call>f(1)"], SYNTAX) == [reasoning, F]
+    assert parts_of(["<think>a<call>f(1)</call>\n</think>\nb"], SYNTAX) == [reasoning, F, ("content", "\n\nb")]
 
 
 def test_what_looks_like_a_call_in_a_thought_and_is_none_stays_a_thought() -> None:

@@ -57,9 +57,9 @@ def test_the_default_is_the_templates_own_and_nothing_is_passed() -> None:
 
 
 def test_without_a_switch_a_thought_that_the_template_begins_is_closed() -> None:
-    begun = "<｜Assistant｜><think>\n"
-    assert opening(DEEPSEEK_R1, "auto") == opening(DEEPSEEK_R1, "on") == begun
-    assert opening(DEEPSEEK_R1, "off") == begun + "\n</think>\n\n"
+    opened = "<｜Assistant｜><think>\n"
+    assert opening(DEEPSEEK_R1, "auto") == opening(DEEPSEEK_R1, "on") == opened
+    assert opening(DEEPSEEK_R1, "off") == opened + "\n</think>\n\n"
 
 
 def test_without_a_switch_a_model_that_begins_its_thoughts_itself_gets_a_whole_one_or_a_beginning() -> None:
@@ -77,10 +77,10 @@ def test_a_thought_is_closed_as_the_template_closes_past_ones() -> None:
 
 
 def test_harmony_begins_with_the_channel_that_is_wished_for() -> None:
-    head, thought = "<|start|>assistant", "<|channel|>analysis<|message|>"
+    head, analysis = "<|start|>assistant", "<|channel|>analysis<|message|>"
     assert opening(GPT_OSS, "auto", HARMONY) == head
-    assert opening(GPT_OSS, "on", HARMONY) == head + thought
-    silent = head + thought + "<|end|>" + head
+    assert opening(GPT_OSS, "on", HARMONY) == head + analysis
+    silent = head + analysis + "<|end|>" + head
     assert opening(GPT_OSS, "off", HARMONY) == silent + "<|channel|>final<|message|>"
     assert opening(GPT_OSS, "off", HARMONY, tools=[WEATHER]) == silent
 

@@ -39,10 +39,10 @@ def text(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fiel
     return prompt(template, *messages, syntax=syntax, **fields).text
 
 
-def in_order(found: str, *pieces: str) -> bool:
+def in_order(found: str, *fragments: str) -> bool:
     at = -1
-    for piece in pieces:
-        at = found.find(piece, at + 1)
+    for fragment in fragments:
+        at = found.find(fragment, at + 1)
         if at < 0:
             return False
     return True
@@ -202,6 +202,6 @@ def test_a_call_that_went_into_the_text_reads_as_that_call(template: str, syntax
     assert syntax.tools is not None
     section = found.rpartition(syntax.tools.start)[2].partition(syntax.tools.end)[0]
     reader = syntax.tools.make_parser([WEATHER])
-    pieces = reader.push(section) + reader.end(closed=True)[0]
-    assert pieces[0].name == "get_weather" and pieces[-1].complete
-    assert json.loads("".join(piece.arguments for piece in pieces)) == arguments
+    fragments = reader.push(section) + reader.end(closed=True)[0]
+    assert fragments[0].name == "get_weather" and fragments[-1].complete
+    assert json.loads("".join(fragment.arguments for fragment in fragments)) == arguments

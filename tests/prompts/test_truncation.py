@@ -90,10 +90,12 @@ def test_the_smallest_room_holds_the_first_and_the_last_token(truncate: Any) -> 
 def test_a_cut_is_exact_and_what_is_kept_is_a_beginning_and_an_end(
     tokens: list[int], context_len: int, truncate: Any, max_tokens: int | None
 ) -> None:
-    kept = cut(tokens, context_len, truncate=truncate, max_tokens=max_tokens)
-    room = context_len - (1 if max_tokens is None else max_tokens)
-    assert len(kept) == min(len(tokens), room)
-    assert any(kept == tokens[:head] + tokens[len(tokens) - len(kept) + head :] for head in range(len(kept) + 1))
+    remaining = cut(tokens, context_len, truncate=truncate, max_tokens=max_tokens)
+    available = context_len - (1 if max_tokens is None else max_tokens)
+    assert len(remaining) == min(len(tokens), available)
+    assert any(
+        remaining == tokens[:head] + tokens[len(tokens) - len(remaining) + head :] for head in range(len(remaining) + 1)
+    )
 
 
 # Large texts: only their ends are tokenized.
@@ -182,14 +184,14 @@ def _configured(name: str) -> TokenizerWrapper:
 
 
 @pytest.fixture
-def small_pieces() -> Any:
+def small_units() -> Any:
     """Sizes as small as the texts of these tests."""
     sizes = patch.multiple(truncation, SEARCH_CHARACTERS=32, MARGIN_TOKENS=0, CHARACTERS_PER_TOKEN=1)
     with sizes, patch.object(encoding, "LARGE_CHARACTERS", 32):
         yield
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_units")
 @pytest.mark.parametrize("name", ["built-in", *CONFIGURATIONS])
 @settings(max_examples=25)
 @given(
@@ -221,8 +223,8 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
-@pytest.mark.parametrize("piece", TEXTS.values(), ids=TEXTS)
-def test_what_is_tokenized_does_not_grow_with_the_text(piece: str, truncate: Any) -> None:
+@pytest.mark.parametrize("unit", TEXTS.values(), ids=TEXTS)
+def test_what_is_tokenized_does_not_grow_with_the_text(unit: str, truncate: Any) -> None:
     found = tokenizer(None)
     sizes: dict[int, int] = {}
     for size in (2**20, 2**24):
@@ -233,7 +235,7 @@ def test_what_is_tokenized_does_not_grow_with_the_text(piece: str, truncate: Any
                 tokenized.append(len(text))  # noqa: B023
                 return super()._tokenize(text, add_special_tokens=add_special_tokens)
 
-        text = piece * (size // len(piece))
+        text = unit * (size // len(unit))
         tokens = Spy(found, context_len=100).encode_ends(text, add_special_tokens=False, truncate=truncate)
         assert len(tokens) > 100
         sizes[size] = sum(tokenized)

@@ -153,9 +153,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.note(self.worker.events.take())
         engine = self.worker.engine
         assert engine in (*ENGINE, "over")
-        left = [mine for mine in self.in_flight.values() if mine.started and mine.cancelled]
-        assert all(mine.command == "load" for mine in left), "a generation ends after the step that is running"
-        assert not (left and order == "report"), "a load ends where it reports"
+        undone = [mine for mine in self.in_flight.values() if mine.started and mine.cancelled]
+        assert all(mine.command == "load" for mine in undone), "a generation ends after the step that is running"
+        assert not (undone and order == "report"), "a load ends where it reports"
         if engine in ("idle", "over"):
             assert self.in_flight == {}, "the engine has forgotten a request"
         assert (engine == "over") <= self.draining

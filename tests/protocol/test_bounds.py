@@ -144,12 +144,12 @@ def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     return value
 
 
-def beyond(kind: Any, held: Any) -> Iterator[tuple[Any, list[str]]]:
+def beyond(kind: Any, current: Any) -> Iterator[tuple[Any, list[str]]]:
     """Yield values just beyond a type's bounds, and the words of the error for each. `held` is a valid value."""
     if isinstance(kind, inspect.Metadata):
         limit = (kind.extra_json_schema or {})["maxLength"]
         yield "é" * (limit // 2) + "a", [f"{limit:,} bytes"]
-        yield from beyond(kind.type, held)
+        yield from beyond(kind.type, current)
         return
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         step = 1 if isinstance(kind, inspect.IntType) else 1e-6
@@ -162,20 +162,20 @@ def beyond(kind: Any, held: Any) -> Iterator[tuple[Any, list[str]]]:
             yield kind.le + step, [low, high]
     elif isinstance(kind, inspect.StrType | inspect.ListType | inspect.DictType):
         if kind.min_length:
-            yield type(held)(), [f"{kind.min_length}"]
+            yield type(current)(), [f"{kind.min_length}"]
         if kind.max_length is not None:
-            yield longer(held, kind.max_length + 1), [f"{kind.max_length:,}"]
+            yield longer(current, kind.max_length + 1), [f"{kind.max_length:,}"]
     elif isinstance(kind, inspect.TupleType):
-        yield [*held, held[0]], [f"{len(kind.item_types)} items"]
-        yield held[1:], [f"{len(kind.item_types)} items"]
+        yield [*current, current[0]], [f"{len(kind.item_types)} items"]
+        yield current[1:], [f"{len(kind.item_types)} items"]
     elif isinstance(kind, inspect.LiteralType):
         yield "no such value", [json.dumps(value) for value in kind.values]
 
 
-def longer(held: Any, size: int) -> Any:
-    if isinstance(held, str):
+def longer(current: Any, size: int) -> Any:
+    if isinstance(current, str):
         return "a" * size
-    return {str(key): 1 for key in range(size)} if isinstance(held, dict) else [held[0]] * size
+    return {str(key): 1 for key in range(size)} if isinstance(current, dict) else [current[0]] * size
 
 
 def number(bound: Any) -> str:
@@ -192,13 +192,13 @@ def bounds() -> list[Any]:
         for path, kind in paths(inspect.type_info(command)):
             sized = SIZED.get(type(kind.type if isinstance(kind, inspect.Metadata) else kind), object)
             held_here = [
-                (base, place, held)
+                (base, place, current)
                 for base in BASES[name]
-                for place, held in places(base, path)
-                if isinstance(held, sized)
+                for place, current in places(base, path)
+                if isinstance(current, sized)
             ]
-            base, place, held = held_here[0]
-            for value, words in beyond(kind, held):
+            base, place, current = held_here[0]
+            for value, words in beyond(kind, current):
                 test = f"{name} {written(place)}: {value!r:.20} for {' '.join(words)}"
                 found[test] = pytest.param(name, replaced(base, place, value), written(place), words, id=test)
     return list(found.values())

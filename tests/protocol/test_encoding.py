@@ -74,18 +74,18 @@ def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[int]) -> None:
-    pieces = tokens(lines_of(id, text, token_ids))
-    assert "".join(piece.token for piece in pieces) == text
-    assert [token for piece in pieces for token in piece.token_ids] == token_ids
-    assert {piece.id for piece in pieces} <= {id}
+    deltas = tokens(lines_of(id, text, token_ids))
+    assert "".join(delta.token for delta in deltas) == text
+    assert [token for delta in deltas for token in delta.token_ids] == token_ids
+    assert {delta.id for delta in deltas} <= {id}
 
 
 @settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_no_event_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
-    for piece in tokens(lines_of(id, text, token_ids)):
-        assert len(msgspec.json.encode(piece.token)) <= limits.TEXT_BYTES
-        assert len(piece.token_ids) <= limits.TOKEN_IDS
+    for delta in tokens(lines_of(id, text, token_ids)):
+        assert len(msgspec.json.encode(delta.token)) <= limits.TEXT_BYTES
+        assert len(delta.token_ids) <= limits.TOKEN_IDS
 
 
 ENTRIES = st.builds(
@@ -102,18 +102,18 @@ def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
 ) -> None:
     ids = list(range(len(logprobs)))
     lines = lines_of("\x01" * 128, text, ids, choice=15, channel="reasoning", logprobs=logprobs)
-    pieces = tokens(lines)
+    deltas = tokens(lines)
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
-    assert all(len(piece.token_ids) == len(piece.logprobs or ()) for piece in pieces)
-    assert all(piece.logprobs != [] for piece in pieces)  # absent where there are none
-    assert "".join(piece.token for piece in pieces) == text
-    assert [entry for piece in pieces for entry in piece.logprobs or ()] == logprobs
-    assert {(piece.choice, piece.channel) for piece in pieces} == {(15, "reasoning")}
+    assert all(len(delta.token_ids) == len(delta.logprobs or ()) for delta in deltas)
+    assert all(delta.logprobs != [] for delta in deltas)  # absent where there are none
+    assert "".join(delta.token for delta in deltas) == text
+    assert [entry for delta in deltas for entry in delta.logprobs or ()] == logprobs
+    assert {(delta.choice, delta.channel) for delta in deltas} == {(15, "reasoning")}
 
 
 def test_tokens_without_their_log_probabilities_are_written() -> None:
-    pieces = tokens(lines_of("1", "ab", [1, 2, 3], logprobs=[events.Logprob(1, "a", -0.5)]))
-    assert [token_id for piece in pieces for token_id in piece.token_ids] == [1, 2, 3]
+    deltas = tokens(lines_of("1", "ab", [1, 2, 3], logprobs=[events.Logprob(1, "a", -0.5)]))
+    assert [token_id for delta in deltas for token_id in delta.token_ids] == [1, 2, 3]
 
 
 @settings(max_examples=60)
@@ -121,11 +121,11 @@ def test_tokens_without_their_log_probabilities_are_written() -> None:
 def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments: str) -> None:
     call = events.ToolCall(id="1", index=2, call_id="c", name="look", arguments=arguments, complete=True)
     lines = encode_calls(call).splitlines(keepends=True)
-    pieces = [msgspec.json.decode(line, type=events.ToolCall) for line in lines]
+    deltas = [msgspec.json.decode(line, type=events.ToolCall) for line in lines]
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
-    assert "".join(piece.arguments for piece in pieces) == arguments
-    assert [piece.complete for piece in pieces] == [*[None] * (len(pieces) - 1), True]
-    assert [(piece.call_id, piece.name) for piece in pieces] == [("c", "look"), *[(None, None)] * (len(pieces) - 1)]
+    assert "".join(delta.arguments for delta in deltas) == arguments
+    assert [delta.complete for delta in deltas] == [*[None] * (len(deltas) - 1), True]
+    assert [(delta.call_id, delta.name) for delta in deltas] == [("c", "look"), *[(None, None)] * (len(deltas) - 1)]
 
 
 @pytest.mark.parametrize("numbers", [True, False])
@@ -133,18 +133,18 @@ def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments:
 def test_a_vectors_parts_come_in_order_in_short_lines(size: int, numbers: bool) -> None:
     vector = array("f", [-1.2345678e-38 / (at + 1) for at in range(size)])
     lines = encode_embedding("\x01" * 128, 2047, vector, numbers=numbers).splitlines(keepends=True)
-    pieces = [msgspec.json.decode(line, type=events.Embedding) for line in lines]
+    deltas = [msgspec.json.decode(line, type=events.Embedding) for line in lines]
     assert max(map(len, lines)) < limits.LINE_OUT_BYTES
-    assert {(piece.index, piece.dims) for piece in pieces} == {(2047, size)}
-    held = array("f")
-    for piece in pieces:
-        assert piece.offset == len(held)
-        assert isinstance(piece.embedding, list) == numbers
-        if isinstance(piece.embedding, str):
-            held.frombytes(base64.b64decode(piece.embedding))
+    assert {(delta.index, delta.dims) for delta in deltas} == {(2047, size)}
+    packed = array("f")
+    for delta in deltas:
+        assert delta.offset == len(packed)
+        assert isinstance(delta.embedding, list) == numbers
+        if isinstance(delta.embedding, str):
+            packed.frombytes(base64.b64decode(delta.embedding))
         else:
-            held.extend(piece.embedding)
-    assert held == vector
+            packed.extend(delta.embedding)
+    assert packed == vector
 
 
 def test_the_longest_segment_with_the_most_words_is_a_line() -> None:

@@ -23,8 +23,8 @@ def split(*chunks: bytes, limit: int = LIMIT) -> list[Line]:
 
 def specified(stream: bytes) -> Iterator[Line]:
     """Apply the rules to a whole stream: split at LF, drop one CR, skip blank lines, mark lines that are too long."""
-    for piece in stream.split(b"\n"):
-        line = piece.removesuffix(b"\r")
+    for part in stream.split(b"\n"):
+        line = part.removesuffix(b"\r")
         if len(line) > LIMIT:
             yield Line(b"", overlong=True)
         elif line.strip():

@@ -35,9 +35,9 @@ def test_writing_gives_the_same_bytes_as_committed(tmp_path: Path) -> None:
 def test_a_check_reports_a_changed_and_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "schema.json").write_text("{}\n")
     assert main(["--check", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert "schema.json" in told
-    assert "meta.json" in told
+    output = capsys.readouterr().err
+    assert "schema.json" in output
+    assert "meta.json" in output
     assert (tmp_path / "schema.json").read_text() == "{}\n"
 
 

@@ -130,7 +130,9 @@ def measured(items: list[Vector]) -> Sizes:
     for fields in (vector.object for vector in items if vector.entry.get("code") not in UNREADABLE):
         for command, path, kind in BOUNDED:
             if fields.get("cmd") == command:
-                found[command, path, type(kind)] += sizes([held for _, held in places(fields, path)], kind)
+                found[command, path, type(kind)] += sizes(
+                    [value_there for _, value_there in places(fields, path)], kind
+                )
     return found
 
 

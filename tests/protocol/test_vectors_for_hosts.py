@@ -23,7 +23,7 @@ SHOWN_BY: Final[dict[str, Callable[[ClientSession, Sequence[RequestEvents]], boo
     "accept": lambda session, arrivals: not session.violation and bool(arrivals),
     "either": lambda session, arrivals: True,
 }
-"""Checks that a session does what an entry's `host` requires, by the value of `host`."""
+"""Checks of a session, by the value of an entry's `host`."""
 
 
 def waiting_for(command: str) -> ClientSession:

@@ -124,12 +124,12 @@ def test_log_probabilities_merge_with_their_tokens(written: Written, monkeypatch
 
 def test_merging_changes_nothing_of_what_the_runner_gave(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
-    pieces = [token("a", str(n), [n]) for n in range(3)]
-    for piece in pieces:
-        written.outbox.put_tokens(piece)
+    deltas = [token("a", str(n), [n]) for n in range(3)]
+    for delta in deltas:
+        written.outbox.put_tokens(delta)
     written.start()
     assert [line["token"] for line in written.lines()] == ["012"]
-    assert pieces == [token("a", str(n), [n]) for n in range(3)]
+    assert deltas == [token("a", str(n), [n]) for n in range(3)]
 
 
 def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(

@@ -21,7 +21,7 @@ def request(id: str, command: Command | None = None) -> Request:
     return Request(id, command or Generate(prompt="x"), EVENT_WRITER, 10, 0.0)
 
 
-def piece(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> TokenDelta:
+def delta(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> TokenDelta:
     return TokenDelta(0, text, token_ids, len(token_ids), finish_reason, choice=choice)
 
 
@@ -57,9 +57,9 @@ def test_nothing_of_a_request_comes_after_its_end(registry: RequestRegistry, out
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.deliver([(ended, piece("before", [1]))])
+    registry.deliver([(ended, delta("before", [1]))])
     registry.end(ended, ended.done())
-    registry.deliver([(ended, piece("after", [2]))])
+    registry.deliver([(ended, delta("after", [2]))])
     registry.send_progress(ended, b'{"event":"progress","id":"a"}\n')
     registry.end(ended, RequestError("internal", "again"))
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
@@ -73,7 +73,7 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
     registry.accept(old)
     registry.end(old, old.done())
     registry.accept(new)
-    registry.deliver([(old, piece("old", [1]))])
+    registry.deliver([(old, delta("old", [1]))])
     registry.end(old, old.done())
     assert outbox.terminals() == ["a"]
     assert (registry.counts().active, registry.counts().queued) == (0, 1)
@@ -83,7 +83,7 @@ def test_the_last_piece_and_the_terminal_are_one(registry: RequestRegistry, outb
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
-    registry.deliver([(ended, piece("end", [1], "stop"))])
+    registry.deliver([(ended, delta("end", [1], "stop"))])
     assert [line["event"] for line in outbox.lines] == ["token", "done"]
 
 
@@ -91,9 +91,9 @@ def test_a_request_ends_when_all_its_choices_have_ended(registry: RequestRegistr
     several = request("a", Generate(prompt="x", n=2))
     registry.accept(several)
     registry.start(several)
-    registry.deliver([(several, piece("b", [1], "length", choice=1)), (several, piece("a", [1], choice=0))])
+    registry.deliver([(several, delta("b", [1], "length", choice=1)), (several, delta("a", [1], choice=0))])
     assert outbox.terminals() == []
-    registry.deliver([(several, piece("c", [2, 3], "stop", choice=0))])
+    registry.deliver([(several, delta("c", [2, 3], "stop", choice=0))])
     done = outbox.lines[-1]
     assert done["finish_reason"] == "stop"
     assert done["choices"] == [
@@ -106,7 +106,7 @@ def test_a_cancel_leaves_the_ends_that_choices_had_already(registry: RequestRegi
     several = request("a", Generate(prompt="x", n=2))
     registry.accept(several)
     registry.start(several)
-    registry.deliver([(several, piece("b", [1], "length", choice=1))])
+    registry.deliver([(several, delta("b", [1], "length", choice=1))])
     registry.cancel("c", "a")
     registry.end(several, several.cancellation())
     assert [choice["finish_reason"] for choice in outbox.lines[-1]["choices"]] == ["cancelled", "length"]
@@ -116,7 +116,7 @@ def test_a_tool_call_is_shown_where_it_comes(registry: RequestRegistry, outbox: 
     calling = request("a")
     registry.accept(calling)
     registry.deliver(
-        [(calling, piece("b", [1])), (calling, ToolCallDelta(0, 0, call_id="1", name="f", arguments="{}"))]
+        [(calling, delta("b", [1])), (calling, ToolCallDelta(0, 0, call_id="1", name="f", arguments="{}"))]
     )
     assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
 
@@ -178,7 +178,7 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(
             barrier.wait()
             for running in registry.take_new(block=False) or []:
                 if registry.start(running):
-                    registry.deliver([(running, piece("text", [1]))])
+                    registry.deliver([(running, delta("text", [1]))])
                     if random.random() < 0.5:
                         registry.end(running, running.done())
             for cancelled in registry.take_cancelled():
@@ -199,8 +199,8 @@ def test_six_thousand_races_of_every_kind_of_end_give_one_terminal_each(
             barrier.wait()
             barrier.wait()
             registry.cancel_where(lambda _: True)
-            for left in registry.take_cancelled():
-                registry.end(left, left.cancellation())
+            for cancelled_choices in registry.take_cancelled():
+                registry.end(cancelled_choices, cancelled_choices.cancellation())
 
     threads = [threading.Thread(target=work, daemon=True) for work in (engine, canceller)]
     for thread in threads:

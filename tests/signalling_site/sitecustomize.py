@@ -1,4 +1,4 @@
-"""Lets a Python program get a signal at the moment when it imports a module, and writes down what it imports.
+"""Send a Python program a signal when it imports a module, and record its imports.
 
 $SIGNAL_AT is `MODULE NUMBER`; $IMPORTS_TO names a file that gets a module's name a line.
 """

@@ -77,9 +77,9 @@ def test_a_continuation_is_its_text_as_it_is(byte_level: TokenizerWrapper, text:
 @given(st.text(min_size=1))
 def test_no_delta_ends_within_a_character(byte_level: TokenizerWrapper, text: str) -> None:
     ids = byte_level.encode(text, add_special_tokens=False)
-    pieces = list(stream(make_detokenizers(byte_level)([1]), ids))
-    assert "\ufffd" not in "".join(pieces).replace("\ufffd", "", text.count("\ufffd"))
-    ends = [len("".join(pieces[: n + 1]).encode()) for n in range(len(pieces))]
+    texts = list(stream(make_detokenizers(byte_level)([1]), ids))
+    assert "\ufffd" not in "".join(texts).replace("\ufffd", "", text.count("\ufffd"))
+    ends = [len("".join(texts[: n + 1]).encode()) for n in range(len(texts))]
     assert all(earlier <= later for earlier, later in pairwise(ends))
 
 

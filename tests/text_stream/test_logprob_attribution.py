@@ -31,8 +31,8 @@ def test_a_token_waits_for_its_text() -> None:
 
 def test_a_marker_and_a_stop_string_have_no_text_in_the_answer() -> None:
     attribution = LogprobAttribution()
-    for piece in ("<call>", "Hel", "lo st", "op"):
-        attribution.add(token(piece.encode()), piece)
+    for part in ("<call>", "Hel", "lo st", "op"):
+        attribution.add(token(part.encode()), part)
     attribution.take("Hello stop", attribution.length)
     sent = attribution.send("Hello ", "content")
     assert [(each.token, each.text) for each in sent] == [("<call>", ""), ("Hel", None)]
@@ -72,18 +72,18 @@ def test_bytes_that_are_no_text_come_with_what_the_detokenizer_makes_of_them_at_
 def test_bytes_that_are_no_text_wait_for_what_the_detokenizer_makes_of_them_later() -> None:
     """It holds each of them back until it has seen the next, and gives the last one at the end."""
     attribution = LogprobAttribution()
-    told: list[int] = []
+    delivered: list[int] = []
     for text in ("", "\ufffd", "\ufffd"):
         attribution.add(token(b"\x8b"), text)
         attribution.take(text, attribution.length)
         sent = attribution.send(text, "content")
         assert b"".join(map(own, sent)) == text.encode()
-        told.append(len(sent))
+        delivered.append(len(sent))
     attribution.flush("\ufffd")
     attribution.take("\ufffd", attribution.length)
     [last] = attribution.send("\ufffd", "content")
     assert own(last).decode() == "\ufffd"
-    assert told == [0, 1, 1]
+    assert delivered == [0, 1, 1]
     assert attribution.end() == []
 
 
@@ -111,7 +111,7 @@ def test_text_without_a_token_is_sent_all_the_same() -> None:
 def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
     """Whatever is dropped, and however long what is between is held back."""
     chance = random.Random(seed)
-    attribution, told, shown, pending = LogprobAttribution(), b"", "", ""
+    attribution, delivered, shown, pending = LogprobAttribution(), b"", "", ""
     for _ in range(40):
         text = "".join(chance.choice("ab\u00e9\u4f60 <") for _ in range(chance.randrange(4)))
         attribution.add(token(text.encode()), text)
@@ -121,8 +121,8 @@ def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
         pending += text
         ready = chance.randrange(len(pending) + 1)
         shown += pending[:ready]
-        told += b"".join(map(own, attribution.send(pending[:ready], "content")))
+        delivered += b"".join(map(own, attribution.send(pending[:ready], "content")))
         pending = pending[ready:]
     attribution.drop()
-    told += b"".join(map(own, attribution.end()))
-    assert told.decode() == shown
+    delivered += b"".join(map(own, attribution.end()))
+    assert delivered.decode() == shown

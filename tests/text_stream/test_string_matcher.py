@@ -19,31 +19,31 @@ def plainly(text: str, strings: list[str]) -> tuple[str, str | None]:
 
 
 @given(st.lists(letters, max_size=12), some_strings)
-def test_parts_give_the_same_as_the_whole_text(pieces: list[str], strings: list[str]) -> None:
+def test_parts_give_the_same_as_the_whole_text(parts: list[str], strings: list[str]) -> None:
     scanner = StringMatcher(StringAutomaton(strings))
     shown = ""
-    for piece in pieces:
-        text, found = scanner.push(piece)
+    for part in parts:
+        text, found = scanner.push(part)
         shown += text
         if found is not None:
-            assert (shown, found) == plainly("".join(pieces), strings)
+            assert (shown, found) == plainly("".join(parts), strings)
             return
-    assert (shown + scanner.flush(), None) == plainly("".join(pieces), strings)
+    assert (shown + scanner.flush(), None) == plainly("".join(parts), strings)
 
 
 @given(st.lists(letters, max_size=12), some_strings)
-def test_only_text_that_may_become_part_of_a_string_is_held_back(pieces: list[str], strings: list[str]) -> None:
+def test_only_text_that_may_become_part_of_a_string_is_held_back(parts: list[str], strings: list[str]) -> None:
     scanner = StringMatcher(StringAutomaton(strings))
     seen = shown = ""
-    for piece in pieces:
-        text, found = scanner.push(piece)
-        seen, shown = seen + piece, shown + text
+    for part in parts:
+        text, found = scanner.push(part)
+        seen, shown = seen + part, shown + text
         if found is not None:
             return
-        held = max(
+        withheld = max(
             (size for string in strings for size in range(len(string)) if seen.endswith(string[:size])), default=0
         )
-        assert shown == seen[: len(seen) - held]
+        assert shown == seen[: len(seen) - withheld]
 
 
 def test_a_string_inside_a_longer_one_that_does_not_come_is_found() -> None:

@@ -22,12 +22,12 @@ def reader_of(name: str) -> ToolCallParser:
 def calls(name: str, text: str, tools: list[Tool] = TOOLS) -> list[tuple[str | None, Any, str | None]]:
     """The whole calls of a section that holds nothing else: names, arguments, ids."""
     reader = FORMATS[name].make_parser(tools)
-    pieces = reader.push(text)
+    fragments = reader.push(text)
     last, rest = reader.end()
-    pieces += last
+    fragments += last
     assert rest == ""
-    heads = [piece for piece in pieces if piece.name]
-    texts = ["".join(piece.arguments for piece in pieces if piece.index == head.index) for head in heads]
+    heads = [fragment for fragment in fragments if fragment.name]
+    texts = ["".join(fragment.arguments for fragment in fragments if fragment.index == head.index) for head in heads]
     return [(head.name, json.loads(text), head.call_id) for head, text in zip(heads, texts, strict=True)]
 
 
@@ -71,9 +71,9 @@ def test_a_call_may_lack_arguments(text: str) -> None:
 )
 def test_an_object_that_describes_no_call_is_text(text: str) -> None:
     reader = reader_of("json_tools")
-    pieces = reader.push(text)
+    fragments = reader.push(text)
     last, rest = reader.end()
-    assert not any(piece.complete for piece in pieces + last)
+    assert not any(fragment.complete for fragment in fragments + last)
     assert rest == text
 
 
@@ -181,9 +181,9 @@ def test_a_value_between_tags_may_hold_other_tags() -> None:
 def test_a_call_inside_a_value_is_not_called() -> None:
     text = "<function=f><parameter=days>\n<function=add></function>\n</parameter></function>"
     reader = FORMATS["qwen3_coder"].make_parser([tool("f")])
-    pieces = reader.push(text)
+    fragments = reader.push(text)
     last, rest = reader.end()
-    assert [piece.complete for piece in pieces + last] == [None, False]
+    assert [fragment.complete for fragment in fragments + last] == [None, False]
     assert rest == text
 
 
@@ -238,9 +238,9 @@ def test_python_calls_hold_literals(name: str, text: str, arguments: Any) -> Non
 )
 def test_python_that_is_no_call_with_literals_is_text(text: str) -> None:
     reader = reader_of("gemma3_code")
-    pieces = reader.push(text)
+    fragments = reader.push(text)
     last, rest = reader.end()
-    assert not any(piece.complete for piece in pieces + last)
+    assert not any(fragment.complete for fragment in fragments + last)
     assert rest == text
 
 
@@ -317,12 +317,12 @@ RUN = Tool(function=Function(name="run", parameters={"properties": {"command": {
 def test_gemma_may_write_command_lines(text: str, found: Any) -> None:
     add = Tool(function=Function(name="add"))
     reader = FORMATS["gemma3_code"].make_parser([RUN, add])
-    pieces = [piece for character in text for piece in reader.push(character)]
+    fragments = [fragment for character in text for fragment in reader.push(character)]
     last, rest = reader.end()
-    pieces += last
-    names = [piece.name for piece in pieces if piece.complete]
-    heads = [piece for piece in pieces if piece.name]
-    texts = ["".join(piece.arguments for piece in pieces if piece.index == head.index) for head in heads]
+    fragments += last
+    names = [fragment.name for fragment in fragments if fragment.complete]
+    heads = [fragment for fragment in fragments if fragment.name]
+    texts = ["".join(fragment.arguments for fragment in fragments if fragment.index == head.index) for head in heads]
     assert [(head.name, json.loads(text)) for head, text in zip(heads, texts, strict=True)] == found
     assert len(names) == len(found)
     assert rest == ("" if found else text)
@@ -357,8 +357,8 @@ def test_long_text_without_a_call_is_text(name: str, unit: str) -> None:
     text = unit * 5000
     for at in range(0, len(text), 200):
         reader.push(text[at : at + 200])
-    pieces, rest = reader.end()
-    assert not any(piece.complete for piece in pieces)
+    fragments, rest = reader.end()
+    assert not any(fragment.complete for fragment in fragments)
     assert rest == text
 
 
@@ -370,6 +370,6 @@ def test_deep_arguments_are_read_or_are_text(name: str, depth: int) -> None:
     opening = opening or '{"name": "add", "arguments": {"tags": '
     reader = reader_of(name)
     text = opening + "[" * depth + "]" * depth + "}})]</parameter></function>"
-    pieces = reader.push(text)
+    fragments = reader.push(text)
     last, rest = reader.end()
-    assert rest == text or any(piece.complete for piece in pieces + last)
+    assert rest == text or any(fragment.complete for fragment in fragments + last)

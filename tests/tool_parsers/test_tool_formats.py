@@ -50,9 +50,9 @@ def test_a_call_is_read_as_mlx_lm_reads_it(name: str) -> None:
     expected = import_module(f"mlx_lm.tool_parsers.{name}").parse_tool_call(text, [msgspec.to_builtins(weather)])
     expected = expected[0] if isinstance(expected, list) else expected
     reader = FORMATS[name].make_parser([weather])
-    pieces = reader.push(text) + reader.end()[0]
-    assert pieces[0].name == expected["name"]
-    assert msgspec.json.decode("".join(piece.arguments for piece in pieces)) == expected["arguments"]
+    fragments = reader.push(text) + reader.end()[0]
+    assert fragments[0].name == expected["name"]
+    assert msgspec.json.decode("".join(fragment.arguments for fragment in fragments)) == expected["arguments"]
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -34,7 +34,7 @@ class Read:
 
 
 def read(name: str, pieces: Iterable[str], closed: bool = True) -> Read:
-    """Reads a section, and holds the reader to what all must do."""
+    """Parse a section, and check the rules that hold for every parser."""
     text = "".join(pieces := list(pieces))
     reader = FORMATS[name].make_parser(TOOLS)
     got = [part for piece in pieces for part in reader.push(piece)]

@@ -49,18 +49,18 @@ def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: Transcrip
     content = recording(5)
     samples = np.frombuffer(content[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(mx.array(samples), dtype=mx.float32)
-    heard = [outcome for outcome in outcomes(runner, content) if isinstance(outcome, TranscriptSegment)]
-    assert "".join(part.text for part in heard).strip() == expected.text != ""
+    segments = [outcome for outcome in outcomes(runner, content) if isinstance(outcome, TranscriptSegment)]
+    assert "".join(part.text for part in segments).strip() == expected.text != ""
 
 
 def test_a_long_recording_comes_in_windows_and_its_words_have_times(runner: TranscriptionRunner) -> None:
     found = outcomes(runner, recording(70), words=True)
     done = [outcome.done_s for outcome in found if isinstance(outcome, TranscriptionProgress)]
-    heard = [outcome for outcome in found if isinstance(outcome, TranscriptSegment)]
+    segments = [outcome for outcome in found if isinstance(outcome, TranscriptSegment)]
     assert len(done) >= 4 and done == sorted(done) and done[-1] == 70
-    starts = [part.start_s for part in heard]
+    starts = [part.start_s for part in segments]
     assert starts == sorted(starts)
-    assert all("".join(word.text for word in part.words or ()) == part.text for part in heard)
+    assert all("".join(word.text for word in part.words or ()) == part.text for part in segments)
 
 
 def test_a_moment_is_long_enough(runner: TranscriptionRunner) -> None:

@@ -46,14 +46,14 @@ class SaysSeconds:
     preprocessor_config = SimpleNamespace(sample_rate=RATE)
 
     def __init__(self) -> None:
-        self.heard: list[tuple[int, int]] = []
+        self.transcribed: list[tuple[int, int]] = []
 
     def parameters(self) -> dict[str, mx.array]:
         return {"weight": mx.ones(1)}
 
     def decode_chunk(self, samples: Any) -> Any:
         numbers = np.round(np.array(samples)[RATE // 2 :: RATE] * 1000).astype(int).tolist()
-        self.heard.append((len(samples), numbers[0]))
+        self.transcribed.append((len(samples), numbers[0]))
         tokens = [
             SimpleNamespace(text=f" {number}", start=float(at), end=at + 0.9) for at, number in enumerate(numbers)
         ]
@@ -85,7 +85,7 @@ def test_every_second_is_written_down_once_whatever_the_windows() -> None:
     windows = list(Parakeet(network).transcribe(spoken(100), asking()))
     text = "".join(segment.text for window in windows for segment in window.segments)
     assert text.split() == [str(second) for second in range(100)]
-    assert all(samples <= 30 * RATE for samples, _ in network.heard)
+    assert all(samples <= 30 * RATE for samples, _ in network.transcribed)
     assert [window.done_s for window in windows] == sorted(window.done_s for window in windows)
     assert windows[-1].done_s == 100
 

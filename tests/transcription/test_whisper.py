@@ -76,8 +76,8 @@ def transcript(runner: TranscriptionRunner, request: Transcribe) -> list[Transcr
     return [outcome for outcomes in finish(runner) for outcome in outcomes if isinstance(outcome, TranscriptSegment)]
 
 
-def told(heard: list[TranscriptSegment]) -> list[tuple[float, float, str]]:
-    return [(part.start_s, part.end_s, part.text) for part in heard]
+def timed(segments: list[TranscriptSegment]) -> list[tuple[float, float, str]]:
+    return [(part.start_s, part.end_s, part.text) for part in segments]
 
 
 SHORT = recording(4)
@@ -93,11 +93,11 @@ def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: Transcrip
 
 def test_the_same_recording_has_the_same_transcript_alone_and_beside_others(runner: TranscriptionRunner) -> None:
     other = asking(recording(3, pitch=220))
-    alone = [told(transcript(runner, request)) for request in (asking(SHORT), other)]
+    alone = [timed(transcript(runner, request)) for request in (asking(SHORT), other)]
     add(runner, 1, asking(SHORT))
     add(runner, 2, other)
     outcomes = [outcome for step in finish(runner) for outcome in step if isinstance(outcome, TranscriptSegment)]
-    assert [told([part for part in outcomes if part.key == key]) for key in (1, 2)] == alone
+    assert [timed([part for part in outcomes if part.key == key]) for key in (1, 2)] == alone
     assert alone[0] != alone[1]
 
 
@@ -128,17 +128,17 @@ def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(runner: Transcri
 
 
 def test_words_have_times_within_the_recording(runner: TranscriptionRunner) -> None:
-    heard = transcript(runner, asking(SHORT, words=True))
-    words = [word for part in heard for word in part.words or ()]
+    segments = transcript(runner, asking(SHORT, words=True))
+    words = [word for part in segments for word in part.words or ()]
     assert words
     assert all(0 <= word.start_s <= word.end_s <= 30 for word in words)
     assert all(part.words is None for part in transcript(runner, asking(SHORT)))
 
 
 def test_the_transcript_depends_on_the_recording_and_on_the_prompt(runner: TranscriptionRunner) -> None:
-    plain = told(transcript(runner, asking(SHORT)))
-    assert told(transcript(runner, asking(recording(4, pitch=1500)))) != plain
-    assert told(transcript(runner, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
+    plain = timed(transcript(runner, asking(SHORT)))
+    assert timed(transcript(runner, asking(recording(4, pitch=1500)))) != plain
+    assert timed(transcript(runner, asking(SHORT, prompt="la le li lo lu ka ke ki ko ku " * 2))) != plain
 
 
 def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a_step(

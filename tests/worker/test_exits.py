@@ -27,7 +27,7 @@ def worker() -> Iterator[WorkerProcess]:
 
 
 def put_to_work(worker: WorkerProcess, state: str) -> None:
-    """Brings a worker into a state."""
+    """Bring a worker into a state."""
     if state == "loading":
         worker.send({"id": "work", "cmd": "load", "path": "mock:load_steps=100000,step_ms=1"})
         worker.wait_for(lambda event: event["event"] == "progress")
@@ -171,7 +171,7 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         "from lmwire_worker import mock\n"
         "from lmwire_worker.__main__ import main\n"
         "def step(self):\n"
-        "    if len(self._held) == 2: raise ZeroDivisionError('a bug')\n"
+        "    if len(self._taken) == 2: raise ZeroDivisionError('a bug')\n"
         "    return []\n"
         "mock.MockRunner.step = step\n"
         "main(['--mock'])\n"

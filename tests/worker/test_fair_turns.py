@@ -46,7 +46,7 @@ def worker(tmp_path: Path) -> Iterator[WorkerProcess]:
 
 
 def fill(worker: WorkerProcess, prompt: str) -> None:
-    """Takes all rows with requests for many answers."""
+    """Take all rows with requests for many choices."""
     running = [f"running {number}" for number in range(MOCK_ROWS // MANY)]
     worker.send(*(generation(id, prompt, MANY) for id in running))
     for id in running:

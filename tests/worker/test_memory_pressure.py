@@ -49,7 +49,7 @@ def test_linux_reports_the_share_of_time_that_processes_wait_for_memory(
     [(1, 0, NORMAL), (2, 0, WARNING), (4, 0, CRITICAL), (0, 0, NORMAL), (4, -1, NORMAL)],
 )
 def test_macos_reports_a_level(value: int, status: int, level: MemoryPressure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stands in for the C library of macOS, which no machine of the test suite has."""
+    """Fake of macOS's C library."""
 
     class Library:
         def sysctlbyname(self, name: bytes, old: Any, size: Any, new: None, new_size: int) -> int:

@@ -62,11 +62,11 @@ def test_requests_that_are_refused_leave_room_for_others(preparer: Preparer) -> 
 
 
 def test_only_so_many_wait_for_their_requests_and_a_dropped_one_makes_room(preparer: Preparer) -> None:
-    held = [prepare(preparer, "hard") for _ in range(MAX_PREPARATIONS)]
+    waiting = [prepare(preparer, "hard") for _ in range(MAX_PREPARATIONS)]
     there = threading.Event()
     next_one = preparer.start("hard", lambda media: "made", there.set)
     assert not there.is_set()
-    held.pop()
+    waiting.pop()
     assert there.wait(SECONDS)
     assert next_one.result() == "made"
 

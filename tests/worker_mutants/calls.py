@@ -5,12 +5,12 @@ from typing import Any
 from lmwire_protocol import TextPart, decoding, encoding, events, messages
 from lmwire_worker.session.output_queue import OutputQueue
 from support.protocol.mutation import mutant, replace, wrap
-from worker_mutants.changes import change_calls, change_pieces, change_results
+from worker_mutants.changes import change_calls, change_deltas, change_results
 
 
 @mutant("P-4", "p-1-required")
 def leaves_a_call_without_an_end() -> None:
-    change_calls(lambda piece: setattr(piece, "complete", None))
+    change_calls(lambda delta: setattr(delta, "complete", None))
 
 
 @mutant("P-4", "p-1-required")
@@ -20,22 +20,22 @@ def says_that_it_stopped_when_it_called() -> None:
 
 @mutant("Q-1", "p-1-required")
 def loses_a_piece_of_the_arguments() -> None:
-    change_calls(lambda piece: setattr(piece, "arguments", piece.arguments.replace("true}", "")))
+    change_calls(lambda delta: setattr(delta, "arguments", delta.arguments.replace("true}", "")))
 
 
 @mutant("Q-1", "p-1-required")
 def counts_calls_from_one() -> None:
-    change_calls(lambda piece: setattr(piece, "index", piece.index + 1))
+    change_calls(lambda delta: setattr(delta, "index", delta.index + 1))
 
 
 @mutant("#tool_call", "p-1-required")
 def gives_a_call_no_id() -> None:
-    change_calls(lambda piece: setattr(piece, "call_id", None))
+    change_calls(lambda delta: setattr(delta, "call_id", None))
 
 
 @mutant("P-1", "p-1-required")
 def calls_what_was_not_named() -> None:
-    change_calls(lambda piece: piece.name and setattr(piece, "name", "listen"))
+    change_calls(lambda delta: delta.name and setattr(delta, "name", "listen"))
 
 
 @mutant("P-2", "p-2-no-calls")
@@ -49,12 +49,12 @@ def calls_what_it_may_not_call() -> None:
 
 @mutant("K-5", "p-1-required")
 def marks_no_text_of_a_call() -> None:
-    change_pieces(lambda piece: setattr(piece, "is_call_text", False))
+    change_deltas(lambda delta: setattr(delta, "is_call_text", False))
 
 
 @mutant("K-5", "p-2-no-calls")
 def marks_all_text_as_that_of_a_call() -> None:
-    change_pieces(lambda piece: setattr(piece, "is_call_text", True))
+    change_deltas(lambda delta: setattr(delta, "is_call_text", True))
 
 
 @mutant("M-5", "m-5-openai-shapes")

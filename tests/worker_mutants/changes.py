@@ -11,7 +11,7 @@ from lmwire_worker.session import request_state, v1
 from support.protocol.mutation import wrap
 
 
-def change_pieces(change: Callable[[TokenDelta], object]) -> None:
+def change_deltas(change: Callable[[TokenDelta], object]) -> None:
     """Change every text before the worker writes it."""
     _change_on_its_way(TokenDelta, change)
 

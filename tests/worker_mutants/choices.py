@@ -13,26 +13,26 @@ from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from support.protocol.mutation import mutant, replace, wrap
-from worker_mutants.changes import change_pieces, change_results
+from worker_mutants.changes import change_deltas, change_results
 
 
 @mutant("N-3", "n-3-choices")
 def mixes_the_tokens_of_a_choice() -> None:
-    held: dict[tuple[str, int], events.Token] = {}
+    first: dict[tuple[str, int], events.Token] = {}
     calls = itertools.count(1)
 
     def put_late(put: Any, self: OutputQueue, token: events.Token) -> None:
-        late = held.pop((token.id, token.choice), None)
+        late = first.pop((token.id, token.choice), None)
         if late is None and next(calls) % 5 == 0:
-            held[token.id, token.choice] = token
+            first[token.id, token.choice] = token
             return
         put(self, token)
         if late:
             put(self, late)
 
     def end_late(put: Any, self: OutputQueue, id: str, line: bytes) -> None:
-        for name in [name for name in held if name[0] == id]:
-            self.put_tokens(held.pop(name))
+        for name in [name for name in first if name[0] == id]:
+            self.put_tokens(first.pop(name))
         put(self, id, line)
 
     wrap(OutputQueue, "put_tokens", put_late)
@@ -41,13 +41,13 @@ def mixes_the_tokens_of_a_choice() -> None:
 
 @mutant("N-3", "n-3-choices")
 def gives_the_text_of_one_choice_to_another() -> None:
-    pieces = itertools.count(1)
-    change_pieces(lambda piece: setattr(piece, "choice", piece.choice and next(pieces) % 2))
+    numbers = itertools.count(1)
+    change_deltas(lambda delta: setattr(delta, "choice", delta.choice and next(numbers) % 2))
 
 
 @mutant("N-3", "n-3-choices")
 def counts_choices_from_one() -> None:
-    change_pieces(lambda piece: setattr(piece, "choice", piece.choice + 1))
+    change_deltas(lambda delta: setattr(delta, "choice", delta.choice + 1))
 
 
 @mutant("N-3", "n-3-choices")
@@ -85,7 +85,7 @@ def ends_one_choice_for_the_cancel_of_all() -> None:
 
 @mutant("#generate", "generate")
 def thinks_where_there_are_no_thoughts() -> None:
-    change_pieces(lambda piece: setattr(piece, "channel", "reasoning"))
+    change_deltas(lambda delta: setattr(delta, "channel", "reasoning"))
 
 
 @mutant("R-4", "r-1-reasoning")
@@ -103,31 +103,31 @@ def thinks_in_any_case() -> None:
 
 @mutant("#token", "k-7-logprobs")
 def loses_a_log_probability() -> None:
-    pieces = itertools.count(1)
-    change_pieces(lambda piece: piece.logprobs and next(pieces) % 5 == 0 and piece.logprobs.pop())
+    numbers = itertools.count(1)
+    change_deltas(lambda delta: delta.logprobs and next(numbers) % 5 == 0 and delta.logprobs.pop())
 
 
 @mutant("#token", "k-7-logprobs")
 def names_fewer_tokens_than_asked_for() -> None:
-    change_pieces(lambda piece: [logprob.top and logprob.top.pop() for logprob in piece.logprobs or []])
+    change_deltas(lambda delta: [logprob.top and logprob.top.pop() for logprob in delta.logprobs or []])
 
 
 @mutant("#token", "k-7-logprobs")
 def names_the_least_probable_first() -> None:
-    change_pieces(lambda piece: [logprob.top.reverse() for logprob in piece.logprobs or []])
+    change_deltas(lambda delta: [logprob.top.reverse() for logprob in delta.logprobs or []])
 
 
 @mutant("#token", "k-7-logprobs")
 def sends_log_probabilities_unasked() -> None:
-    def add(piece: TokenDelta) -> None:
-        piece.logprobs = piece.logprobs or [events.Logprob(token_id, "", -1.0) for token_id in piece.token_ids]
+    def add(delta: TokenDelta) -> None:
+        delta.logprobs = delta.logprobs or [events.Logprob(token_id, "", -1.0) for token_id in delta.token_ids]
 
-    change_pieces(add)
+    change_deltas(add)
 
 
 @mutant("K-3", "k-3-include-stop")
 def leaves_out_the_stop_string_that_was_to_stay() -> None:
-    change_pieces(lambda piece: piece.stop and setattr(piece, "text", piece.text.removesuffix(piece.stop)))
+    change_deltas(lambda delta: delta.stop and setattr(delta, "text", delta.text.removesuffix(delta.stop)))
 
 
 @mutant("#the-generation-fields", "n-4-ends")

@@ -19,12 +19,12 @@ from support.protocol.mutation import mutant, replace, wrap
 
 @mutant("A-1", "a-1-same-answer")
 def says_something_else_when_it_has_heard_it_before() -> None:
-    heard: set[Any] = set()
+    seen: set[Any] = set()
 
     def add_or_confuse(add: Any, self: MockRunner, key: int, request: Any, *arguments: Any, **options: Any) -> Any:
-        if request.prompt in heard and request.cache != "off":
+        if request.prompt in seen and request.cache != "off":
             request = msgspec.structs.replace(request, prompt=f"again {request.prompt}")
-        heard.add(request.prompt)
+        seen.add(request.prompt)
         return add(self, key, request, *arguments, **options)
 
     wrap(MockRunner, "add", add_or_confuse)

@@ -7,10 +7,10 @@ from lmwire_worker.generation.prefill.batch_cost_model import MAX_EXTRAPOLATION,
 FIXED_S, TOKEN_S = 0.010, 2e-5
 
 
-def learned(*slices: int, fixed_s: float = FIXED_S, late: tuple[int, ...] = ()) -> BatchCostModel:
+def learned(*chunks: int, fixed_s: float = FIXED_S, late: tuple[int, ...] = ()) -> BatchCostModel:
     """Return a model after chunks of these lengths, some of which took twenty times as long."""
     cost = BatchCostModel()
-    for index, tokens in enumerate(slices):
+    for index, tokens in enumerate(chunks):
         cost.record(tokens, (fixed_s + tokens * TOKEN_S) * (20 if index in late else 1))
     return cost
 

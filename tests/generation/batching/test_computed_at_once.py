@@ -10,7 +10,7 @@ from lmwire_worker.generation.batching import rows
 from lmwire_worker.generation.batching.rows import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_slices
+from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_chunks
 
 EVEN = [301] * 4
 UNEVEN = (40, 150, 300, 301, 302)
@@ -36,13 +36,13 @@ def requests(lengths: Sequence[int]) -> list[Generate]:
 def test_prompts_share_what_a_processor_computes_at_once(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes = watch_slices(runner, monkeypatch)
+    shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests(EVEN))
     assert shapes == [(4, 128), (4, 128), (4, 44)]
 
 
 def test_a_prompt_by_itself_has_all_of_it(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = watch_slices(runner, monkeypatch)
+    shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests([MAX_CPU_TOKENS + 101]))
     assert shapes == [(1, MAX_CPU_TOKENS), (1, 100)]
 
@@ -59,7 +59,7 @@ def test_it_is_one_step_all_the_same(runner: GenerationRunner) -> None:
 
 
 def test_a_gpu_computes_the_whole_chunk(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = watch_slices(runner, monkeypatch)
+    shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests([2]))  # what asks for the device when it begins has done so
     shapes.clear()
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)

@@ -67,11 +67,11 @@ def accepted(runner: GenerationRunner, request: Generate) -> tuple[int, int, int
     runner.add(0, request, 0)
     tokens = drafted = steps = 0
     while True:
-        pieces = [outcome for outcome in runner.step() if isinstance(outcome, TokenDelta)]
-        tokens += sum(piece.generated for piece in pieces)
-        drafted += sum(piece.drafted for piece in pieces)
-        steps += bool(pieces)
-        if pieces and pieces[-1].finish_reason:
+        deltas = [outcome for outcome in runner.step() if isinstance(outcome, TokenDelta)]
+        tokens += sum(delta.generated for delta in deltas)
+        drafted += sum(delta.drafted for delta in deltas)
+        steps += bool(deltas)
+        if deltas and deltas[-1].finish_reason:
             return tokens, drafted, steps
 
 
@@ -164,10 +164,10 @@ def test_a_long_prompt_is_prefilled_in_chunks_and_reports_progress(
 def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plain: GenerationRunner) -> None:
     runner = open_runner(folder_of("llama"), draft_path=str(small))
     draw = random.Random(3)
-    told = [draw.randrange(5, 260) for _ in range(20)]
+    conversation = [draw.randrange(5, 260) for _ in range(20)]
     for turn in range(8):
         fields: dict[str, Any] = {
-            "prompt": told,
+            "prompt": conversation,
             "max_tokens": draw.randrange(1, 25),
             "temperature": draw.choice([0, 1]),
         }
@@ -177,8 +177,8 @@ def test_what_is_cached_changes_no_answer(folder_of: FolderOf, small: Path, plai
         (answer,) = ask(runner, Generate(**fields), seeds=[turn])
         (wanted,) = ask(plain, Generate(cache="off", **fields), seeds=[turn])
         assert said(answer) == said(wanted)
-        branch = told[: draw.randrange(10, 20)] if turn % 3 == 2 else told
-        told = [*branch, *answer.token_ids, turn + 9]
+        branch = conversation[: draw.randrange(10, 20)] if turn % 3 == 2 else conversation
+        conversation = [*branch, *answer.token_ids, turn + 9]
     stats = runner.cache_stats()
     assert stats is not None
     assert stats.mismatches == 0

@@ -13,7 +13,7 @@ PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
 
 
 class Passes:
-    """Counts a network's passes. One of them may fail."""
+    """Counter of a network's forward passes. One of them may fail."""
 
     def __init__(self, network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0
@@ -46,7 +46,7 @@ def request(max_tokens: int, **fields: Any) -> Generate:
 
 
 def driver_after(runner: GenerationRunner, max_tokens: int) -> Driver:
-    """Passes of a runner that has cached all of the prompt but its last token."""
+    """Forward passes of a runner that has cached all of the prompt but its last token."""
     driver = Driver(runner)
     driver.add(0, request(max_tokens))
     driver.finish()
@@ -55,11 +55,11 @@ def driver_after(runner: GenerationRunner, max_tokens: int) -> Driver:
 
 def step_until_first_token(driver: Driver, key: int) -> dict[int, int]:
     """Return the number of tokens that each request had before the first token of `key`."""
-    told: dict[int, int] = {}
+    delivered: dict[int, int] = {}
     while not driver.answers[key].token_ids:
-        told = {each: len(answer.token_ids) for each, answer in driver.answers.items()}
+        delivered = {each: len(answer.token_ids) for each, answer in driver.answers.items()}
         driver.step()
-    return told
+    return delivered
 
 
 def test_the_first_token_is_delivered_before_the_second_is_started(runner: GenerationRunner, passes: Passes) -> None:
@@ -86,8 +86,8 @@ def test_running_rows_get_each_token_once(runner: GenerationRunner) -> None:
     driver = Driver(runner)
     for key, each in enumerate(requests):
         driver.add(key, each, key)
-        told = step_until_first_token(driver, key)
-        assert all(len(driver.answers[other].token_ids) == told[other] + 1 for other in range(key + 1))
+        delivered = step_until_first_token(driver, key)
+        assert all(len(driver.answers[other].token_ids) == delivered[other] + 1 for other in range(key + 1))
     assert list(driver.finish().values()) == alone
 
 

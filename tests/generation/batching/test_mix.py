@@ -112,9 +112,9 @@ def test_so_do_chats_with_reasoning_tools_and_formats(built_in: GenerationRunner
     answers = check(built_in, ON_THE_BUILT_IN_MODEL)
     thinks, does_not, cut_short, calls, must_call, named, may_not, schema = answers[:8]
     assert thinks.reasoning
-    assert thinks.thought > 0
+    assert thinks.reasoning_tokens > 0
     assert not does_not.reasoning
-    assert 4 <= cut_short.thought <= 6, "the markers count"
+    assert 4 <= cut_short.reasoning_tokens <= 6, "the markers count"
     assert [call.name for call in calls.calls] == ["get_weather"]
     assert calls.finish_reason == "tool_calls"
     assert json.loads(calls.calls[0].arguments) == {"city": "Rome"}

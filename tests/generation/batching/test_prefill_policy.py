@@ -43,7 +43,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Slice:
+class Chunk:
     size: int
     gap_s: float
     """Duration of its step."""
@@ -57,45 +57,45 @@ HEAVY = Device(step_s=0.002, fixed_s=0.020, token_s=2e-5, back_s=1e-8)
 """A slice that takes ten steps before its first token is processed."""
 
 
-def process(pace: PrefillPolicy, device: Device, *, running: int = 8, busy: range = range(0)) -> list[Slice]:
+def process(policy: PrefillPolicy, device: Device, *, running: int = 8, busy: range = range(0)) -> list[Chunk]:
     """A prompt's slices. During those of `busy` the device is ten times as slow."""
-    slices: list[Slice] = []
+    chunks: list[Chunk] = []
     at = 0
-    run(pace, device, running)
+    run(policy, device, running)
     while at < PROMPT:
-        size = min(pace.chunk_size(running, 1, at), PROMPT - at)
+        size = min(policy.chunk_size(running, 1, at), PROMPT - at)
         seconds = device.step_s * bool(running) + device.chunk_s(size, at)
-        seconds *= 10 if len(slices) in busy else 1
-        pace.record_step(seconds, running, 1, size, at)
-        slices.append(Slice(size, seconds))
+        seconds *= 10 if len(chunks) in busy else 1
+        policy.record_step(seconds, running, 1, size, at)
+        chunks.append(Chunk(size, seconds))
         at += size
-    return slices
+    return chunks
 
 
-def run(pace: PrefillPolicy, device: Device, running: int) -> None:
+def run(policy: PrefillPolicy, device: Device, running: int) -> None:
     """Steps without prompts."""
     for _ in range(STEP_HISTORY if running else 0):
-        pace.record_step(device.step_s, running, 0, 0, 0)
+        policy.record_step(device.step_s, running, 0, 0, 0)
 
 
-def settled(pace: PrefillPolicy, device: Device, *, running: int = 1, prompts: int = 1) -> int:
+def settled(policy: PrefillPolicy, device: Device, *, running: int = 1, prompts: int = 1) -> int:
     """The slice that the pace comes to, far into a prompt."""
-    run(pace, device, running)
+    run(policy, device, running)
     for _ in range(5 * PROBE_INTERVAL):
-        size = pace.chunk_size(running, prompts, FAR)
-        pace.record_step(
+        size = policy.chunk_size(running, prompts, FAR)
+        policy.record_step(
             device.step_s * bool(running) + device.chunk_s(size * prompts, FAR), running, prompts, size, FAR
         )
-    return usual(pace, running, prompts)
+    return usual(policy, running, prompts)
 
 
-def usual(pace: PrefillPolicy, running: int = 1, prompts: int = 1) -> int:
+def usual(policy: PrefillPolicy, running: int = 1, prompts: int = 1) -> int:
     """The slice that most are like."""
-    return mode(pace.chunk_size(running, prompts, FAR) for _ in range(PROBE_INTERVAL))
+    return mode(policy.chunk_size(running, prompts, FAR) for _ in range(PROBE_INTERVAL))
 
 
-def first_token_s(slices: list[Slice]) -> float:
-    return sum(slice.gap_s for slice in slices)
+def first_token_s(chunks: list[Chunk]) -> float:
+    return sum(chunk.gap_s for chunk in chunks)
 
 
 def later(device: Device) -> float:
@@ -104,7 +104,7 @@ def later(device: Device) -> float:
 
 
 def longest_gap(device: Device) -> float:
-    return max(slice.gap_s for slice in process(PrefillPolicy(), device))
+    return max(chunk.gap_s for chunk in process(PrefillPolicy(), device))
 
 
 # What a slice may take.
@@ -143,20 +143,20 @@ def test_prompts_that_are_processed_together_share_the_time() -> None:
 
 
 def test_a_prompt_that_fits_is_not_cut_for_the_sake_of_the_ladder() -> None:
-    pace, device = PrefillPolicy(), Device(token_s=0.0001)
-    size = settled(pace, device)
+    policy, device = PrefillPolicy(), Device(token_s=0.0001)
+    size = settled(policy, device)
     fits = int((MAX_TOKEN_GAP_STEPS - 1) * device.step_s / device.token_s) - 5
     assert size < fits < CHUNK_SIZES[CHUNK_SIZES.index(size) + 1]
-    lefts = [pace.chunk_size(1, 1, FAR, 1, left=fits) for _ in range(PROBE_INTERVAL - 1)]
+    lefts = [policy.chunk_size(1, 1, FAR, 1, left=fits) for _ in range(PROBE_INTERVAL - 1)]
     assert mode(lefts) == fits
-    assert pace.chunk_size(1, 1, FAR, 1, left=2 * fits) in CHUNK_SIZES
+    assert policy.chunk_size(1, 1, FAR, 1, left=2 * fits) in CHUNK_SIZES
 
 
 @pytest.mark.parametrize("waiting", [1, 3, 5, 9, 17])
 def test_a_gap_may_be_as_many_times_as_long_as_prompts_wait(waiting: int) -> None:
-    pace, device = PrefillPolicy(), Device(token_s=0.0002)
-    settled(pace, device)
-    size = mode(pace.chunk_size(4, 1, FAR, waiting) for _ in range(PROBE_INTERVAL))
+    policy, device = PrefillPolicy(), Device(token_s=0.0002)
+    settled(policy, device)
+    size = mode(policy.chunk_size(4, 1, FAR, waiting) for _ in range(PROBE_INTERVAL))
     gap_s = min(waiting * MAX_TOKEN_GAP_STEPS * 0.010, TARGET_CHUNK_S)
     assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= gap_s - 0.010)
 
@@ -199,12 +199,12 @@ def test_a_cancel_waits_longer_rather_than_that_a_prompt_makes_no_progress() -> 
 @pytest.mark.parametrize("busy", [range(10, 30), range(47, 67)])
 @pytest.mark.parametrize("device", [FAST, WIDE, HEAVY])
 def test_once_a_busy_machine_is_free_again_all_is_as_before(device: Device, busy: range) -> None:
-    pace, undisturbed = PrefillPolicy(), PrefillPolicy()
-    process(pace, device, busy=busy)
+    policy, undisturbed = PrefillPolicy(), PrefillPolicy()
+    process(policy, device, busy=busy)
     process(undisturbed, device)
-    after, before = process(pace, device), process(undisturbed, device)
+    after, before = process(policy, device), process(undisturbed, device)
     assert first_token_s(after) < 1.05 * first_token_s(before)
-    assert max(slice.gap_s for slice in after) < 1.5 * max(slice.gap_s for slice in before)
+    assert max(chunk.gap_s for chunk in after) < 1.5 * max(chunk.gap_s for chunk in before)
 
 
 # How many prompts are processed together.
@@ -215,74 +215,74 @@ def test_until_something_is_known_prompts_are_together_that_keep_most_devices_bu
 
 
 def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_for_others() -> None:
-    pace, device = PrefillPolicy(), Device(token_s=1e-5)
-    settled(pace, device, running=0)
-    assert pace.max_batch_tokens(running=0, waiting=8) == pytest.approx(TARGET_CHUNK_S / device.token_s, rel=0.01)
+    policy, device = PrefillPolicy(), Device(token_s=1e-5)
+    settled(policy, device, running=0)
+    assert policy.max_batch_tokens(running=0, waiting=8) == pytest.approx(TARGET_CHUNK_S / device.token_s, rel=0.01)
 
 
 def test_beside_running_answers_a_batch_of_prompts_takes_no_longer_than_a_chunk_may() -> None:
-    pace, device = PrefillPolicy(), Device(token_s=1e-5)
-    settled(pace, device, running=4)
-    assert pace.max_batch_tokens(running=4, waiting=1) == pytest.approx(
+    policy, device = PrefillPolicy(), Device(token_s=1e-5)
+    settled(policy, device, running=4)
+    assert policy.max_batch_tokens(running=4, waiting=1) == pytest.approx(
         (MAX_TOKEN_GAP_STEPS - 1) * device.step_s / device.token_s, rel=0.01
     )
 
 
 def test_a_slow_device_is_kept_busy_too() -> None:
-    pace, device = PrefillPolicy(), Device(fixed_s=0.3, token_s=1e-4)
-    settled(pace, device, running=0)
-    assert pace.max_batch_tokens(running=0, waiting=8) == SATURATING_TOKENS
+    policy, device = PrefillPolicy(), Device(fixed_s=0.3, token_s=1e-4)
+    settled(policy, device, running=0)
+    assert policy.max_batch_tokens(running=0, waiting=8) == SATURATING_TOKENS
 
 
 # How slices change.
 
 
 def test_chunks_grow_step_by_step_and_stay_on_the_ladder() -> None:
-    pace = PrefillPolicy()
+    policy = PrefillPolicy()
     sizes = []
     for _ in range(12):
-        sizes.append(pace.chunk_size(0, 1, sum(sizes)))
-        pace.record_step(1e-6 * sizes[-1], 0, 1, sizes[-1], sum(sizes[:-1]))
+        sizes.append(policy.chunk_size(0, 1, sum(sizes)))
+        policy.record_step(1e-6 * sizes[-1], 0, 1, sizes[-1], sum(sizes[:-1]))
     assert sizes[0] == FIRST_CHUNK and sizes[-1] == CHUNK_SIZES[-1]
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(sizes))
     assert set(sizes) <= set(CHUNK_SIZES)
 
 
 def test_chunks_shrink_as_a_prompt_grows_and_each_token_costs_more() -> None:
-    sizes = [slice.size for slice in process(PrefillPolicy(), FAST)]
+    sizes = [chunk.size for chunk in process(PrefillPolicy(), FAST)]
     assert 10 * sizes[-2] < max(sizes)
 
 
 @pytest.mark.parametrize("device", [FAST, WIDE, HEAVY])
 def test_few_lengths_are_used_since_some_devices_compile_kernels_for_each(device: Device) -> None:
-    pace = PrefillPolicy()
-    process(pace, device)
-    assert len({slice.size for slice in process(pace, device)[:-1]}) <= 12
+    policy = PrefillPolicy()
+    process(policy, device)
+    assert len({chunk.size for chunk in process(policy, device)[:-1]}) <= 12
 
 
 @pytest.mark.parametrize("token_s", [0.0, 1e-5, 1e-3])
 @pytest.mark.parametrize("back_s", [0.0, 1e-8, 1e-7])
 def test_gaps_are_six_steps_at_most_however_the_cost_of_a_token_grows(token_s: float, back_s: float) -> None:
     device = Device(step_s=0.030, token_s=token_s, back_s=back_s)
-    pace = PrefillPolicy()
+    policy = PrefillPolicy()
     for _ in range(3):
-        *_, second, _ = sorted(slice.gap_s for slice in process(pace, device))
+        *_, second, _ = sorted(chunk.gap_s for chunk in process(policy, device))
         assert second <= 6 * device.step_s, "hardly one is longer"
 
 
 def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
-    pace = PrefillPolicy()
-    before = settled(pace, Device(token_s=0.0002))
+    policy = PrefillPolicy()
+    before = settled(policy, Device(token_s=0.0002))
     for _ in range(STEP_HISTORY // 2):
-        pace.record_step(1.0, 1, 0, 0, 0)
-    assert usual(pace) == before
+        policy.record_step(1.0, 1, 0, 0, 0)
+    assert usual(policy) == before
 
 
 def test_the_rest_of_a_prompt_shows_nothing_about_whole_chunks() -> None:
-    pace = PrefillPolicy()
-    before = settled(pace, Device(token_s=0.0002))
-    pace.record_step(0.015, 1, 1, 3, FAR)
-    assert usual(pace) == before
+    policy = PrefillPolicy()
+    before = settled(policy, Device(token_s=0.0002))
+    policy.record_step(0.015, 1, 1, 3, FAR)
+    assert usual(policy) == before
 
 
 # Devices that prepare their kernels for each shape.
@@ -290,23 +290,23 @@ def test_the_rest_of_a_prompt_shows_nothing_about_whole_chunks() -> None:
 
 @pytest.fixture
 def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes this device for such a one."""
+    """Make the policy treat this device as one that compiles each shape."""
     monkeypatch.setattr("lmwire_worker.generation.prefill.policy.compiles_each_shape", lambda: True)
 
 
 @pytest.mark.usefixtures("prepares")
 def test_the_first_chunk_of_a_shape_is_not_measured_where_kernels_are_prepared() -> None:
-    pace, device = PrefillPolicy(), Device(token_s=0.0002)
-    before = settled(pace, device)
-    pace.record_step(1.0, 1, 3, before, FAR)
-    assert usual(pace) == before
-    pace.record_step(1.0, 1, 3, before, FAR)
-    assert usual(pace) < before
+    policy, device = PrefillPolicy(), Device(token_s=0.0002)
+    before = settled(policy, device)
+    policy.record_step(1.0, 1, 3, before, FAR)
+    assert usual(policy) == before
+    policy.record_step(1.0, 1, 3, before, FAR)
+    assert usual(policy) < before
 
 
 @pytest.mark.usefixtures("prepares")
 def test_there_a_prompt_does_not_start_with_many_short_chunks() -> None:
-    pace = PrefillPolicy()
-    assert pace.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
-    pace.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)
-    assert pace.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
+    policy = PrefillPolicy()
+    assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
+    policy.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)
+    assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE

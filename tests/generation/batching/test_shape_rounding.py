@@ -25,7 +25,7 @@ from support.runners.generation_runners import (
     ask,
     choices,
     open_runner,
-    watch_slices,
+    watch_chunks,
 )
 
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
@@ -55,7 +55,7 @@ def preparing(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iter
 @pytest.fixture
 def shapes(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Shapes of all chunks that the model has computed."""
-    return watch_slices(runner, monkeypatch)
+    return watch_chunks(runner, monkeypatch)
 
 
 def request(length: int, **fields: Any) -> Generate:
@@ -167,7 +167,7 @@ def test_rows_that_are_no_prompts_take_no_memory_afterwards(runner: GenerationRu
 
 def test_no_padding_stands_where_the_model_knows_no_position(folder_of: FolderOf, monkeypatch: Any) -> None:
     for runner in preparing(open_runner(folder_of("qwen3"), context_len=70), monkeypatch):
-        seen = watch_slices(runner, monkeypatch)
+        seen = watch_chunks(runner, monkeypatch)
         ask(runner, request(67, max_tokens=2))
         assert seen == [(1, 64), (1, 2)], "80 tokens would be more than there are"
 
@@ -177,7 +177,7 @@ def test_a_model_whose_caches_are_of_other_kinds_is_given_no_padding(
     family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for runner in preparing(runner_of(family), monkeypatch):
-        seen = watch_slices(runner, monkeypatch)
+        seen = watch_chunks(runner, monkeypatch)
         ask(runner, request(41))
         assert sum(length for _, length in seen) == 40 and {rows for rows, _ in seen} == {1}
 

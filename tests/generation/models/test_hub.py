@@ -93,8 +93,8 @@ def cut_off(module_hub: Hub, home: Path) -> Iterator[Loader]:
         yield loader
 
 
-def stages(told: dict[str, Any], stage: str) -> list[tuple[int, int | None]]:
-    return [(current, total) for name, current, total, _ in told["progress"] if name == stage]
+def stages(outcome: dict[str, Any], stage: str) -> list[tuple[int, int | None]]:
+    return [(current, total) for name, current, total, _ in outcome["progress"] if name == stage]
 
 
 def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub, home: Path, loader: Loader) -> None:
@@ -188,29 +188,29 @@ def test_a_snapshot_that_lacks_a_file_is_completed(loader: Loader) -> None:
 )
 def test_a_refusing_hub_is_quoted(hub: Hub, loader: Loader, refusal: tuple[int, str], retryable: bool) -> None:
     hub.refusal = refusal
-    told = loader.load()
-    assert (told["code"], told["retryable"]) == ("model_not_found", retryable)
-    assert hub.name in told["message"] and str(refusal[0]) in told["message"]
-    assert not told["replaced"]
+    outcome = loader.load()
+    assert (outcome["code"], outcome["retryable"]) == ("model_not_found", retryable)
+    assert hub.name in outcome["message"] and str(refusal[0]) in outcome["message"]
+    assert not outcome["replaced"]
 
 
 def test_an_unknown_id_is_not_found(loader: Loader) -> None:
-    told = loader.load("owner/other")
-    assert (told["code"], told["retryable"]) == ("model_not_found", False)
-    assert "owner/other" in told["message"]
+    outcome = loader.load("owner/other")
+    assert (outcome["code"], outcome["retryable"]) == ("model_not_found", False)
+    assert "owner/other" in outcome["message"]
 
 
 def test_a_network_that_fails_is_worth_another_try(hub: Hub, cut_off: Loader) -> None:
-    told = cut_off.load()
-    assert (told["code"], told["retryable"]) == ("model_not_found", True)
-    assert "network" in told["message"]
+    outcome = cut_off.load()
+    assert (outcome["code"], outcome["retryable"]) == ("model_not_found", True)
+    assert "network" in outcome["message"]
 
 
 def test_offline_mode_is_named(hub: Hub, home: Path) -> None:
     with Loader(hub, home, HF_HUB_OFFLINE="1") as loader:
-        told = loader.load()
-    assert (told["code"], told["retryable"]) == ("model_not_found", False)
-    assert "HF_HUB_OFFLINE" in told["message"]
+        outcome = loader.load()
+    assert (outcome["code"], outcome["retryable"]) == ("model_not_found", False)
+    assert "HF_HUB_OFFLINE" in outcome["message"]
     assert hub.requests == []
 
 
@@ -239,9 +239,9 @@ def test_a_name_of_several_models_lists_them(hub: Hub, home: Path, loader: Loade
     name = hub.name.partition("/")[2]
     folder = loader.load()["model"]
     other = add_to_cache(home, f"another/{name.upper()}", folder)
-    told = cut_off.load(name)
-    assert (told["code"], told["retryable"]) == ("model_not_found", False)
-    assert told["message"] == f"the name '{name}' fits another/{name.upper()} and {hub.name}; write it whole"
+    outcome = cut_off.load(name)
+    assert (outcome["code"], outcome["retryable"]) == ("model_not_found", False)
+    assert outcome["message"] == f"the name '{name}' fits another/{name.upper()} and {hub.name}; write it whole"
     assert cut_off.load(hub.name)["model"] == folder
     (other / "model.safetensors").unlink()  # a model that cannot run does not make a name ambiguous
     assert cut_off.load(name)["model"] == folder

@@ -171,8 +171,8 @@ def test_every_stage_reports_progress(folder: Path) -> None:
     progress = Loading(folder).progress
     assert list(dict.fromkeys(stage for stage, *_ in progress)) == ["resolve", "read", "warm_up"]
     size = weights_bytes(folder)
-    assert [told for told in progress if told[0] == "read"][-1] == ("read", size, size, "bytes")
-    warm_up = [told for told in progress if told[0] == "warm_up"]
+    assert [report for report in progress if report[0] == "read"][-1] == ("read", size, size, "bytes")
+    warm_up = [report for report in progress if report[0] == "warm_up"]
     assert warm_up[-1][1] == warm_up[-1][2] and warm_up[-1][3] == "steps"
 
 

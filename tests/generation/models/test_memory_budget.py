@@ -15,10 +15,10 @@ GIB = 2**30
 
 
 def test_mlx_gets_the_budget_and_the_memory_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(mx, "set_memory_limit", told.append)
+    limits: list[int] = []
+    monkeypatch.setattr(mx, "set_memory_limit", limits.append)
     memory_budget.limit_mlx_memory(3 * GIB)
-    assert told == [3 * GIB + memory_budget.STEP_BYTES]
+    assert limits == [3 * GIB + memory_budget.STEP_BYTES]
 
 
 def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytest.MonkeyPatch) -> None:

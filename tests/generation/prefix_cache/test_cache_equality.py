@@ -224,7 +224,7 @@ def test_the_smallest_budget_holds_what_may_be_pinned(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pin evicts unpinned entries, and no pinned ones."""
-    kept, chat = runner._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
+    manager, chat = runner._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
     for prompt in pins:
         ask(runner, Generate(prompt=tokens(200, seed=4), max_tokens=0))
@@ -232,9 +232,9 @@ def test_the_smallest_budget_holds_what_may_be_pinned(
         (stream,) = runner._preparer.build_sequences(0, request, 0, runner._preparer.prepare(request), plain_text=False)
 
         def refused(budget: int, stream: Sequence = stream) -> bool:
-            monkeypatch.setattr(kept._cache, "budget", budget)
+            monkeypatch.setattr(manager._cache, "budget", budget)
             try:
-                kept.check_pin(stream)
+                manager.check_pin(stream)
             except RequestError as error:
                 assert (error.code, error.field) == ("out_of_memory", "cache")
                 return True
@@ -243,7 +243,7 @@ def test_the_smallest_budget_holds_what_may_be_pinned(
         least = bisect(range(1 << 24), False, key=lambda budget: not refused(budget))
         assert not refused(least)
         ask(runner, request)
-    kept.evict(1 << 40)
+    manager.evict(1 << 40)
     for prompt in pins:
         assert warm(runner, Generate(prompt=prompt, max_tokens=4)) == len(prompt) - 1
 

@@ -83,7 +83,7 @@ def cached(runner: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
 
 
 def hold_up(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
-    """Lets files be read, or be written, only when the event is set."""
+    """Block reads, or writes, of cache files until the returned event is set."""
     release = threading.Event()
     work = getattr(disk_module.cache_file, name)
 
@@ -167,11 +167,11 @@ def test_a_directory_that_others_can_enter_is_not_used(workers: Workers) -> None
     assert "is not this user's alone" in workers.lines[0]
 
 
-@pytest.mark.parametrize("left", [4, 100, -1])
-def test_a_truncated_file_is_ignored_with_a_line(workers: Workers, left: int) -> None:
+@pytest.mark.parametrize("remaining", [4, 100, -1])
+def test_a_truncated_file_is_ignored_with_a_line(workers: Workers, remaining: int) -> None:
     leave(workers, PROMPT)
     (file,) = workers.files()
-    os.truncate(file, left % file.stat().st_size)
+    os.truncate(file, remaining % file.stat().st_size)
     assert cached(workers.start(), request())[0] == 0
     assert len(workers.lines) == 1 and f"the cache file {file} is ignored" in workers.lines[0]
 

@@ -78,10 +78,10 @@ class Recurrent(Plain):
 
 
 def check_bytes(cache: PrefixCache) -> None:
-    held = [node for node in cache._root.subtree() if node is not cache._root]
-    assert cache.bytes == sum(node.bytes for node in held)
+    nodes = [node for node in cache._root.subtree() if node is not cache._root]
+    assert cache.bytes == sum(node.bytes for node in nodes)
     stats = cache.stats()
-    assert (stats.bytes, stats.entries) == (cache.bytes, len(held))
+    assert (stats.bytes, stats.entries) == (cache.bytes, len(nodes))
     assert cache.bytes <= stats.budget_bytes
 
 
@@ -239,14 +239,14 @@ def test_kv_caches_of_an_unknown_kind_are_not_cached() -> None:
     ids=["plain", "with snapshots"],
 )
 def test_it_never_takes_more_than_its_budget(kind: type[Plain], budget: int, words: int, longest: int) -> None:
-    kept = kind(budget=budget)
+    cached = kind(budget=budget)
     chance = random.Random(0)
     for _ in range(200):
         tokens = [chance.randrange(words) for _ in range(chance.randrange(1, longest))]
-        kept.store(*tokens)
-        check_bytes(kept.cache)
-        kept.known(*tokens)
-    assert kept.cache.stats().evictions > 0
+        cached.store(*tokens)
+        check_bytes(cached.cache)
+        cached.known(*tokens)
+    assert cached.cache.stats().evictions > 0
 
 
 def test_nothing_is_dropped_for_what_does_not_fit_at_all() -> None:

@@ -61,20 +61,20 @@ def test_filters_keep_the_tokens_that_mlx_lm_keeps(
     xp: Any, vocabulary: int, top_p: float, top_k: int, min_p: float
 ) -> None:
     logits = logits_of(4, vocabulary)
-    kept = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+    filtered = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
     if top_p < 1:
-        kept = apply_top_p(kept, top_p)
+        filtered = apply_top_p(filtered, top_p)
     if min_p:
-        kept = apply_min_p(kept, min_p)
+        filtered = apply_min_p(filtered, min_p)
     if top_k:
-        kept = apply_top_k(kept, top_k)
+        filtered = apply_top_k(filtered, top_k)
     fields = request(temperature=0.8, top_p=top_p, top_k=top_k, min_p=min_p)
     weights = weights_of([fields] * 4, logits, xp)
-    differing = (weights > 0) != (kept > -math.inf)
+    differing = (weights > 0) != (filtered > -math.inf)
     probabilities = mx.softmax(logits, axis=-1)
     moved = float(np.array((differing * probabilities).sum(axis=-1)).max())
     assert moved < 1e-4, "at the border of top_p sums are rounded"
-    tempered = mx.softmax(kept / 0.8, axis=-1)
+    tempered = mx.softmax(filtered / 0.8, axis=-1)
     assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), tempered, atol=1e-5).item()
 
 
@@ -88,16 +88,16 @@ def test_xtc_keeps_the_tokens_that_mlx_lm_keeps(
     logits = logits_of(40, 60)
     logits[:, 1] = logits.max(axis=-1) + mx.arange(40) % 3 - 1  # one of the special tokens is often a top choice
     fields = request(temperature=0.8, xtc_probability=1, xtc_threshold=threshold, **filters)
-    kept = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+    filtered = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
     if fields.top_p < 1:
-        kept = apply_top_p(kept, fields.top_p)
+        filtered = apply_top_p(filtered, fields.top_p)
     if fields.min_p:
-        kept = apply_min_p(kept, fields.min_p)
-    kept = apply_xtc(kept, 1, threshold, special[:3])
+        filtered = apply_min_p(filtered, fields.min_p)
+    filtered = apply_xtc(filtered, 1, threshold, special[:3])
     if fields.top_k:
-        kept = apply_top_k(kept, fields.top_k)
+        filtered = apply_top_k(filtered, fields.top_k)
     weights = weights_of([fields] * 40, logits, xp, special)
-    expected = mx.softmax(kept / 0.8, axis=-1)
+    expected = mx.softmax(filtered / 0.8, axis=-1)
     assert mx.array_equal(weights > 0, expected > 0).item()
     assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), expected, atol=1e-5).item()
 

@@ -141,8 +141,8 @@ def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
 
 def test_the_format_applies_after_the_reasoning(speaker: Speaker) -> None:
     answer = speaker.say(chat(format=JsonSchemaFormat(PERSON)), 1, thinking=True)
-    thought, _, content = answer.partition("</think>")
-    assert thought
+    reasoned, _, content = answer.partition("</think>")
+    assert reasoned
     jsonschema.validate(json.loads(content), PERSON)
 
 

@@ -134,10 +134,10 @@ def test_a_spent_budget_closes_the_reasoning(speaker: Speaker, thinking: bool) -
     lengths = set()
     for seed in range(12):
         answer = speaker.say(request, seed, thinking=thinking)
-        thought, closed, content = answer.rpartition("</think>")
+        reasoning, closed, content = answer.rpartition("</think>")
         assert re.fullmatch("[a-z]{3}", content)
         assert closed or not thinking
-        lengths.add(len(tokens(speaker, thought.removeprefix("<think>"))))
+        lengths.add(len(tokens(speaker, reasoning.removeprefix("<think>"))))
     assert max(lengths) <= 5 + 3  # a character is not cut, and random tokens are not how text is encoded
 
 

@@ -123,7 +123,7 @@ def read(speaker: Speaker, text: str, tools: Sequence[Tool] = TOOLS, opening: st
 
 
 def check(call: tuple[str, Any], tools: Sequence[Tool] = TOOLS) -> None:
-    """Raises when the call's schema does not hold."""
+    """Validate a call's arguments with its tool's schema."""
     (schema,) = (tool.function.parameters for tool in tools if tool.function.name == call[0])
     jsonschema.validate(call[1], schema or {"type": "object", "maxProperties": 0})
 

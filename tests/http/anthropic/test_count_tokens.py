@@ -62,5 +62,5 @@ def test_thinking_that_the_model_cannot_do_is_refused_as_it_is_for_an_answer(tin
         messages.create(max_tokens=1, **prompt)
     with pytest.raises(anthropic.BadRequestError, match="thinking: this model has no reasoning") as caught:
         messages.count_tokens(**prompt)
-    told: Any = caught.value.body, of_the_answer.value.body
-    assert told[0]["error"] == told[1]["error"]
+    bodies: Any = caught.value.body, of_the_answer.value.body
+    assert bodies[0]["error"] == bodies[1]["error"]

@@ -103,7 +103,7 @@ def test_no_tokens_only_read_the_prompt(scripted: anthropic.Anthropic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         ({}, "defaults"),
         ({"thinking": {"type": "adaptive"}}, "defaults"),
@@ -112,8 +112,8 @@ def test_no_tokens_only_read_the_prompt(scripted: anthropic.Anthropic) -> None:
         ({"extra_body": {"temperature": 0.5, "top_p": 0.9, "top_k": 20, "seed": 7, "min_p": 0.1}}, "sampled"),
     ],
 )
-def test_options_reach_the_worker(scripted: anthropic.Anthropic, options: Any, told: str) -> None:
-    assert say(scripted, "options", **options).content[-1].text == told
+def test_options_reach_the_worker(scripted: anthropic.Anthropic, options: Any, expected: str) -> None:
+    assert say(scripted, "options", **options).content[-1].text == expected
 
 
 def test_fields_that_change_no_answer_are_taken(scripted: anthropic.Anthropic) -> None:
@@ -151,14 +151,14 @@ def test_reasoning_is_a_block_before_the_text(tiny: anthropic.Anthropic) -> None
         thinking={"type": "enabled", "budget_tokens": 1024},
         extra_body={"temperature": 0},
     )
-    thought, text = message.content
-    assert (thought.type, text.type) == ("thinking", "text")
-    assert thought.thinking and thought.signature
+    reasoning, text = message.content
+    assert (reasoning.type, text.type) == ("thinking", "text")
+    assert reasoning.thinking and reasoning.signature
     assert "42" in text.text
     assert 0 < message.usage.output_tokens_details.thinking_tokens < message.usage.output_tokens
 
 
 def test_reasoning_that_is_not_shown_is_an_empty_block(scripted: anthropic.Anthropic) -> None:
     thinking = {"type": "adaptive", "display": "omitted"}
-    thought, text = say(scripted, "think aloud", thinking=thinking).content
-    assert (thought.type, thought.thinking, text.text) == ("thinking", "", "It is 4.")
+    reasoning, text = say(scripted, "think aloud", thinking=thinking).content
+    assert (reasoning.type, reasoning.thinking, text.text) == ("thinking", "", "It is 4.")

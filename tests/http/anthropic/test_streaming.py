@@ -99,7 +99,7 @@ def test_text_comes_to_tasks_as_it_does_to_threads(tiny_server: Server) -> None:
 
     async def streamed() -> tuple[str, str]:
         async with async_client(tiny_server) as tasks, tasks.messages.stream(**options) as stream:
-            text = "".join([piece async for piece in stream.text_stream])
+            text = "".join([part async for part in stream.text_stream])
             return text, await stream.get_final_text()
 
     with client(tiny_server).messages.stream(**options) as stream:

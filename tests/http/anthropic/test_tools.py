@@ -22,8 +22,8 @@ def ask(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:
 
 
 def test_a_call_is_a_block_after_the_reasoning_and_the_text(scripted: anthropic.Anthropic) -> None:
-    thought, text, call = ask(scripted, "weather in Rome").content
-    assert (thought.thinking, text.text) == ("I look it up.", "One moment.")
+    reasoning, text, call = ask(scripted, "weather in Rome").content
+    assert (reasoning.thinking, text.text) == ("I look it up.", "One moment.")
     assert (call.type, call.id, call.name, call.input) == ("tool_use", "toolu_call_rome", "weather", {"city": "Rome"})
 
 
@@ -44,7 +44,7 @@ def test_a_call_that_is_none_is_text(scripted: anthropic.Anthropic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "expected"),
     [
         ({"type": "any"}, "required"),
         ({"type": "any", "disable_parallel_tool_use": True}, "required, one"),
@@ -52,9 +52,9 @@ def test_a_call_that_is_none_is_text(scripted: anthropic.Anthropic) -> None:
         ({"type": "tool", "name": "weather"}, "by name"),
     ],
 )
-def test_the_choice_of_a_tool_reaches_the_worker(scripted: anthropic.Anthropic, choice: Any, told: str) -> None:
+def test_the_choice_of_a_tool_reaches_the_worker(scripted: anthropic.Anthropic, choice: Any, expected: str) -> None:
     [call] = ask(scripted, "options", tool_choice=choice).content
-    assert call.input == {"city": told}
+    assert call.input == {"city": expected}
 
 
 def test_without_a_choice_the_tools_are_not_shown(scripted: anthropic.Anthropic) -> None:
@@ -72,9 +72,9 @@ def test_the_model_uses_a_tool_and_states_its_result(tiny_server: Server) -> Non
     assert call.type == "tool_use" and call.input == {"city": "Paris"}
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "rain, 9 degrees"}
     messages += [{"role": "assistant", "content": answer.content}, user([result])]
-    told = client(tiny_server).messages.create(messages=messages, **options)
-    assert told.stop_reason == "end_turn"
-    assert "rain" in "".join(block.text for block in told.content if block.type == "text")
+    expected = client(tiny_server).messages.create(messages=messages, **options)
+    assert expected.stop_reason == "end_turn"
+    assert "rain" in "".join(block.text for block in expected.content if block.type == "text")
 
 
 def test_the_clients_own_loop_runs_tools(tiny_server: Server) -> None:

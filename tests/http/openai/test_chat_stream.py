@@ -260,9 +260,9 @@ def test_a_failure_before_the_first_chunk_is_a_status(client: OpenAI) -> None:
 
 def test_a_failure_amid_the_stream_is_its_last_event(client: OpenAI) -> None:
     stream = client.chat.completions.create(model="mock", messages=[{"role": "user", "content": "fails"}], stream=True)
-    heard = ""
+    received = ""
     with pytest.raises(openai.APIError) as failure:
         for chunk in stream:
-            heard += chunk.choices[0].delta.content or ""
-    assert heard == "Half"
+            received += chunk.choices[0].delta.content or ""
+    assert received == "Half"
     assert failure.value.body["code"] == "engine_error"  # type: ignore[index]

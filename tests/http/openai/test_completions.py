@@ -76,17 +76,18 @@ def test_echo_puts_the_prompt_in_front(client: OpenAI) -> None:
 
 def test_log_probabilities_come_in_lists_of_one_length(client: OpenAI) -> None:
     choice = go_on(client, PROMPT, logprobs=2).choices[0]
-    told = choice.logprobs
-    assert "".join(told.tokens) == choice.text
+    reported = choice.logprobs
+    assert "".join(reported.tokens) == choice.text
     assert all(
-        choice.text[offset:].startswith(token) for token, offset in zip(told.tokens, told.text_offset, strict=True)
+        choice.text[offset:].startswith(token)
+        for token, offset in zip(reported.tokens, reported.text_offset, strict=True)
     )
-    assert len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs) == 3
-    for token, logprob, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True):
+    assert len(reported.tokens) == len(reported.token_logprobs) == len(reported.top_logprobs) == 3
+    for token, logprob, top in zip(reported.tokens, reported.token_logprobs, reported.top_logprobs, strict=True):
         assert top[token] == logprob <= 0
         assert len(top) == 2
     assert [set(top) for top in go_on(client, PROMPT, logprobs=0).choices[0].logprobs.top_logprobs] == [
-        {token} for token in told.tokens
+        {token} for token in reported.tokens
     ]
 
 
@@ -98,12 +99,12 @@ def test_offsets_count_characters_where_tokens_are_parts_of_them(client: OpenAI)
         logprobs=0,
         extra_body={"format": {"type": "choice", "choices": ["é€🦆!"]}},
     ).choices[0]
-    told = choice.logprobs
-    assert told and told.text_offset and told.tokens
+    reported = choice.logprobs
+    assert reported and reported.text_offset and reported.tokens
     assert choice.text.startswith("é€")
-    assert told.text_offset == sorted(told.text_offset)
-    assert told.text_offset[-1] <= len(choice.text)
-    assert any(token.startswith("bytes:\\x") for token in told.tokens)
+    assert reported.text_offset == sorted(reported.text_offset)
+    assert reported.text_offset[-1] <= len(choice.text)
+    assert any(token.startswith("bytes:\\x") for token in reported.tokens)
 
 
 def test_a_stream_brings_the_same_as_the_whole(client: OpenAI) -> None:

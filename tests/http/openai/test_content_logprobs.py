@@ -112,8 +112,8 @@ def test_so_they_are_of_a_response(client: openai.OpenAI, name: str) -> None:
             assert joined(part.logprobs) == part.text.encode()
     events = [event for event in client.responses.create(stream=True, **options)]
     deltas = [event for event in events if event.type == "response.output_text.delta"]
-    told = b"".join(bytes(token.to_dict()["bytes"]) for event in deltas for token in event.logprobs)  # type: ignore[arg-type]
-    assert told == whole.output_text.encode()
+    text_bytes = b"".join(bytes(token.to_dict()["bytes"]) for event in deltas for token in event.logprobs)  # type: ignore[arg-type]
+    assert text_bytes == whole.output_text.encode()
 
 
 @pytest.mark.parametrize("stop", [None, ["iny"], ["mw"]])

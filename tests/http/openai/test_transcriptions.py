@@ -35,41 +35,41 @@ def client(server: Server) -> OpenAI:
     return OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
 
 
-def heard(client: OpenAI, **options: Any) -> Any:
+def transcribe(client: OpenAI, **options: Any) -> Any:
     return client.audio.transcriptions.create(model="mock", file=NOTE, **options)
 
 
 def test_what_is_said_comes_as_text(client: OpenAI) -> None:
-    told = heard(client)
-    assert told.text == "Buy milk. And bread --> now."
-    assert (told.usage.type, told.usage.seconds) == ("duration", 6)
-    assert heard(client, response_format="text") == "Buy milk. And bread --> now.\n"
-    assert heard(client, language="de").text == "Kauf Milch."
-    assert heard(client, language="").text == told.text
+    transcript = transcribe(client)
+    assert transcript.text == "Buy milk. And bread --> now."
+    assert (transcript.usage.type, transcript.usage.seconds) == ("duration", 6)
+    assert transcribe(client, response_format="text") == "Buy milk. And bread --> now.\n"
+    assert transcribe(client, language="de").text == "Kauf Milch."
+    assert transcribe(client, language="").text == transcript.text
 
 
 def test_what_is_said_comes_with_its_times(client: OpenAI) -> None:
-    told = heard(client, response_format="verbose_json", timestamp_granularities=["word", "segment"])
-    assert [(each.id, each.start, each.end, each.text) for each in told.segments] == [
+    transcript = transcribe(client, response_format="verbose_json", timestamp_granularities=["word", "segment"])
+    assert [(each.id, each.start, each.end, each.text) for each in transcript.segments] == [
         (0, 0, 2, "Buy milk. "),
         (1, 2, 6, "And bread --> now."),
     ]
-    assert [(each.word, each.start, each.end) for each in told.words][:3] == [
+    assert [(each.word, each.start, each.end) for each in transcript.words][:3] == [
         ("Buy", 0, 1),
         ("milk.", 1, 2),
         ("And", 2, 3),
     ]
-    assert (told.duration, told.text) == (6, "Buy milk. And bread --> now.")
-    assert heard(client, response_format="verbose_json").words is None
-    words = heard(client, response_format="verbose_json", timestamp_granularities=["word"])
+    assert (transcript.duration, transcript.text) == (6, "Buy milk. And bread --> now.")
+    assert transcribe(client, response_format="verbose_json").words is None
+    words = transcribe(client, response_format="verbose_json", timestamp_granularities=["word"])
     assert words.segments is None and len(words.words) == 6
 
 
 def test_what_is_said_comes_as_subtitles(client: OpenAI) -> None:
-    assert heard(client, response_format="srt") == (
+    assert transcribe(client, response_format="srt") == (
         "1\n00:00:00,000 --> 00:00:02,000\nBuy milk.\n\n2\n00:00:02,000 --> 00:00:06,000\nAnd bread -> now.\n\n"
     )
-    assert heard(client, response_format="vtt") == (
+    assert transcribe(client, response_format="vtt") == (
         "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nBuy milk.\n\n00:00:02.000 --> 00:00:06.000\nAnd bread -> now.\n\n"
     )
 
@@ -88,7 +88,7 @@ def test_what_is_said_comes_as_it_is_heard(server: Server) -> None:
 
 def test_a_failure_is_the_worker_s(client: OpenAI) -> None:
     with pytest.raises(openai.InternalServerError) as failure:
-        heard(client, prompt="fail")
+        transcribe(client, prompt="fail")
     assert failure.value.code == "engine_error"
 
 
@@ -108,7 +108,7 @@ def test_a_failure_is_the_worker_s(client: OpenAI) -> None:
 )
 def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], param: str) -> None:
     with pytest.raises(openai.BadRequestError) as failure:
-        heard(client, **fields)
+        transcribe(client, **fields)
     assert failure.value.param == param
     assert param in failure.value.message
 
@@ -118,17 +118,17 @@ def test_a_recording_is_heard_by_a_model(tmp_path: Path) -> None:
     with served(str(folder)) as server:
         client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
         sound = ("tone.wav", recording(3))
-        told: Any = client.audio.transcriptions.create(
+        transcript: Any = client.audio.transcriptions.create(
             model=str(folder),
             file=sound,
             response_format="verbose_json",
             timestamp_granularities=["word", "segment"],
         )
-        assert told.duration == pytest.approx(3)
-        assert "".join(segment.text for segment in told.segments).strip() == told.text != ""
-        assert all(0 <= word.start <= word.end <= 3.5 for word in told.words)
+        assert transcript.duration == pytest.approx(3)
+        assert "".join(segment.text for segment in transcript.segments).strip() == transcript.text != ""
+        assert all(0 <= word.start <= word.end <= 3.5 for word in transcript.words)
         subtitles = client.audio.transcriptions.create(model=str(folder), file=sound, response_format="srt")
-        assert len(re.findall(" --> ", str(subtitles))) == len(told.segments)
+        assert len(re.findall(" --> ", str(subtitles))) == len(transcript.segments)
         refused: Any = {"file": {"file": ("note.wav", b"no sound")}, "language": {"file": sound, "language": "en"}}
         for param, fields in refused.items():
             with pytest.raises(openai.BadRequestError) as failure:

@@ -15,7 +15,7 @@ from support.process.stepped_worker import in_a_row, let_through, started
 
 
 async def killed(pool: Pool, pid: int) -> None:
-    """Kills a worker, and waits until the pool knows."""
+    """Kill a worker, and wait until the pool has noticed."""
     os.kill(pid, SIGKILL)
     await until(lambda: all(replica.pid != pid for resident in pool.statuses() for replica in resident.replicas))
 
@@ -36,8 +36,8 @@ async def test_other_models_go_on(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--token-ms 1")) as pool:
         doomed, _ = await asked(pool, "mock")
         async with pool.lease("mock:step_ms=1") as lease, lease.worker.chat([said("on")], max_tokens=500) as stream:
-            pieces = aiter(stream)
-            await anext(pieces)
+            deltas = aiter(stream)
+            await anext(deltas)
             await killed(pool, doomed)
             assert await stream.text() == "on" * 499
         assert figures(pool, "mock:step_ms=1").replicas[0].deaths == 0

@@ -121,10 +121,10 @@ async def test_two_first_models_at_once_share_the_limit(listing: Listing) -> Non
 
 def replaying(*free: int) -> Callable[[], DeviceMemory]:
     """Return a function that measures these numbers of free bytes, one after the other; the last one repeats."""
-    left: Iterator[int] = iter(free)
+    remaining: Iterator[int] = iter(free)
 
     def measure() -> DeviceMemory:
-        return DeviceMemory(budget_bytes=PLENTY, free_bytes=next(left, free[-1]))
+        return DeviceMemory(budget_bytes=PLENTY, free_bytes=next(remaining, free[-1]))
 
     return measure
 

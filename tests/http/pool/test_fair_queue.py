@@ -36,7 +36,7 @@ class Queue:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, name: str, client: str, rows: int = 1) -> None:
-        """Sends a request, which takes its rows until it is ended."""
+        """Send a request, which takes its rows until it is ended."""
         self._ends[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._run(name, client, rows))
         await asyncio.sleep(0)

@@ -59,7 +59,7 @@ async def held_by(pool: Pool, *models: str) -> int:
 
 
 async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
-    """Looks after the models until what they hold is enough: a worker may be slow to answer."""
+    """Run the reaper until the models' memory is as expected. A worker may be slow to answer."""
     while True:
         await pool._idle_reaper.reap()
         if enough(await held_by(pool, *in_memory(pool))):
@@ -106,9 +106,9 @@ async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless:
     async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
-        held = await held_by(pool, TINY, TWIN)
-        pool._budget._limit = budget = held - CACHED  # as if they had grown
-        await looked(pool, lambda held: held <= budget)
+        total = await held_by(pool, TINY, TWIN)
+        pool._budget._limit = budget = total - CACHED  # as if they had grown
+        await looked(pool, lambda total: total <= budget)
         assert in_memory(pool) == [TINY, TWIN]
         pool._budget._limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
@@ -123,9 +123,9 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
     async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
         tiny, _ = await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
-        held = await held_by(pool, TINY, TWIN)
+        total = await held_by(pool, TINY, TWIN)
         await pool._lifecycle.measure_memory()
-        pool._budget._limit = budget = held - CACHED
+        pool._budget._limit = budget = total - CACHED
         with monkeypatch.context() as patience:
             patience.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
             os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
@@ -134,7 +134,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
                 assert in_memory(pool) == [TINY, TWIN]
             finally:
                 os.kill(tiny, signal.SIGCONT)
-        await looked(pool, lambda held: held <= budget)
+        await looked(pool, lambda total: total <= budget)
         assert in_memory(pool) == [TINY, TWIN]
 
 

@@ -124,16 +124,16 @@ def test_what_names_no_file_of_this_machine_is_refused_by_its_field(
 def test_a_sound_is_heard_as_if_it_came_with_the_request(tmp_path: Path) -> None:
     model = write_vision_model(tmp_path / "hearing", "gemma4")
 
-    def hear(server: Server, data: str) -> Answer:
+    def ask_about(server: Server, data: str) -> Answer:
         content = [TEXT, {"type": "input_audio", "input_audio": {"data": data, "format": "flac"}}]
         messages = [{"role": "user", "content": content}]
         return _asked(server, "/v1/chat/completions", model, messages=messages, max_tokens=2)
 
     with served(str(model), "--media-dir", str(TONES)) as server:
-        whole = hear(server, in_base64((TONES / "tone.flac").read_bytes()))
+        whole = ask_about(server, in_base64((TONES / "tone.flac").read_bytes()))
         for name in (str(TONES / "tone.flac"), (TONES / "tone.flac").as_uri()):
-            assert prompt_tokens(hear(server, name)) == prompt_tokens(whole)
-        refused = hear(server, str(TONES / ".." / "test_files.py"))
+            assert prompt_tokens(ask_about(server, name)) == prompt_tokens(whole)
+        refused = ask_about(server, str(TONES / ".." / "test_files.py"))
         assert refused.status == 400
         assert "leads out of the directories" in refused.json["error"]["message"]
 

@@ -70,7 +70,7 @@ def test_a_cut_call_is_a_part_of_one_in_a_chat_completion_and_in_its_stream(
         arguments = "".join(call.function.arguments or "" for call in calls if call.function)
         assert chunks[-1].finish_reason == whole.finish_reason == "length"
         assert "".join(chunk.delta.content or "" for chunk in chunks) == (whole.message.content or "")
-        assert not [mark for mark in MARKUP if mark in (whole.message.content or "")]
+        assert not [marker for marker in MARKUP if marker in (whole.message.content or "")]
         assert arguments == "".join(call.function.arguments for call in whole.message.tool_calls or ())
         assert bool(calls) == bool(whole.message.tool_calls)
         if calls:
@@ -92,7 +92,7 @@ def test_a_cut_call_is_an_incomplete_item_of_a_response(client: openai.OpenAI, l
             kinds.add((item.type, item.status))
             if item.type == "function_call":
                 assert is_cut(item.arguments) == (item.status == "incomplete")
-        assert not [mark for mark in MARKUP if mark in whole.output_text]
+        assert not [marker for marker in MARKUP if marker in whole.output_text]
     assert ("function_call", "incomplete") in kinds
 
 
@@ -115,7 +115,9 @@ def test_a_cut_call_is_a_block_of_a_message_with_what_is_whole_of_its_input(
         assert whole.stop_reason == streamed.stop_reason == "max_tokens"
         assert [part(block) for block in streamed.content] == [part(block) for block in whole.content]
         blocks |= {part(block) for block in whole.content}
-        assert not [mark for mark in MARKUP for block in whole.content if block.type == "text" and mark in block.text]
+        assert not [
+            marker for marker in MARKUP for block in whole.content if block.type == "text" and marker in block.text
+        ]
     assert ("tool_use", "get_weather", "{}") in blocks
 
 
@@ -157,14 +159,16 @@ def test_of_cut_arguments_the_whole_members_are_an_object(written: str, whole: o
     assert json.loads(complete_members(written)) == whole
 
 
-@pytest.mark.parametrize("pieces", [["{", "}"], ["{}"], ["", "{", '"a":{"b":1}', "}"], ['{"a": 1}', " "]])
-def test_cut_arguments_never_pass_for_whole_ones(pieces: list[str]) -> None:
+@pytest.mark.parametrize("fragments", [["{", "}"], ["{}"], ["", "{", '"a":{"b":1}', "}"], ['{"a": 1}', " "]])
+def test_cut_arguments_never_pass_for_whole_ones(fragments: list[str]) -> None:
     arguments = ArgumentsBuffer()
-    told = "".join([arguments.next_delta(piece, None) for piece in pieces] + [arguments.next_delta("", False)])
+    joined = "".join(
+        [arguments.next_delta(fragment, None) for fragment in fragments] + [arguments.next_delta("", False)]
+    )
     with pytest.raises(json.JSONDecodeError):
-        json.loads(told)
+        json.loads(joined)
 
 
 def test_whole_ones_are_passed_on_to_their_end() -> None:
     arguments = ArgumentsBuffer()
-    assert "".join(arguments.next_delta(*piece) for piece in (("{", None), ("}", None), ("", True))) == "{}"
+    assert "".join(arguments.next_delta(*fragment) for fragment in (("{", None), ("}", None), ("", True))) == "{}"

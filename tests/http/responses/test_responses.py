@@ -114,10 +114,10 @@ def test_the_model_calls_a_function_and_states_its_result(tiny: OpenAI) -> None:
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Paris"})
     assert call.call_id.startswith("call_")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "rain, 9 degrees"}
-    told = ask_tiny(tiny, [result], tools=[WEATHER], previous_response_id=asked.id)
-    assert "rain" in told.output_text
+    answered = ask_tiny(tiny, [result], tools=[WEATHER], previous_response_id=asked.id)
+    assert "rain" in answered.output_text
     spelt_out = [{"role": "user", "content": "What is the weather in Paris?"}, *asked.output, result]
-    assert ask_tiny(tiny, spelt_out, tools=[WEATHER]).output_text == told.output_text
+    assert ask_tiny(tiny, spelt_out, tools=[WEATHER]).output_text == answered.output_text
 
 
 def test_an_item_of_an_earlier_response_may_be_named_by_its_id(tiny: OpenAI) -> None:
@@ -135,8 +135,12 @@ def test_an_item_of_an_earlier_response_may_be_named_by_its_id(tiny: OpenAI) -> 
 
 
 def test_reasoning_texts_and_calls_are_items_in_their_order(scripted: OpenAI) -> None:
-    thought, text, call = ask(scripted, "weather in Rome", tools=[SCRIPTED_WEATHER]).output
-    assert (thought.type, thought.content[0].text, thought.summary) == ("reasoning", "I look it up.", [])
+    reasoning_item, text, call = ask(scripted, "weather in Rome", tools=[SCRIPTED_WEATHER]).output
+    assert (reasoning_item.type, reasoning_item.content[0].text, reasoning_item.summary) == (
+        "reasoning",
+        "I look it up.",
+        [],
+    )
     assert (text.type, text.content[0].text) == ("message", "One moment.")
     assert (call.type, call.call_id, call.arguments) == ("function_call", "call_rome", '{"city":"Rome"}')
 
@@ -148,7 +152,7 @@ def test_a_call_that_is_none_is_text(scripted: OpenAI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "answered"),
     [
         ({"tool_choice": "required", "parallel_tool_calls": False}, "required, one"),
         ({"tool_choice": "required"}, "required"),
@@ -166,13 +170,13 @@ def test_a_call_that_is_none_is_text(scripted: OpenAI) -> None:
         ),
     ],
 )
-def test_what_is_said_of_tools_reaches_the_worker(scripted: OpenAI, options: Any, told: str) -> None:
+def test_what_is_said_of_tools_reaches_the_worker(scripted: OpenAI, options: Any, answered: str) -> None:
     response = ask(scripted, "options", tools=[SCRIPTED_WEATHER], **options)
-    assert [json.loads(item.arguments) for item in response.output] == [{"city": told}]
+    assert [json.loads(item.arguments) for item in response.output] == [{"city": answered}]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "answered"),
     [
         ({}, "defaults"),
         ({"reasoning": {"effort": "none"}}, "off"),
@@ -183,8 +187,8 @@ def test_what_is_said_of_tools_reaches_the_worker(scripted: OpenAI, options: Any
         ({"service_tier": "auto", "include": ["reasoning.encrypted_content"], "background": False}, "defaults"),
     ],
 )
-def test_options_reach_the_worker(scripted: OpenAI, options: Any, told: str) -> None:
-    assert ask(scripted, "options", **options).output_text == told
+def test_options_reach_the_worker(scripted: OpenAI, options: Any, answered: str) -> None:
+    assert ask(scripted, "options", **options).output_text == answered
 
 
 def test_data_is_parsed_into_the_clients_own_type(tiny: OpenAI) -> None:

@@ -24,7 +24,7 @@ def said(text: str, **fields: Any) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [part], **fields}
 
 
-def thought(text: str) -> dict[str, Any]:
+def reasoning(text: str) -> dict[str, Any]:
     return {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
 
 
@@ -59,7 +59,7 @@ def test_texts_and_images_keep_their_places() -> None:
 
 def test_the_reasoning_text_and_calls_of_a_turn_are_one_message() -> None:
     output = {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "found"}]}
-    read = conversation([thought("Hm."), said("I look."), called("a"), called("b"), output])
+    read = conversation([reasoning("Hm."), said("I look."), called("a"), called("b"), output])
     call = {"name": "look", "arguments": '{"at":"it"}'}
     assert read.messages == [
         {
@@ -73,7 +73,7 @@ def test_the_reasoning_text_and_calls_of_a_turn_are_one_message() -> None:
 
 
 def test_reasoning_after_an_answer_starts_a_turn() -> None:
-    read = conversation([said("One."), thought("Then?"), said("Two.")])
+    read = conversation([said("One."), reasoning("Then?"), said("Two.")])
     assert read.messages == [
         {"role": "assistant", "content": "One."},
         {"role": "assistant", "reasoning": "Then?", "content": "Two."},
@@ -81,7 +81,7 @@ def test_reasoning_after_an_answer_starts_a_turn() -> None:
 
 
 def test_reasoning_alone_is_a_message_without_text() -> None:
-    assert conversation([thought("Hm.")]).messages == [{"role": "assistant", "reasoning": "Hm.", "content": ""}]
+    assert conversation([reasoning("Hm.")]).messages == [{"role": "assistant", "reasoning": "Hm.", "content": ""}]
 
 
 def test_of_another_services_reasoning_the_summary_is_used() -> None:

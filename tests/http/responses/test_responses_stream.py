@@ -85,11 +85,11 @@ def test_text_comes_to_tasks(tiny_server: Server) -> None:
         async with AsyncOpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0) as client:
             options: Any = {"model": "builtin:tiny", "input": "Who are you?", "temperature": 0}
             async with client.responses.stream(**options) as stream:
-                pieces = [event.delta async for event in stream if event.type == "response.output_text.delta"]
-                return "".join(pieces), (await stream.get_final_response()).output_text
+                deltas = [event.delta async for event in stream if event.type == "response.output_text.delta"]
+                return "".join(deltas), (await stream.get_final_response()).output_text
 
-    pieces, text = asyncio.run(streamed())
-    assert pieces == text
+    deltas, text = asyncio.run(streamed())
+    assert deltas == text
     assert "lmwire" in text
 
 

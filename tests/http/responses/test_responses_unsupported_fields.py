@@ -81,8 +81,8 @@ def test_an_image_that_the_model_does_not_see_is_named(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(model="mock", input=asked, instructions="Be brief.")
     assert refused.value.param == "input[1].content[0]"
-    told = client.responses.create(model="mock", input=asked, extra_body={"strict_media": False})
-    continued: Any = {"model": "mock", "input": "Well?", "previous_response_id": told.id}
+    answered = client.responses.create(model="mock", input=asked, extra_body={"strict_media": False})
+    continued: Any = {"model": "mock", "input": "Well?", "previous_response_id": answered.id}
     assert client.responses.create(**continued).output_text == "Well?"
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(**continued, extra_body={"strict_media": True})

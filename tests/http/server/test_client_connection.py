@@ -14,7 +14,7 @@ PATIENCE = 60.0
 
 
 class Loop:
-    """Has one timer at most, which the test lets run out."""
+    """Event loop with one timer at most, which the test lets run out."""
 
     def __init__(self) -> None:
         self.timer: Timer | None = None
@@ -77,7 +77,7 @@ def connection(loop: Loop, transport: Transport) -> ClientConnection:
 
 
 async def nothing(scope: object, receive: object, send: object) -> None:
-    """Serves nobody."""
+    """Ignore a request."""
 
 
 def run_out(loop: Loop) -> None:

@@ -107,10 +107,10 @@ def test_a_body_that_comes_in_time_is_served(slow_server: Server) -> None:
         assert client.answer().status == 200
 
 
-@pytest.mark.parametrize("begun", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nhost: loc"])
-def test_a_head_that_stops_coming_is_given_up(server: Server, begun: bytes) -> None:
+@pytest.mark.parametrize("partial_head", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nhost: loc"])
+def test_a_head_that_stops_coming_is_given_up(server: Server, partial_head: bytes) -> None:
     with RawClient(server.url) as client:
-        client.send(begun)
+        client.send(partial_head)
         assert client.at_end()
 
 

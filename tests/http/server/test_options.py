@@ -119,10 +119,10 @@ def test_a_model_that_is_larger_than_the_memory_is_refused(tmp_path: Path) -> No
 
 
 def test_the_disk_cache_has_a_folder_and_a_size(tmp_path: Path) -> None:
-    for folder, size, kept in (("much", "1G", True), ("nothing", "1", False)):
+    for folder, size, expected in (("much", "1G", True), ("nothing", "1", False)):
         with served(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
             assert ask(server, words="word " * 300, max_tokens=8).status == 200
-        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == kept
+        assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == expected
 
 
 def test_answers_to_requests_without_a_limit_have_the_servers(plain: Server) -> None:

@@ -40,9 +40,9 @@ def test_a_name_is_all_its_addresses_at_one_port() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_other_machines_are_not_let_in_without_a_key(host: str) -> None:
-    told = refusal(USAGE, host=host, port=0)
-    assert "--api-key-file FILE" in told
-    assert "--public" in told
+    message = refusal(USAGE, host=host, port=0)
+    assert "--api-key-file FILE" in message
+    assert "--public" in message
 
 
 @pytest.mark.parametrize("leave", [{"public": True}, {"api_keys": ("key",)}])
@@ -61,8 +61,8 @@ def test_a_taken_port_is_said_at_once_and_in_words() -> None:
         port = taken.getsockname()[1]
         result = lmwire("serve", "--port", str(port), "--worker", "/no/such/worker")
     assert result.returncode == UNAVAILABLE
-    told = f"lmwire: 127.0.0.1 port {port} is taken: end what listens there, or give another --port"
-    assert result.stderr.startswith(told)
+    message = f"lmwire: 127.0.0.1 port {port} is taken: end what listens there, or give another --port"
+    assert result.stderr.startswith(message)
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -89,8 +89,8 @@ def test_a_unix_socket_is_its_owners_alone(path: str) -> None:
 
 
 def test_one_that_a_killed_server_left_is_replaced(path: str) -> None:
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(path)
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(path)
     with listen(Settings(unix_socket=path)), socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
 

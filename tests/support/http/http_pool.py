@@ -30,7 +30,7 @@ class Clock:
 
 
 def awaited(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """Runs a test that is written for asyncio."""
+    """Run a coroutine to its end."""
 
     @wraps(test)
     def run(*arguments: P.args, **keywords: P.kwargs) -> None:
@@ -73,7 +73,7 @@ def figures(pool: Pool, id: str) -> ModelStatus:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Waits until something holds."""
+    """Wait until a condition holds."""
     deadline = monotonic() + SECONDS
     while not condition():
         assert monotonic() < deadline, "it never came to that"

@@ -39,11 +39,11 @@ class Server:
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
     def wait_for(self, name: str, value: float, **labels: str) -> None:
-        """Waits until that sum is the value."""
+        """Wait until that sum is the value."""
         wait_until(lambda: self.figure(name, **labels) == value, f"{name} {labels} never came to {value}")
 
     def wait_for_line(self, pattern: str) -> str:
-        """Waits until the log has a line in which the regular expression is found, and returns it."""
+        """Wait until a line of the log matches the regular expression, and return it."""
         found: list[str] = []
 
         def look() -> bool:

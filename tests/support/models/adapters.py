@@ -15,7 +15,7 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 
 
 class Host:
-    """Loads one model after another in one engine, as a worker does."""
+    """Engine that loads one model after another, as a worker does."""
 
     def __init__(self) -> None:
         self._engine = MlxModelLoader()
@@ -43,7 +43,7 @@ class Host:
 
 
 def write_adapter(folder: Path, model: Path, *, seed: int = 1, dora: bool = False, **parameters: Any) -> Path:
-    """Writes an adapter as mlx-lm's training does, with weights that change every answer."""
+    """Write an adapter as mlx-lm's training does, with weights that change every answer."""
     network = mlx_lm.load(str(model))[0]
     network.freeze()
     settings = {"rank": 4, "scale": 10.0, "dropout": 0.5, **parameters}

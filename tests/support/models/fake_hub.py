@@ -15,7 +15,7 @@ COMMIT = "c" * 40
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves `folder` as the model `name`; `requests` holds every request, as `GET /path`."""
+    """Server of `folder` as the model `name`. `requests` has every request, as `GET /path`."""
 
     daemon_threads = True
 

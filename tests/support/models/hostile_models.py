@@ -41,23 +41,23 @@ GOT: Final = {
 class Trap:
     """An object whose pickle creates a file when it is loaded."""
 
-    def __init__(self, mark: Path) -> None:
-        self._mark = mark
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return open, (str(self._mark), "w")
+        return open, (str(self._marker), "w")
 
 
-def bring_code(folder: Path, mark: Path, types: tuple[str, ...] = ()) -> None:
+def bring_code(folder: Path, marker: Path, types: tuple[str, ...] = ()) -> None:
     """Put code into a model's folder under every name that a library could import, and name it in all settings.
 
     Args:
         folder: The model's folder.
-        mark: The file that the code creates.
+        marker: The file that the code creates.
         types: Model types that modules are named after.
     """
     classes = "".join(f"class {name}: pass\n" for name in ("Brought", "Model", "ModelArgs", "ModelConfig"))
-    source = f"open({str(mark)!r}, 'w').close()\n{classes}"
+    source = f"open({str(marker)!r}, 'w').close()\n{classes}"
     kinds = ("processing", "tokenization", "image_processing", "modeling", "configuration", "feature_extraction")
     names = {
         MODULE,
@@ -80,17 +80,17 @@ def bring_code(folder: Path, mark: Path, types: tuple[str, ...] = ()) -> None:
         settings = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps(settings | {"auto_map": references}))
     for name in PICKLES:
-        (folder / name).write_bytes(pickle.dumps(Trap(mark)))
+        (folder / name).write_bytes(pickle.dumps(Trap(marker)))
     for name in ("weights.npz", "speakers.npz"):
-        (folder / name).write_bytes(_pickled_array(mark))
+        (folder / name).write_bytes(_pickled_array(marker))
 
 
-def write_hostile_model(folder: Path, mark: Path, model_type: str, *, base_type: str | None = None) -> Path:
+def write_hostile_model(folder: Path, marker: Path, model_type: str, *, base_type: str | None = None) -> Path:
     """Write a folder of a type, whose weights are not those of the type, and return it.
 
     Args:
         folder: Where to write.
-        mark: The file that the code in it creates.
+        marker: The file that the code in it creates.
         model_type: The type in its config.json.
         base_type: Another type that its modules are named after.
     """
@@ -99,28 +99,28 @@ def write_hostile_model(folder: Path, mark: Path, model_type: str, *, base_type:
     config = {"model_type": model_type, "vision_config": {"hidden_size": 8}, "text_config": {"hidden_size": 8}}
     (folder / "config.json").write_text(json.dumps(config))
     mx.save_safetensors(str(folder / "model.safetensors"), {"vision.weight": mx.ones(8), "weight": mx.ones(8)})
-    bring_code(folder, mark, tuple({model_type, base_type or model_type}))
+    bring_code(folder, marker, tuple({model_type, base_type or model_type}))
     return folder
 
 
-def write_hostile_got(folder: Path, mark: Path) -> Path:
+def write_hostile_got(folder: Path, marker: Path) -> Path:
     """Write a whole model of the type `got`, which lacks nothing to be loaded, and return its folder."""
     folder.mkdir(parents=True)
     random_model.write_tokenizer(folder, random_vision.VOCABULARY, (*random_model.SPECIAL, *random_vision.MARKS))
     config = json.loads(json.dumps(GOT))
     (folder / "config.json").write_text(json.dumps(config))
     random_vision._write_weights(folder, config, [0], 0)
-    bring_code(folder, mark, ("got",))
+    bring_code(folder, marker, ("got",))
     return folder
 
 
-def _pickled_array(mark: Path) -> bytes:
+def _pickled_array(marker: Path) -> bytes:
     """Return a numpy archive with an array of objects, whose pickle creates the file `mark`."""
     import numpy as np
 
     array, file = io.BytesIO(), io.BytesIO()
     holder = np.empty(1, object)
-    holder[0] = Trap(mark)
+    holder[0] = Trap(marker)
     np.save(array, holder, allow_pickle=True)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("array.npy", array.getvalue())

@@ -75,12 +75,12 @@ def main() -> None:
             if unguarded and model_type not in unguarded:
                 continue
             name = f"{package.__name__.partition('.')[0]}.{model_type}"
-            mark = root / f"{name}.ran"
-            folder = write_hostile_model(root / name / model_type, mark, model_type)
+            marker = root / f"{name}.ran"
+            folder = write_hostile_model(root / name / model_type, marker, model_type)
             guard = contextlib.nullcontext() if unguarded else guard_remote_code(folder, trusted=False)
             with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception), guard:
                 opener(model_type, folder, trust=not unguarded)
-            ran[name] = mark.exists()
+            ran[name] = marker.exists()
     print(json.dumps(ran))
 
 

@@ -49,7 +49,7 @@ PRINTS = """
         subprocess.run(["/bin/sh", "-c", "echo PRINTED by a child; cat"], check=True)
         return logits
 """
-"""Prints to stdout in every way there is, and reads stdin to its end."""
+"""A model that prints to stdout in every possible way, and reads stdin to its end."""
 
 MARK = 200
 """A token that the two below wait for: without it they are well."""
@@ -62,13 +62,13 @@ SLOW = f"""
             logits = logits + 0 * x[0, 0]
         return logits
 """
-"""Spends many seconds in one evaluation, which nothing can interrupt."""
+"""A model that spends many seconds in one evaluation, which nothing can interrupt."""
 
 SLEEPS = """
         time.sleep(0.03)
         return logits
 """
-"""Takes its time for every step, so that its warm-up can be seen."""
+"""A model with slow steps, so that its warm-up can be observed."""
 
 RAISES = f"""
         if (tokens == {MARK}).any().item():
@@ -81,7 +81,7 @@ CRASHES = f"""
             ctypes.string_at(8)
         return logits
 """
-"""Reads where no memory is."""
+"""A model that reads an invalid address."""
 
 ABORTS = f"""
         if (tokens == {MARK}).any().item():
@@ -89,16 +89,16 @@ ABORTS = f"""
             os.abort()
         return logits
 """
-"""Ends the process as a failed assertion in native code does."""
+"""A model that ends the process as a failed assertion in native code does."""
 
 LEAVES = f"""
         if (tokens == {MARK}).any().item():
             os._exit(3)
         return logits
 """
-"""Leaves without a word."""
+"""A model that exits without an error."""
 
 
 def write_misbehaving_model(folder: Path, behaviour: str) -> Path:
-    """Writes a model with one of the behaviours above. Well, it answers each byte with the next."""
+    """Write a model with one of the behaviours above. A well-behaved one answers each byte with the next."""
     return write_custom_model(folder, _HEAD + behaviour)

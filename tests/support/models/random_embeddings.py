@@ -1,4 +1,4 @@
-"""Writes tiny models with random weights that make vectors, in the folders that sentence-transformers has."""
+"""Write tiny embedding models with random weights, in the layout of sentence-transformers."""
 
 import importlib
 import json
@@ -45,7 +45,7 @@ def write_embedding_model(
     text: dict[str, Any] | None = None,
     **overrides: Any,
 ) -> Path:
-    """Writes a model, and returns the folder.
+    """Write a model, and return its folder.
 
     Args:
         folder: Where to write.

@@ -55,14 +55,14 @@ TOOLS: Final = [WEATHER, TIME]
 def write_talking_vision_model(folder: Path, family: str) -> Path:
     """Write a model of any family but SmolVLM to a new folder, and return the folder."""
     write_vision_model(folder, family)
-    rename_marks(folder, _MARKS)
+    rename_placeholders(folder, _MARKS)
     config = folder / "tokenizer_config.json"
     template = _TEMPLATE.replace("PLACE", FAMILIES[family]["place"])
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": template}))
     return folder
 
 
-def rename_marks(folder: Path, names: Mapping[str, str]) -> None:
+def rename_placeholders(folder: Path, names: Mapping[str, str]) -> None:
     """Change the texts of tokens in a model's tokenizer."""
     file = folder / "tokenizer.json"
     text = file.read_text()

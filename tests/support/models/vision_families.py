@@ -5,7 +5,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from random_vision import FAMILIES, write_vision_model
-from support.models.talking_vision import rename_marks
+from support.models.talking_vision import rename_placeholders
 
 _TEXT: Final = {
     "hidden_size": 64,
@@ -64,19 +64,29 @@ def _family(
     text: dict[str, Any],
     encoder: dict[str, Any],
     *,
-    mark: str = "<image>",
+    placeholder: str = "<image>",
     settings: dict[str, Any] | None = None,
     **config: Any,
 ) -> dict[str, Any]:
     """Return the description of a family for `write_vision_model`. Each image is written as one mark."""
 
     def describe(ids: Any) -> dict[str, Any]:
-        tokens = {"image_token_index": ids(mark), "image_token_id": ids(mark), "video_token_id": ids("<|video_pad|>")}
+        tokens = {
+            "image_token_index": ids(placeholder),
+            "image_token_id": ids(placeholder),
+            "video_token_id": ids("<|video_pad|>"),
+        }
         edges = {"vision_start_token_id": ids("<|vision_start|>"), "vision_end_token_id": ids("<|vision_end|>")}
         more = {"vocab_size": 512, "hidden_size": 64, "projection_dim": 64}
         return tokens | edges | more | {"text_config": _TEXT | text, "vision_config": encoder} | config
 
-    return {"config": describe, "place": mark, "processor": processor, "settings": settings or {}, "pixels": pixels}
+    return {
+        "config": describe,
+        "place": placeholder,
+        "processor": processor,
+        "settings": settings or {},
+        "pixels": pixels,
+    }
 
 
 MORE: Final[dict[str, dict[str, Any]]] = {
@@ -139,7 +149,7 @@ MORE: Final[dict[str, dict[str, Any]]] = {
         _SCALED | {"image_processor_type": "InternVLImageProcessor", "size": _SIDES},
         {"model_type": "qwen2"},
         _ENCODER | {"model_type": "intern_vit_6b"},
-        mark="<image_soft_token>",
+        placeholder="<image_soft_token>",
         settings={"num_image_token": 4},
     )
     | {"place": "<image>"},
@@ -175,5 +185,5 @@ def write_another_vision_model(folder: Path, family: str) -> Path:
     """Write a model of a family in `MORE` to a new folder, and return the folder."""
     with patch.dict(FAMILIES, MORE):
         write_vision_model(folder, family)
-    rename_marks(folder, _OTHER_NAMES.get(family, {}))
+    rename_placeholders(folder, _OTHER_NAMES.get(family, {}))
     return folder

@@ -60,10 +60,10 @@ class Host:
         self._sent += [command["id"] for command in commands]
         self._stdin.write(b"".join(json.dumps(command).encode() + b"\n" for command in commands))
 
-    def read_until(self, mark: bytes) -> None:
+    def read_until(self, text: bytes) -> None:
         """Read until `mark` has arrived."""
-        while mark not in self._output:
-            assert self._read(), f"the output ended without {mark!r}: {self._output[-300:]!r}"
+        while text not in self._output:
+            assert self._read(), f"the output ended without {text!r}: {self._output[-300:]!r}"
 
     def wait_for_pause(self) -> None:
         """Wait until the worker stands still, since nobody reads its output."""

@@ -150,18 +150,20 @@ class RecitesTheConversation(ServesAll):
 
     def chat(self, request: Request) -> None:
         id, messages = request["id"], request["messages"]
-        told = ", ".join(f"{message['role']}: {message['content']}" for message in messages)
+        conversation = ", ".join(f"{message['role']}: {message['content']}" for message in messages)
         match messages[-1]["content"]:
             case "refuse":
                 send({"event": "error", "id": id, "error": "refused", "code": "invalid_request", "retryable": False})
             case "think":
-                thought = [message["reasoning"] for message in messages if "reasoning" in message]
-                send(token(id, f"thought {thought}") | {"channel": "reasoning"}, token(id, "Done."), result(id, "stop"))
+                reasoning = [message["reasoning"] for message in messages if "reasoning" in message]
+                send(
+                    token(id, f"thought {reasoning}") | {"channel": "reasoning"}, token(id, "Done."), result(id, "stop")
+                )
             case "call":
                 call = {"event": "tool_call", "id": id, "index": 0, "call_id": "c", "name": "look", "complete": True}
                 send(call | {"arguments": '{"at":"it"}'}, result(id, "tool_calls"))
             case _:
-                send(token(id, f"({told})"), result(id, "stop"))
+                send(token(id, f"({conversation})"), result(id, "stop"))
 
 
 class CrashesBeforeHello(Good):

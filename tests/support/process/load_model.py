@@ -17,7 +17,7 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[str, Any]:
     """Load a model with a new loader, and return the outcome."""
     progress: list[tuple[str, int, int | None, str]] = []
-    told: dict[str, Any] = {"replaced": False, "progress": progress}
+    outcome: dict[str, Any] = {"replaced": False, "progress": progress}
 
     def report(stage: str, current: int, total: int | None, unit: str) -> None:
         progress.append((stage, current, total, unit))
@@ -28,12 +28,12 @@ def load(path: str, cancel: tuple[str, int] | None, *, trusted: bool) -> dict[st
     engine.prepare()
     try:
         request = Load(path=path, trust_remote_code=trusted)
-        told["model"] = engine.open(request, report, lambda: told.update(replaced=True)).model.path
+        outcome["model"] = engine.open(request, report, lambda: outcome.update(replaced=True)).model.path
     except RequestError as error:
-        told |= {"code": error.code, "message": error.message, "retryable": error.retryable}
+        outcome |= {"code": error.code, "message": error.message, "retryable": error.retryable}
     except LoadCancelled:
-        told["cancelled"] = True
-    return told
+        outcome["cancelled"] = True
+    return outcome
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def faulty(*faults: str) -> list[str]:
     return mock(*(option for fault in faults for option in ("--fault", fault)))
 
 
-class Heard(NamedTuple):
+class WorkerOutput(NamedTuple):
     """Output and exit code of a worker."""
 
     stdout: bytes
@@ -55,8 +55,8 @@ class Heard(NamedTuple):
         return [event for event in self.of(id) if event["event"] in TERMINALS]
 
 
-def hear(command: list[str], *requests: Event) -> Heard:
+def run_worker(command: list[str], *requests: Event) -> WorkerOutput:
     """Run a worker to its end, with only these requests as its input, and return its output."""
     said = b"".join(json.dumps(request).encode() + b"\n" for request in requests)
     done = subprocess.run(command, input=said, capture_output=True, timeout=SECONDS, check=False)
-    return Heard(done.stdout, done.stderr, done.returncode)
+    return WorkerOutput(done.stdout, done.stderr, done.returncode)

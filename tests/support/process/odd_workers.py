@@ -21,7 +21,7 @@ def odd(name: str) -> list[str]:
 
 
 def once(work: Callable[[], None]) -> Callable[[], None]:
-    """Does the work in the first step only."""
+    """Return a step that does the work the first time only."""
     done: list[bool] = []
 
     def step() -> None:

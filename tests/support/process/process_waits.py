@@ -1,4 +1,4 @@
-"""Waits for states that a worker does not report: it has exited, or it is idle."""
+"""Wait for states that a worker does not report: it has exited, or it is idle."""
 
 import os
 import select

@@ -10,7 +10,7 @@ import threading
 
 
 def main() -> None:
-    """Relays until the worker's output ends."""
+    """Relay until the worker's output ends."""
     worker = subprocess.Popen(
         [sys.executable, "-P", "-m", "lmwire_worker", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

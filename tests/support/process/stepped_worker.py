@@ -46,9 +46,9 @@ def main() -> None:
     run_worker(["--mock", *options])
 
 
-def _is_mine(mark: Path) -> bool:
+def _is_mine(marker: Path) -> bool:
     try:
-        mark.touch(exist_ok=False)
+        marker.touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

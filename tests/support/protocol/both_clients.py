@@ -28,8 +28,8 @@ class AwaitedStream:
         self._stream.__exit__(*error)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        for piece in self._stream:
-            yield piece
+        for delta in self._stream:
+            yield delta
 
     async def read_available(self) -> list[Any]:
         return self._stream.read_available()

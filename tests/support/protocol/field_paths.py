@@ -43,8 +43,8 @@ def places(value: Any, path: Path) -> Iterator[tuple[tuple[Any, ...], Any]]:
     else:
         found = [(step, value[step])] if isinstance(value, dict) and step in value else []
     for name, item in found:
-        for inner, held in places(item, tuple(rest)):
-            yield (name, *inner), held
+        for inner, value_there in places(item, tuple(rest)):
+            yield (name, *inner), value_there
 
 
 def written(place: tuple[Any, ...]) -> str:

@@ -41,11 +41,11 @@ def without_nulls(value: Any) -> Any:
 
 
 def _expand(line: str | list[Any]) -> bytes:
-    pieces = [line] if isinstance(line, str) else line
-    return b"".join(_piece(piece) for piece in pieces)
+    parts = [line] if isinstance(line, str) else line
+    return b"".join(_part(part) for part in parts)
 
 
-def _piece(piece: str | dict[str, Any]) -> bytes:
-    if isinstance(piece, str):
-        return piece.encode()
-    return bytes.fromhex(piece["hex"]) if "hex" in piece else piece["repeat"].encode() * piece["times"]
+def _part(part: str | dict[str, Any]) -> bytes:
+    if isinstance(part, str):
+        return part.encode()
+    return bytes.fromhex(part["hex"]) if "hex" in part else part["repeat"].encode() * part["times"]

@@ -51,17 +51,17 @@ class LetterCalls:
         self._open = ""
 
     def push(self, text: str) -> list[ToolCallFragment]:
-        pieces = []
+        fragments = []
         for character in text:
             if self._bare and not (character.isalnum() or character in "() "):
                 self.is_abandoned = True
             self._open += character
-            pieces += self._read(character)
-        return pieces
+            fragments += self._read(character)
+        return fragments
 
     def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
-        pieces = [ToolCallFragment(self._calls, complete=False)] if self._inside else []
-        return pieces, self._open
+        fragments = [ToolCallFragment(self._calls, complete=False)] if self._inside else []
+        return fragments, self._open
 
     def _read(self, character: str) -> Iterable[ToolCallFragment]:
         if self.is_abandoned or (self._name == "!" and not self._inside):
@@ -85,19 +85,24 @@ BARE = ToolFormat("letters", "<|call|>", "", lambda tools: LetterCalls(tools, ba
 
 def cut(text: str, places: Iterable[int]) -> list[str]:
     """Return the text in pieces, cut at these places modulo its length plus one."""
-    borders = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
-    return [text[start:end] for start, end in pairwise(borders)]
+    cuts = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[start:end] for start, end in pairwise(cuts)]
 
 
 def parts_of(
-    pieces: Iterable[str], syntax: Syntax, state: str | None = None, *, finished: bool = True, reads_calls: bool = True
+    fragments: Iterable[str],
+    syntax: Syntax,
+    state: str | None = None,
+    *,
+    finished: bool = True,
+    reads_calls: bool = True,
 ) -> list[tuple[str, ...]]:
     """Return the parts into which an answer in these pieces is parsed, with neighbours joined.
 
     A text is `(channel, text)`, and a call is `("call", number, name, arguments, "whole" | "taken back")`.
     """
     answer = OutputParser(syntax, syntax.initial if state is None else state, (), reads_calls)
-    parts = [part for piece in pieces for part in answer.push(piece)]
+    parts = [part for fragment in fragments for part in answer.push(fragment)]
     return joined(parts + answer.end(finished))
 
 

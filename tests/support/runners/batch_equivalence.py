@@ -28,7 +28,7 @@ def check(runner: GenerationRunner, requests: Sequence[Generate | Chat]) -> list
         for one, other in zip(together, choices(runner, request, seed=key), strict=True):
             assert (one.error, other.error) == (None, None)
             assert one.token_ids == other.token_ids, request
-            assert _told(one) == _told(other)
+            assert _contents(one) == _contents(other)
             assert len(one.logprobs) == (len(one.token_ids) if request.logprobs else 0)
             for entry, lone in zip(one.logprobs, other.logprobs, strict=True):
                 assert entry.logprob == pytest.approx(lone.logprob, abs=1e-3)
@@ -36,6 +36,6 @@ def check(runner: GenerationRunner, requests: Sequence[Generate | Chat]) -> list
     return [first for first, *_ in answers]
 
 
-def _told(answer: Answer) -> tuple[object, ...]:
+def _contents(answer: Answer) -> tuple[object, ...]:
     calls = [(call.name, call.arguments, call.complete) for call in answer.calls]
     return answer.text, answer.reasoning, answer.finish_reason, answer.stop, calls

@@ -44,7 +44,7 @@ class Answer:
     text: str = ""
     """Text of the content channel."""
     reasoning: str = ""
-    thought: int = 0
+    reasoning_tokens: int = 0
     parts: list[str] = field(default_factory=list)
     """Texts of both channels, in the order of their arrival."""
     calls: list[Call] = field(default_factory=list)
@@ -121,21 +121,21 @@ class Driver:
             answer.token_ids += outcome.token_ids
             answer.logprobs += outcome.logprobs or []
             answer.generated += outcome.generated
-            answer.thought += outcome.reasoning_tokens
+            answer.reasoning_tokens += outcome.reasoning_tokens
             answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
             if outcome.finish_reason is not None:
                 self._unfinished[outcome.key] -= 1
                 if not self._unfinished[outcome.key]:
                     del self._unfinished[outcome.key]
 
-    def _take_call(self, answer: Answer, piece: ToolCallDelta) -> None:
-        if piece.index == len(answer.calls):
-            answer.calls.append(Call(piece.call_id, piece.name))
-            assert piece.name, "a call's first piece has its name"
-        call = answer.calls[piece.index]
+    def _take_call(self, answer: Answer, delta: ToolCallDelta) -> None:
+        if delta.index == len(answer.calls):
+            answer.calls.append(Call(delta.call_id, delta.name))
+            assert delta.name, "a call's first piece has its name"
+        call = answer.calls[delta.index]
         assert call.complete is None, "a piece after the call's end"
-        call.arguments += piece.arguments
-        call.complete = piece.complete
+        call.arguments += delta.arguments
+        call.complete = delta.complete
 
 
 def gather(runner: GenerationRunner, request: Generate | Chat | Tokenize) -> Any:
@@ -223,7 +223,7 @@ def chat(text: str, **fields: Any) -> Chat:
     return Chat(messages=[Message(role="user", content=text)], **fields)
 
 
-def watch_slices(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
+def watch_chunks(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[SliceShape]:
     """Return a list that receives the shape of every slice that the runner's model processes from now on."""
     shapes: list[SliceShape] = []
     kind = type(runner._network)

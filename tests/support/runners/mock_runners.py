@@ -17,37 +17,37 @@ KEY = 7
 
 
 @dataclass
-class Told:
+class Collected:
     """Output of one choice."""
 
     content: str = ""
     reasoning: str = ""
     calls: dict[int, list[ToolCallDelta]] = field(default_factory=lambda: defaultdict(list))
-    pieces: list[TokenDelta] = field(default_factory=list)
+    deltas: list[TokenDelta] = field(default_factory=list)
     finish_reason: str | None = None
 
     @property
     def whole_calls(self) -> list[tuple[str | None, str]]:
         return [
-            (pieces[0].name, "".join(piece.arguments for piece in pieces))
-            for pieces in self.calls.values()
-            if pieces[-1].complete
+            (deltas[0].name, "".join(delta.arguments for delta in deltas))
+            for deltas in self.calls.values()
+            if deltas[-1].complete
         ]
 
 
-def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Told:
+def gather(outcomes: Sequence[RunnerEvent], choice: int = 0) -> Collected:
     """Return the output of one choice in these events."""
-    told = Told()
+    result = Collected()
     for outcome in outcomes:
         if isinstance(outcome, ToolCallDelta) and outcome.choice == choice:
-            assert told.finish_reason is None
-            told.calls[outcome.index].append(outcome)
+            assert result.finish_reason is None
+            result.calls[outcome.index].append(outcome)
         elif isinstance(outcome, TokenDelta) and outcome.choice == choice:
-            assert told.finish_reason is None
-            told.pieces.append(outcome)
-            setattr(told, outcome.channel, getattr(told, outcome.channel) + outcome.text)
-            told.finish_reason = outcome.finish_reason
-    return told
+            assert result.finish_reason is None
+            result.deltas.append(outcome)
+            setattr(result, outcome.channel, getattr(result, outcome.channel) + outcome.text)
+            result.finish_reason = outcome.finish_reason
+    return result
 
 
 def runner(*rules: Rule) -> MockRunner:
@@ -76,7 +76,7 @@ def chat(text: str = "a b", **fields: Any) -> Chat:
     return command
 
 
-def answer(reply: Reply, request: Generate | Chat | None = None, match: Match | None = None) -> Told:
+def answer(reply: Reply, request: Generate | Chat | None = None, match: Match | None = None) -> Collected:
     """Return the output of the first choice if the mock has this reply."""
     return gather(play(runner(Rule(reply, match or Match())), request or chat()))
 

@@ -1,4 +1,4 @@
-"""Stands in for the outbox of a registry, for tests of what the registry makes of its requests."""
+"""A fake output queue that records the lines of a request registry."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from support.process.worker_process import Event
 
 
 class Recorder(OutputQueue):
-    """Keeps the lines instead of writing them."""
+    """Output queue that collects the lines instead of writing them."""
 
     def __init__(self) -> None:
         super().__init__(lambda data: None)
@@ -18,19 +18,19 @@ class Recorder(OutputQueue):
         self.lines.append({"event": "token", "id": token.id, "token": token.token})
 
     def put_tool_call(self, id: str, line: bytes) -> None:
-        self._keep(line)
+        self._record(line)
 
     def put_stream(self, line: bytes) -> None:
-        self._keep(line)
+        self._record(line)
 
     def put_terminal(self, id: str, line: bytes) -> None:
-        self._keep(line)
+        self._record(line)
 
     def put_reply(self, line: bytes) -> None:
-        self._keep(line)
+        self._record(line)
 
     def terminals(self) -> list[str]:
         return [line["id"] for line in self.lines if line["event"] in ("done", "error")]
 
-    def _keep(self, line: bytes) -> None:
+    def _record(self, line: bytes) -> None:
         self.lines.append(msgspec.json.decode(line))

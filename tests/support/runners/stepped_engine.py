@@ -142,7 +142,7 @@ class SteppedRunner:
     def __init__(self, gate: Gate, started: Callable[[str], None]) -> None:
         self._gate = gate
         self._started = started
-        self._held: dict[int, int] = {}
+        self.taken: dict[int, int] = {}
         """Number of choices, by the request's key."""
         self.gatherings: dict[str, SteppedPrefetch] = {}
         """Preparations, by the first image's data."""
@@ -168,18 +168,18 @@ class SteppedRunner:
         name = request.prompt if isinstance(request, Generate) else find_media_refs(request)[0].media.data
         assert isinstance(name, str)
         assert prepared is self.gatherings.get(name) and (prepared is None or prepared.done)
-        assert not self._held or sum(self._held.values()) < ROWS
-        if self._held and name.endswith(LARGE):
+        assert not self.taken or sum(self.taken.values()) < ROWS
+        if self.taken and name.endswith(LARGE):
             raise InsufficientMemory
         self._started(name)
-        self._held[key] = request.n if isinstance(request, Generate) else 1
+        self.taken[key] = request.n if isinstance(request, Generate) else 1
         return AdmittedRequest(1)
 
     def step(self) -> list[RunnerEvent]:
         order = self._gate.stop("step")
-        held, keys = self._held, [*self._held]
+        held, keys = self.taken, [*self.taken]
         ending = {"first": keys[:1], "last": keys[-1:], "all": keys, "fail": keys}.get(order, [])
-        self._held = {key: choices for key, choices in held.items() if key not in ending}
+        self.taken = {key: choices for key, choices in held.items() if key not in ending}
         if order == "fail":
             return [Failed(key, RequestError("engine_error", "as ordered")) for key in ending]
         return [
@@ -189,7 +189,7 @@ class SteppedRunner:
         ]
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
-        del self._held[key]
+        del self.taken[key]
         return [TokenDelta(key, "held back", [])]
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
@@ -208,7 +208,7 @@ class SteppedRunner:
         self._started("released caches")
 
     def close(self) -> int:
-        assert not self._held
+        assert not self.taken
         return 0
 
 
