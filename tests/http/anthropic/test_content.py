@@ -48,19 +48,19 @@ def test_images_keep_their_places_among_the_texts() -> None:
     ]
 
 
-def test_of_a_document_the_model_reads_the_title_the_context_and_the_text() -> None:
+def test_a_document_is_its_title_context_and_text() -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "Milk."}
     document = {"type": "document", "title": "List", "context": "Of today", "source": source}
     assert "".join(part["text"] for part in said([document])) == "List\nOf today\nMilk.\n"
 
 
-def test_of_a_document_in_blocks_the_model_sees_the_images() -> None:
+def test_a_document_in_blocks_keeps_its_images() -> None:
     source = {"type": "content", "content": [text("Milk."), {"type": "image", "source": PNG}]}
     parts = said([{"type": "document", "source": source}])
     assert [part["type"] for part in parts] == ["text", "text", "image", "text"]
 
 
-def test_of_a_search_result_the_model_reads_where_it_is_from() -> None:
+def test_a_search_result_keeps_its_source() -> None:
     found = {"type": "search_result", "title": "Milk", "source": "milk.org", "content": [text("White."), text("Wet.")]}
     assert said([found]) == [text("Milk\nmilk.org\nWhite.\nWet.\n")]
 

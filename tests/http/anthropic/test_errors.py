@@ -85,12 +85,12 @@ def test_failures_of_the_worker_are_the_clients_own_errors(
     assert failed.value.request_id == body["request_id"]
 
 
-def test_a_model_that_there_is_not_is_not_found(tiny_server: Server) -> None:
+def test_an_unknown_model_is_not_found(tiny_server: Server) -> None:
     with pytest.raises(anthropic.NotFoundError):
         client(tiny_server).messages.create(model="no/such-model", max_tokens=9, messages=[user("hello")])
 
 
-def test_a_body_that_is_no_json_is_said_to_be_none(scripted_server: Server) -> None:
+def test_a_body_that_is_not_json_is_refused(scripted_server: Server) -> None:
     response = httpx2.post(f"{scripted_server.url}/v1/messages", content=b"{")
     assert response.status_code == 400
     assert "is not JSON" in response.json()["error"]["message"]

@@ -36,7 +36,7 @@ def test_white_space_before_a_call_is_no_block(scripted: anthropic.Anthropic) ->
     assert [block.type for block in ask(scripted, "blanks").content] == ["tool_use"]
 
 
-def test_a_call_that_is_none_is_text(scripted: anthropic.Anthropic) -> None:
+def test_an_invalid_call_is_text(scripted: anthropic.Anthropic) -> None:
     message = ask(scripted, "weather broken")
     [text] = message.content
     assert text.text.startswith("Well:") and "{city" in text.text

@@ -102,7 +102,7 @@ def test_without_effort_there_is_no_reasoning(client: OpenAI) -> None:
     assert same.choices[0].message == answer.choices[0].message
 
 
-def test_a_stray_end_of_thought_is_not_content(client: OpenAI) -> None:
+def test_a_stray_end_of_reasoning_marker_is_not_content_over_http(client: OpenAI) -> None:
     folder = Path(lmwire_worker.__file__).parent / "builtin" / "tiny"
     end = Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id("</think>")
     options: Any = {"reasoning_effort": "none", "logit_bias": {str(end): 100}, "max_tokens": 5}

@@ -131,7 +131,7 @@ def test_a_variable_that_the_template_does_not_have_is_ignored_and_reported(
     assert ignored == plain
 
 
-def test_a_strict_server_refuses_it(tmp_path: Path) -> None:
+def test_a_strict_server_refuses_an_unknown_variable(tmp_path: Path) -> None:
     folder = str(write_templated_model(tmp_path / "model", SHOUTING))
     with served(folder, "--strict") as server:
         client, model = client_of(server), Path(folder).name
@@ -142,7 +142,9 @@ def test_a_strict_server_refuses_it(tmp_path: Path) -> None:
             assert caught.value.param == f"{name}.loud"
 
 
-def test_so_is_one_that_a_requests_own_template_does_not_have(variables: tuple[Server, OpenAI, str]) -> None:
+def test_a_variable_that_a_requests_own_template_lacks_is_ignored_and_logged(
+    variables: tuple[Server, OpenAI, str],
+) -> None:
     server, client, model = variables
     own = {"chat_template": "{{ mood }}", "template_vars": {"mood": "!!!!", "shout": 9}}
     assert say(client, model, message("user", "Hi"), extra_body=own).usage.prompt_tokens == 4
@@ -156,7 +158,7 @@ def test_too_many_unknown_variables_are_refused(variables: tuple[Server, OpenAI,
         say(client, model, message("user", "Hi"), extra_body={"template_vars": many})
 
 
-def test_messages_and_responses_ignore_it_too(variables: tuple[Server, OpenAI, str]) -> None:
+def test_messages_and_responses_ignore_unknown_template_variables(variables: tuple[Server, OpenAI, str]) -> None:
     server, client, model = variables
     given = {"template_args": {"shout": 5, "elsewhere": 1}}
     known = {"template_args": {"shout": 5}}

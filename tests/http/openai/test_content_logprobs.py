@@ -66,7 +66,7 @@ def joined(tokens: Any) -> bytes:
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_of_a_chat_completion_they_are_its_content_streamed_or_not(client: openai.OpenAI, asked: Any) -> None:
+def test_logprobs_of_a_chat_completion_are_those_of_its_content(client: openai.OpenAI, asked: Any) -> None:
     options: Any = {"model": MODEL, "temperature": 0, "logprobs": True, "top_logprobs": 2, **asked}
     whole = client.chat.completions.create(**options).choices[0]
     tokens = whole.logprobs.content if whole.logprobs else None
@@ -80,7 +80,7 @@ def test_of_a_chat_completion_they_are_its_content_streamed_or_not(client: opena
     assert "".join(chunk.delta.content or "" for chunk in chunks) == (whole.message.content or "")
 
 
-def test_some_of_those_have_content_and_some_have_none(client: openai.OpenAI) -> None:
+def test_the_tested_completions_are_with_and_without_content(client: openai.OpenAI) -> None:
     """Check that the test above covers both kinds."""
     said = {
         name: client.chat.completions.create(**{"model": MODEL, "temperature": 0, **asked}).choices[0].message.content
@@ -91,7 +91,7 @@ def test_some_of_those_have_content_and_some_have_none(client: openai.OpenAI) ->
 
 
 @pytest.mark.parametrize("name", ["text", "a thought", "a call", "a call cut off"])
-def test_so_they_are_of_a_response(client: openai.OpenAI, name: str) -> None:
+def test_logprobs_of_a_response_are_those_of_its_content(client: openai.OpenAI, name: str) -> None:
     asked = ASKED[name]
     options: Any = {
         "model": MODEL,
@@ -117,7 +117,7 @@ def test_so_they_are_of_a_response(client: openai.OpenAI, name: str) -> None:
 
 
 @pytest.mark.parametrize("stop", [None, ["iny"], ["mw"]])
-def test_so_they_are_of_a_completion(client: openai.OpenAI, stop: Any) -> None:
+def test_logprobs_of_a_text_completion_are_those_of_its_text(client: openai.OpenAI, stop: Any) -> None:
     options: Any = {"model": MODEL, "prompt": "I am", "max_tokens": 20, "temperature": 0, "logprobs": 0, "stop": stop}
     whole = client.completions.create(**options).choices[0]
     assert whole.logprobs
@@ -130,7 +130,7 @@ def test_so_they_are_of_a_completion(client: openai.OpenAI, stop: Any) -> None:
     assert tokens == whole.logprobs.tokens
 
 
-def test_a_mock_worker_reports_the_same(scripted_server: Server) -> None:
+def test_logprobs_of_a_mock_worker_are_those_of_its_content(scripted_server: Server) -> None:
     with openai.OpenAI(base_url=f"{scripted_server.url}/v1", api_key="any", max_retries=0) as client:
         for words in ("weather in Rome", "weather everywhere", "weather broken", "think aloud", "blanks"):
             for stop in (None, ["men"], ["is"]):

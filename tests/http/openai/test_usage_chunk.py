@@ -27,14 +27,14 @@ def chunks_of(server: Server, **options: Any) -> list[list[Any]]:
     return [[*chat], [*completion]]
 
 
-def test_it_has_no_choices(mock_server: Server) -> None:
+def test_the_usage_chunk_has_no_choices(mock_server: Server) -> None:
     for *chunks, last in chunks_of(mock_server, stream_options=USAGE):
         assert last.choices == []
         assert last.usage.completion_tokens
         assert not any(chunk.usage for chunk in chunks)
 
 
-def test_it_repeats_the_last_choice_for_clients_that_need_one(repeating: Server) -> None:
+def test_the_usage_chunk_repeats_the_last_choice_on_request(repeating: Server) -> None:
     for *chunks, last in chunks_of(repeating, stream_options=USAGE):
         assert last.choices == chunks[-1].choices
         assert last.choices[0].finish_reason == "length"
@@ -42,7 +42,7 @@ def test_it_repeats_the_last_choice_for_clients_that_need_one(repeating: Server)
         assert not any(chunk.usage for chunk in chunks)
 
 
-def test_it_is_sent_on_request_only(repeating: Server) -> None:
+def test_the_usage_chunk_is_sent_on_request_only(repeating: Server) -> None:
     for chunks in chunks_of(repeating):
         assert not any(chunk.usage for chunk in chunks)
 

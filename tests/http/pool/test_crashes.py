@@ -32,7 +32,7 @@ async def test_a_crash_ends_the_requests_on_the_worker_and_the_next_one_gets_ano
 
 
 @awaited
-async def test_other_models_go_on(tmp_path: Path) -> None:
+async def test_a_crash_does_not_affect_other_models(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--token-ms 1")) as pool:
         doomed, _ = await asked(pool, "mock")
         async with pool.lease("mock:step_ms=1") as lease, lease.worker.chat([said("on")], max_tokens=500) as stream:
@@ -54,7 +54,7 @@ async def test_a_worker_that_dies_while_it_loads_is_reported_as_lost_and_can_be_
 
 
 @awaited
-async def test_one_that_dies_repeatedly_is_not_restarted_for_a_while(tmp_path: Path) -> None:
+async def test_a_worker_that_dies_repeatedly_is_not_restarted_for_a_while(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start")) as pool:
         for _ in range(3):
             with pytest.raises(ApiError, match="has exited"):

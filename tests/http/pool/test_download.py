@@ -36,7 +36,7 @@ async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(h
 
 
 @awaited
-async def test_nothing_is_fetched_unless_that_was_allowed(hub: Hub) -> None:
+async def test_nothing_is_downloaded_unless_that_is_allowed(hub: Hub) -> None:
     async with pooled() as pool:
         with pytest.raises(ApiError, match=f"{ID}' is not served here; there are builtin:tiny"):
             await asked(pool, ID)

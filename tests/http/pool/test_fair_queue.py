@@ -125,7 +125,7 @@ async def test_a_request_that_leaves_the_queue_costs_its_client_nothing() -> Non
 
 
 @awaited
-async def test_one_that_leaves_as_its_turn_comes_gives_it_to_the_next() -> None:
+async def test_a_request_that_leaves_at_its_turn_gives_it_to_the_next() -> None:
     queue = Queue(1)
     for name in ("a", "b", "c", "d"):
         await queue.ask(name, name)
@@ -135,7 +135,7 @@ async def test_one_that_leaves_as_its_turn_comes_gives_it_to_the_next() -> None:
 
 
 @awaited
-async def test_what_asks_for_no_answer_does_not_wait() -> None:
+async def test_requests_that_generate_nothing_do_not_wait() -> None:
     queue = Queue(1)
     for name in ("a", "b", "c"):
         await queue.ask(name, "a")

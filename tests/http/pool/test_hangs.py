@@ -41,7 +41,7 @@ def loaded(server: Server) -> int:
 
 
 @pytest.mark.parametrize(("path", "body", "kind"), DIALECTS, ids=[path for path, _, _ in DIALECTS])
-def test_requests_on_it_end_with_an_error_streamed_or_not_and_the_next_is_answered_by_another(
+def test_requests_on_a_worker_that_hangs_end_with_an_error_and_the_next_gets_another_worker(
     tmp_path: Path, path: str, body: dict[str, Any], kind: str
 ) -> None:
     command = shlex.join(in_a_row(tmp_path, STALLS, ""))
@@ -77,7 +77,7 @@ def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model(
         assert server.figure("lmwire_worker_hangs_total") == 1
 
 
-def test_other_models_go_on(tmp_path: Path) -> None:
+def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
     command = shlex.join(in_a_row(tmp_path, STALLS, "--token-ms 5"))
     with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
         with RawClient(server.url) as doomed, RawClient(server.url) as other:

@@ -11,7 +11,7 @@ from support.process.stepped_worker import in_a_row
 
 
 @awaited
-async def test_only_what_was_idle_for_long_enough_ends() -> None:
+async def test_only_models_idle_for_long_enough_are_unloaded() -> None:
     clock = Clock()
     async with pooled(worker_command=MOCK, idle_s=60, clock=clock) as pool:
         await asked(pool, "mock")
@@ -32,7 +32,7 @@ async def test_only_what_was_idle_for_long_enough_ends() -> None:
 
 
 @awaited
-async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
+async def test_an_idle_model_is_unloaded_and_loaded_again_on_request() -> None:
     async with pooled(worker_command=MOCK, idle_s=0.02) as pool:
         first, _ = await asked(pool, "mock")
         await until(lambda: not loaded(pool))
@@ -43,7 +43,7 @@ async def test_it_ends_by_itself_and_comes_back_when_it_is_asked_for() -> None:
 
 
 @awaited
-async def test_who_asks_while_the_model_ends_gets_a_new_worker(tmp_path: Path) -> None:
+async def test_a_request_during_an_unload_gets_a_new_worker(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
         old, _ = await asked(pool, "mock")
         ending = pool._lifecycle.unload(pool._models["mock"])

@@ -102,7 +102,7 @@ async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disco
 
 
 @awaited
-async def test_the_workers_own_figures_count_and_so_does_their_refusal(sizeless: Listing) -> None:
+async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Listing) -> None:
     async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
@@ -139,7 +139,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
 
 
 @awaited
-async def test_what_is_cached_is_given_up_before_a_model_is(listing: Listing) -> None:
+async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -> None:
     tiny, twin = listing()
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
     async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
@@ -190,7 +190,7 @@ async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
 
 
 @awaited
-async def test_what_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
+async def test_a_model_that_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
     async with pooled(memory_bytes=10_000_000, listing=listing) as pool:
         with pytest.raises(ApiError, match=r"takes 13,983,313 bytes, and all models together have 10,000,000") as error:
             await asked(pool, TINY)

@@ -18,25 +18,25 @@ def budget_with(limit: int | None, *holders: tuple[Model, int]) -> MemoryBudget[
     return budget
 
 
-def test_what_fits_beside_the_others_moves_nobody() -> None:
+def test_a_model_that_fits_unloads_no_other() -> None:
     budget = budget_with(10, (old := Model(1), 4))
     assert budget.reserve(new := Model(2), 6) == []
     assert budget.holders == [old, new]
 
 
-def test_the_one_that_was_not_used_for_longest_gives_way_first_and_no_more_than_needed_do() -> None:
+def test_the_least_recently_used_models_are_unloaded_first() -> None:
     budget = budget_with(10, (newer := Model(2), 3), (oldest := Model(1), 3), (Model(3), 3))
     assert budget.reserve(Model(4), 4) == [oldest]
     assert budget.reserve(Model(5), 3) is not None
     assert newer in budget.holders
 
 
-def test_what_is_in_use_stays() -> None:
+def test_a_model_in_use_is_not_unloaded() -> None:
     budget = budget_with(10, (Model(1, is_idle=False), 4), (idle := Model(2), 4))
     assert budget.reserve(Model(3), 6) == [idle]
 
 
-def test_nobody_goes_where_that_would_not_be_enough() -> None:
+def test_no_model_is_unloaded_if_that_would_not_free_enough() -> None:
     busy, idle = Model(1, is_idle=False), Model(2)
     budget = budget_with(10, (busy, 6), (idle, 4))
     assert budget.reserve(Model(3), 6) is None
@@ -62,7 +62,7 @@ def test_a_worker_gets_the_memory_that_the_others_do_not_use() -> None:
     assert MemoryBudget[Model](None).available_to(a) is None
 
 
-def test_a_crowded_machine_needs_one_to_go_whatever_the_figures_say() -> None:
+def test_if_a_worker_finds_no_memory_a_model_is_unloaded_in_spite_of_the_budget() -> None:
     for limit in (100, None):
         budget = budget_with(limit, (older := Model(1), 1), (newer := Model(2), 1))
         assert budget.reserve(Model(3, is_idle=False), 1, crowded=True) == [older]
@@ -76,13 +76,13 @@ def test_without_a_budget_everything_fits_until_a_worker_says_otherwise() -> Non
     assert budget.surplus() == []
 
 
-def test_who_would_leave_can_be_asked_without_taking_anything() -> None:
+def test_evictable_models_are_listed_without_a_reservation() -> None:
     budget = budget_with(10, (old := Model(1), 10))
     assert budget.evictable(4) == budget.evictable(4) == [old]
     assert budget.holders == [old]
 
 
-def test_those_that_others_have_outgrown_go_the_oldest_first() -> None:
+def test_if_models_outgrow_the_budget_the_oldest_are_surplus() -> None:
     budget = budget_with(10, (old := Model(1), 2), (new := Model(2), 2), (busy := Model(0, is_idle=False), 2))
     assert budget.surplus() == []
     budget.set_measured(busy, 7)
@@ -91,7 +91,7 @@ def test_those_that_others_have_outgrown_go_the_oldest_first() -> None:
     assert budget.surplus() == [old, new]
 
 
-def test_the_last_one_stays_whatever_it_has() -> None:
+def test_the_last_model_stays_in_memory_above_the_budget() -> None:
     budget = budget_with(10, (old := Model(1), 5), (new := Model(2), 5))
     budget.set_measured(new, 11)
     assert budget.surplus() == [old]
@@ -99,7 +99,7 @@ def test_the_last_one_stays_whatever_it_has() -> None:
     assert budget.surplus() == []
 
 
-def test_for_a_shortage_as_many_go_as_are_needed_and_as_can() -> None:
+def test_a_shortage_unloads_as_many_idle_models_as_needed() -> None:
     budget = budget_with(100, (old := Model(1), 3), (new := Model(2), 3), (Model(0, is_idle=False), 3))
     assert budget.evictable(1, shortage=3) == [old]
     assert budget.evictable(1, shortage=4) == [old, new]

@@ -39,7 +39,7 @@ async def test_all_who_ask_at_once_share_one_load(tmp_path: Path) -> None:
 
 
 @awaited
-async def test_who_leaves_while_the_model_loads_takes_it_from_nobody(tmp_path: Path) -> None:
+async def test_a_client_that_disconnects_during_a_load_does_not_end_it_for_others(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "gate")) as pool:
         first, second = await loading(pool), await loading(pool)
         await until(lambda: figures(pool, "mock").waiting == 2)
@@ -76,7 +76,7 @@ async def test_a_load_that_fails_fails_for_all_and_is_tried_again_for_the_next(t
 
 
 @awaited
-async def test_what_the_worker_does_not_know_is_a_wrong_model_and_leaves_nothing_behind() -> None:
+async def test_a_model_unknown_to_the_worker_is_not_found_and_leaves_no_worker() -> None:
     async with pooled(worker_command=MOCK) as pool:
         for name in ("gpt-4o", "gpt-4o"):
             with pytest.raises(ApiError) as error:

@@ -82,13 +82,15 @@ async def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
 
 
 @awaited
-async def test_many_names_are_not_all_said() -> None:
+async def test_an_error_lists_only_some_of_many_names() -> None:
     error = await refused(await names(*(local_model(f"a/{number:03}") for number in range(100))), "gpt-4o")
     assert error.message.endswith("a/018, a/019 and 80 more")
 
 
 @awaited
-async def test_what_cannot_run_is_not_listed_and_the_log_alone_has_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_model_that_cannot_run_is_not_listed_and_the_log_has_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     found = await names(TINY, HALF)
     assert (await refused(found, "half")).message == unknown_message("half")
     assert "named the model somebody/Half, which cannot run: no weights" in caplog.text
@@ -128,7 +130,7 @@ def unknown_message(name: str, *known: str) -> str:
 
 
 @awaited
-async def test_what_would_have_to_be_fetched_is_refused_unless_that_is_allowed() -> None:
+async def test_a_model_that_needs_a_download_is_refused_unless_downloads_are_allowed() -> None:
     await refused(await names(TINY), "owner/model")
     fetching = await names(TINY, HALF, download=True)
     assert (await fetching.resolve("owner/model")).path == "owner/model"
@@ -153,7 +155,7 @@ async def test_a_model_that_came_later_is_found_but_not_looked_for_at_every_requ
 
 
 @awaited
-async def test_of_named_models_no_other_is_served() -> None:
+async def test_only_the_named_models_are_served() -> None:
     found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "owner/Model", "builtin:tiny"))
     assert [target.id for target in await found.list_models()] == [TINY.id, QWEN.id, "owner/Model"]
     for name in ("Qwen3-0.6B-4bit", "qwen3-0.6b", QWEN.id):

@@ -24,7 +24,7 @@ def test_a_server_that_has_nothing_to_load_is_ready_when_a_worker_can_be_started
         assert server.wait_for_line("lmwire: the host is")  # it has started one
 
 
-def test_without_a_worker_that_can_it_is_not() -> None:
+def test_a_server_whose_worker_cannot_start_is_not_ready() -> None:
     with served("--worker", "/no/such/worker") as server:
         wait_until(lambda: ready(server)[1] != "the models are being loaded", "it is loading what is not there")
         assert ready(server) == (503, "no worker can be started; see the log")
@@ -32,7 +32,7 @@ def test_without_a_worker_that_can_it_is_not() -> None:
         assert asked(server.url, "GET", "/health").status == 200
 
 
-def test_one_that_loads_is_alive_and_not_ready() -> None:
+def test_a_server_that_loads_is_alive_and_not_ready() -> None:
     with served("never", "--preload", "--worker", WORKER) as server:
         assert asked(server.url, "GET", "/health").json == {"status": "ok"}
         assert ready(server) == (503, "the models are being loaded")
@@ -43,7 +43,7 @@ def test_a_request_waits_for_what_is_being_loaded() -> None:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200
 
 
-def test_one_that_has_loaded_is_ready() -> None:
+def test_a_server_that_has_loaded_is_ready() -> None:
     with served("mock", "--preload", "--worker", WORKER) as server:
         wait_until(lambda: ready(server) == (200, None), "it is not ready")
         assert server.figure("lmwire_model_loaded", model="mock") == 1

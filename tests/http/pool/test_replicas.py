@@ -48,7 +48,7 @@ async def test_requests_at_once_are_spread_over_all() -> None:
 
 
 @awaited
-async def test_all_are_asked_to_end_before_any_has_ended() -> None:
+async def test_all_replicas_are_asked_to_end_before_any_has_ended() -> None:
     async with pooled(worker_command=(*MOCK, "--fault", "ignore-sigterm"), replicas=3) as pool:
         await asked(pool, "mock")
         pids = [replica.pid for replica in figures(pool, "mock").replicas]
@@ -62,7 +62,7 @@ async def test_all_are_asked_to_end_before_any_has_ended() -> None:
 
 
 @awaited
-async def test_the_answers_of_all_are_asked_for() -> None:
+async def test_statistics_cover_every_replica() -> None:
     async with pooled(worker_command=MOCK, replicas=2) as pool:
         await asked(pool, "mock")
         stats = (await pool.stats(60))["mock"]

@@ -34,15 +34,15 @@ def chat(url: str, **headers: str) -> Answer:
 
 @pytest.mark.parametrize("key", [KEY, OTHER])
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_any_of_the_keys_opens_as_a_bearers(server: Server, key: str, scheme: str) -> None:
+def test_any_key_is_accepted_as_a_bearer_token(server: Server, key: str, scheme: str) -> None:
     assert chat(server.url, authorization=f"{scheme} {key}").status == 200
 
 
-def test_or_as_x_api_key(server: Server) -> None:
+def test_any_key_is_accepted_as_x_api_key(server: Server) -> None:
     assert chat(server.url, x_api_key=KEY).status == 200
 
 
-def test_one_that_opens_is_enough(server: Server) -> None:
+def test_one_valid_key_of_two_headers_is_enough(server: Server) -> None:
     assert chat(server.url, x_api_key="another's", authorization=f"Bearer {KEY}").status == 200
 
 
@@ -57,7 +57,7 @@ def test_one_that_opens_is_enough(server: Server) -> None:
         ({"x_api_key": "k-é"}, "not valid here"),
     ],
 )
-def test_without_one_nothing_is_served(server: Server, headers: dict[str, str], words: str) -> None:
+def test_without_a_valid_key_nothing_is_served(server: Server, headers: dict[str, str], words: str) -> None:
     answer = chat(server.url, **headers)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert words in answer.json["error"]["message"]
@@ -69,12 +69,12 @@ def test_a_key_is_asked_for_before_the_body_is_read(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", OPEN)
-def test_whether_it_lives_and_what_it_serves_anybody_may_ask(server: Server, path: str) -> None:
+def test_health_ready_and_openapi_need_no_key(server: Server, path: str) -> None:
     assert asked(server.url, "GET", path).status == 200
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/v1/models"])
-def test_what_it_does_is_for_those_with_a_key(server: Server, path: str) -> None:
+def test_metrics_and_models_need_a_key(server: Server, path: str) -> None:
     assert asked(server.url, "GET", path).status == 401
     assert asked(server.url, "GET", path, authorization=f"Bearer {KEY}").status == 200
 
@@ -143,24 +143,24 @@ def test_a_preflight_allows_a_named_origin_to_send_a_key(server: Server) -> None
     assert "POST" in answer.headers["access-control-allow-methods"]
 
 
-def test_such_a_page_reads_the_answer_and_the_requests_id(server: Server) -> None:
+def test_an_allowed_page_reads_the_answer_and_the_request_id(server: Server) -> None:
     answer = chat(server.url, origin=PAGE, authorization=f"Bearer {KEY}")
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE)
     assert "x-request-id" in answer.headers["access-control-expose-headers"].lower()
 
 
-def test_and_what_is_wrong(server: Server) -> None:
+def test_an_allowed_page_reads_the_error_for_a_missing_key(server: Server) -> None:
     answer = chat(server.url, origin=PAGE)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (401, PAGE)
 
 
-def test_another_page_reads_nothing(server: Server) -> None:
+def test_a_page_that_is_not_allowed_reads_nothing(server: Server) -> None:
     assert preflight(server.url, "http://evil.example").status == 400
     answer = chat(server.url, origin="http://evil.example", authorization=f"Bearer {KEY}")
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_by_default_no_page_does(mock_server: Server) -> None:
+def test_by_default_no_page_of_another_origin_reads_an_answer(mock_server: Server) -> None:
     assert "access-control-allow-origin" not in preflight(mock_server.url, PAGE).headers
 
 
@@ -199,14 +199,14 @@ def test_a_file_of_keys_that_others_can_read_is_warned_of_at_the_start(keys: Pat
     assert " warning " in line
 
 
-def test_one_of_its_owner_alone_is_not(keys: Path) -> None:
+def test_a_key_file_that_only_its_owner_can_read_logs_no_warning(keys: Path) -> None:
     with served("--api-key-file", str(keys), "--worker", MOCK) as server:
         assert asked(server.url, "GET", "/health").status == 200
         assert not any(" warning " in line for line in server.log)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_a_key_file_that_is_not_a_regular_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "keys")
     for path in (tmp_path / "keys", Path("/dev/zero")):
         with pytest.raises(InvalidApiKeys, match=rf"{path} is not a regular file"):

@@ -69,7 +69,7 @@ def test_a_format_that_is_too_large_is_the_requests_fault(tiny_server: Server, p
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
-def test_and_so_it_is_in_a_stream(tiny_server: Server, path: str) -> None:
+def test_a_format_that_is_too_large_is_the_requests_fault_in_a_stream(tiny_server: Server, path: str) -> None:
     answer = send(tiny_server, path, stream=True, **immense(path))
     if answer.status != 200:
         blamed(answer)
@@ -220,7 +220,7 @@ def part(head: str, content: bytes = b"x") -> bytes:
     ],
 )
 @pytest.mark.parametrize("ended", [b"", b"--b--\r\n"])
-def test_a_form_that_is_none_is_refused(tiny_server: Server, media_type: str, body: bytes, ended: bytes) -> None:
+def test_an_invalid_form_is_refused(tiny_server: Server, media_type: str, body: bytes, ended: bytes) -> None:
     answer = asked(tiny_server.url, "POST", TRANSCRIPTIONS, body + ended, content_type=media_type)
     assert blamed(answer)
 

@@ -17,14 +17,14 @@ OPENAI_TOOLS: Final = [{"type": "function", "function": FUNCTION}]
 ANTHROPIC_TOOLS: Final = [{"name": "get_weather", "description": FUNCTION["description"], "input_schema": SCHEMA}]
 
 
-def test_over_openais_api_they_begin_with_call_streamed_or_not(tiny_server: Server) -> None:
+def test_call_ids_begin_with_call_over_openais_api(tiny_server: Server) -> None:
     body: Any = {"model": MODEL, "messages": [USER], "tools": OPENAI_TOOLS, "temperature": 0}
     [call] = asked(tiny_server.url, "POST", CHAT, body).json["choices"][0]["message"]["tool_calls"]
     assert call["id"].startswith("call_")
     assert b'"id":"call_' in asked(tiny_server.url, "POST", CHAT, body | {"stream": True}).body
 
 
-def test_over_anthropics_api_they_begin_with_toolu_and_come_back(tiny_server: Server) -> None:
+def test_call_ids_begin_with_toolu_over_anthropics_api(tiny_server: Server) -> None:
     body: Any = {"model": MODEL, "messages": [USER], "tools": ANTHROPIC_TOOLS, "temperature": 0, "max_tokens": 99}
     answer = asked(tiny_server.url, "POST", "/v1/messages", body).json
     [call] = [block for block in answer["content"] if block["type"] == "tool_use"]

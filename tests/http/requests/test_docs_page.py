@@ -88,7 +88,7 @@ def test_with_api_keys_the_page_is_open_and_its_requests_need_one() -> None:
         assert asked(server.url, "POST", CHAT, chat_body("x"), x_api_key="k-1").status == 200
 
 
-def test_its_requests_are_not_those_of_a_foreign_page(mock_server: Server) -> None:
+def test_the_docs_pages_own_requests_are_served(mock_server: Server) -> None:
     own = mock_server.url
     host = own.removeprefix("http://")
     secure = f"https://{host}"

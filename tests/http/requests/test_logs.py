@@ -69,7 +69,7 @@ def test_less_important_lines_are_left_out(tmp_path: Path) -> None:
     assert {line.split()[1] for line in lines} == {"warning"}
 
 
-def test_or_an_object(json_server: Server) -> None:
+def test_with_log_format_json_a_request_is_a_json_object(json_server: Server) -> None:
     asked(json_server.url, "POST", CHAT, chat_body("three words here"), x_request_id="in-json")
     line = json.loads(line_of(json_server, "in-json"))
     assert line.pop("seconds") > 0
@@ -88,7 +88,7 @@ def test_or_an_object(json_server: Server) -> None:
     }
 
 
-def test_then_every_line_is_one_those_of_the_workers_and_of_uvicorn_too(json_server: Server) -> None:
+def test_with_log_format_json_every_line_is_a_json_object(json_server: Server) -> None:
     asked(json_server.url, "POST", CHAT, chat_body("hello"))
     asked(json_server.url, "GET", "/health", bad_header="\0")
     json_server.wait_for_line("Invalid HTTP request")
@@ -101,7 +101,7 @@ def test_a_stream_has_its_tokens_counted_too(mock_server: Server) -> None:
     assert "prompt_tokens=4 completion_tokens=4" in line_of(mock_server, "streamed")
 
 
-def test_a_request_for_no_model_has_none(mock_server: Server) -> None:
+def test_the_line_of_a_request_without_a_model_names_no_model(mock_server: Server) -> None:
     asked(mock_server.url, "GET", "/health", x_request_id="healthy")
     assert "model=" not in line_of(mock_server, "healthy")
 
@@ -123,7 +123,7 @@ def test_a_model_cannot_make_lines_of_its_own(mock_server: Server) -> None:
 
 @pytest.mark.parametrize("body", [chat_body(SECRET), chat_body(SECRET, colour=SECRET), SECRET.encode()])
 @pytest.mark.parametrize("query", ["", f"?key={SECRET}"])
-def test_a_log_has_nothing_of_what_was_said(json_server: Server, body: Any, query: str) -> None:
+def test_the_log_contains_nothing_of_the_conversation(json_server: Server, body: Any, query: str) -> None:
     asked(json_server.url, "POST", CHAT + query, body, x_request_id="discreet")
     line_of(json_server, "discreet")
     assert SECRET not in "".join(json_server.log)
@@ -151,7 +151,7 @@ def test_an_exception_of_a_library_is_shown(formatter: logging.Formatter) -> Non
     assert "OSError: no disk" in shown
 
 
-def test_nobody_waits_for_whoever_reads_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_of_the_log_that_stops_delays_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stderr that nobody reads holds some lines, the server some more, and those after them are counted."""
     reading, writing = os.pipe()
     saved = os.dup(2)

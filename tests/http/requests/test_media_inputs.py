@@ -82,7 +82,9 @@ def test_a_file_is_seen_as_if_it_came_with_the_request(server: Server, model: Pa
 
 @WAYS
 @pytest.mark.parametrize("name", ["{parent}/secret.png", "{media}/../secret.png", "file://{media}/link.png"])
-def test_what_lies_elsewhere_is_not_read(server: Server, model: Path, media: Path, ask: Any, name: str) -> None:
+def test_a_file_outside_the_directory_is_not_read(
+    server: Server, model: Path, media: Path, ask: Any, name: str
+) -> None:
     refused = ask(server, model, name.format(parent=media.parent, media=media))
     assert refused.status == 400
     assert "leads out of the directories" in refused.json["error"]["message"]
@@ -113,7 +115,7 @@ def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: An
 
 @WAYS
 @pytest.mark.parametrize("name", ["file://elsewhere/cat.png", "cat.png", "file:cat.png", "ftp://host/cat.png"])
-def test_what_names_no_file_of_this_machine_is_refused_by_its_field(
+def test_a_url_that_names_no_local_file_is_refused_by_its_field(
     server: Server, model: Path, ask: Any, name: str
 ) -> None:
     refused = ask(server, model, name)

@@ -30,13 +30,13 @@ def text(server: Server) -> str:
     return answer.body.decode()
 
 
-def test_prometheus_reads_it(text: str) -> None:
+def test_prometheus_parses_the_metrics(text: str) -> None:
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert families["lmwire_worker_memory_bytes"].type == "gauge"
     assert all(family.documentation.endswith(".") for family in families.values())
 
 
-def test_every_name_says_whose_it_is_and_what_it_counts(text: str) -> None:
+def test_every_metric_is_named_by_prometheus_conventions(text: str) -> None:
     names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
     assert len(names) == len(set(names))
     assert not [name for name in names if not (name.startswith("lmwire_") and name.endswith(_UNITS))]
@@ -65,13 +65,13 @@ def test_every_name_says_whose_it_is_and_what_it_counts(text: str) -> None:
         ("lmwire_prompt_cache_saved_tokens_total", {"model": "mock"}, 2),
     ],
 )
-def test_it_counts_requests_tokens_times_queues_caches_and_workers(
+def test_the_metrics_cover_requests_tokens_times_queues_caches_and_workers(
     server: Server, name: str, labels: dict[str, str], value: float
 ) -> None:
     assert server.figure(name, **labels) == value
 
 
-def test_it_has_the_workers_memory_and_age(server: Server, text: str) -> None:
+def test_the_metrics_have_the_workers_memory_and_age(server: Server, text: str) -> None:
     assert server.figure("lmwire_worker_uptime_seconds", model="mock") > 0
     for kind in ("active", "cache", "peak"):
         assert f'lmwire_worker_memory_bytes{{kind="{kind}",model="mock",replica="0"}}' in text
@@ -105,7 +105,7 @@ def test_a_worker_that_hangs_does_not_hold_it_up() -> None:
         assert server.figure("lmwire_worker_up") == 0
 
 
-def test_names_that_clients_invent_are_no_labels(server: Server) -> None:
+def test_unknown_model_names_do_not_become_labels(server: Server) -> None:
     asked(server.url, "POST", CHAT, chat_body("hello", model="invented"))
     asked(server.url, "GET", "/invented")
     assert "invented" not in asked(server.url, "GET", "/metrics").body.decode()
@@ -113,7 +113,7 @@ def test_names_that_clients_invent_are_no_labels(server: Server) -> None:
     assert server.figure("lmwire_http_requests_total", path="", status="404") == 1
 
 
-def test_nor_are_more_of_them_than_memory_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_model_labels_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmwire_http.telemetry.metrics._MAX_MODELS", 2)
     metrics = Metrics()
     for model in "abcd":

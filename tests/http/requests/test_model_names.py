@@ -22,13 +22,13 @@ def ask(server: Server, path: str, **fields: Any) -> Answer:
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_it_may_be_absent_where_one_model_is_served(tiny_server: Server, path: str) -> None:
+def test_the_model_may_be_absent_if_one_model_is_served(tiny_server: Server, path: str) -> None:
     answer = ask(tiny_server, path)
     assert (answer.status, answer.json["model"]) == (200, TINY)
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_it_may_be_default_where_one_model_is_served(tiny_server: Server, path: str) -> None:
+def test_the_model_may_be_default_if_one_model_is_served(tiny_server: Server, path: str) -> None:
     assert ask(tiny_server, path, model="default").status == 200
 
 
@@ -37,7 +37,7 @@ def test_any_other_name_is_not_found(tiny_server: Server) -> None:
     assert (answer.status, answer.json["error"]["param"]) == (404, "model")
 
 
-def test_it_is_required_where_several_models_are_served() -> None:
+def test_the_model_is_required_if_several_models_are_served() -> None:
     with served("one", "two", "--worker", MOCK) as server:
         missing, default = ask(server, CHAT), ask(server, CHAT, model="default")
         assert (missing.status, missing.json["error"]["param"]) == (400, "model")
@@ -68,7 +68,7 @@ def test_a_path_may_differ_in_its_version_and_slashes(tiny_server: Server, path:
 
 
 @pytest.mark.parametrize("path", ["/models", "/models/", "/v1/models/builtin:tiny/", "/health/", "/v1/v1/models"])
-def test_so_may_every_path(tiny_server: Server, path: str) -> None:
+def test_every_path_may_have_v1_or_not_and_extra_slashes(tiny_server: Server, path: str) -> None:
     assert asked(tiny_server.url, "GET", path).status == 200
 
 

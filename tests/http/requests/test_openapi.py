@@ -41,18 +41,18 @@ def document(mock_server: Server) -> dict[str, Any]:
     return asked(mock_server.url, "GET", "/openapi.json").json
 
 
-def test_it_is_valid(document: dict[str, Any]) -> None:
+def test_the_openapi_document_is_valid(document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.1.1"
     schemathesis.openapi.from_dict(document).validate()
 
 
-def test_a_document_that_is_not_would_be_found(document: dict[str, Any]) -> None:
+def test_an_invalid_openapi_document_is_detected(document: dict[str, Any]) -> None:
     wrong = {**document, "paths": {"/health": {"get": {"responses": {"200": {"headers": 1}}}}}}
     with pytest.raises(Exception, match="is a required property"):
         schemathesis.openapi.from_dict(wrong).validate()
 
 
-def test_it_has_every_endpoint(document: dict[str, Any]) -> None:
+def test_the_openapi_document_has_every_endpoint(document: dict[str, Any]) -> None:
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert described == {(endpoint.method, endpoint.path.replace(":path", "")) for endpoint in ENDPOINTS}
     operations = [operation for methods in document["paths"].values() for operation in methods.values()]
@@ -70,7 +70,7 @@ def test_a_body_is_its_structs_schema(document: dict[str, Any]) -> None:
     assert resolved(document, event)["properties"]["choices"]
 
 
-def test_it_allows_the_unknown_fields_that_the_server_ignores(document: dict[str, Any]) -> None:
+def test_the_openapi_document_allows_unknown_fields(document: dict[str, Any]) -> None:
     assert {"ChatRequest", "TextPart", "MessagesRequest"} <= schemas_that_allow_more(document)
     assert {"NamedToolChoice", "JsonSchema"}.isdisjoint(schemas_that_allow_more(document))
     strict = written(ENDPOINTS, needs_key=False, strict=True)
@@ -92,12 +92,12 @@ def test_an_error_is_its_apis(document: dict[str, Any], path: str, envelope: lis
     assert resolved(document, refused["content"]["application/json"]["schema"])["required"] == envelope
 
 
-def test_what_comes_again_later_says_when(document: dict[str, Any]) -> None:
+def test_the_429_of_messages_has_a_retry_after_header(document: dict[str, Any]) -> None:
     refused = resolved(document, document["paths"]["/v1/messages"]["post"]["responses"]["429"])
     assert set(refused["headers"]) == {"x-request-id", "retry-after"}
 
 
-def test_keys_are_asked_for_where_the_server_asks_for_them(document: dict[str, Any]) -> None:
+def test_the_openapi_document_requires_keys_if_the_server_does(document: dict[str, Any]) -> None:
     assert document["security"] == []
     keyed = written(ENDPOINTS, needs_key=True, strict=False)
     assert keyed["security"] == [{"bearer": []}, {"x-api-key": []}]

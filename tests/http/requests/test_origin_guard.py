@@ -77,13 +77,13 @@ def test_a_request_for_another_name_is_refused(mock_server: Server, host: str) -
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_at_every_path(mock_server: Server, path: str) -> None:
+def test_a_request_for_another_name_is_refused_at_every_path(mock_server: Server, path: str) -> None:
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
         answer = asked(mock_server.url, method, path, host="evil.example")
         assert answer.status == 403, (method, path)
 
 
-def test_an_error_for_anthropics_clients_is_anthropics(mock_server: Server) -> None:
+def test_an_error_for_anthropics_clients_has_anthropics_format(mock_server: Server) -> None:
     answer = asked(mock_server.url, "POST", "/v1/messages", {}, host="evil.example")
     assert (answer.status, answer.json["error"]["type"]) == (403, "permission_error")
     assert answer.json["error"]["details"]["error_code"] == "host_not_allowed"
@@ -105,18 +105,18 @@ def test_an_error_for_anthropics_clients_is_anthropics(mock_server: Server) -> N
         "[fe80::1%25eth0]:8080",
     ],
 )
-def test_one_for_an_address_or_localhost_is_served(mock_server: Server, host: str) -> None:
+def test_a_request_for_an_address_or_localhost_is_served(mock_server: Server, host: str) -> None:
     assert get(mock_server, host=host).status == 200
 
 
 @pytest.mark.parametrize("host", ["studio.local", "STUDIO.local:8080", "studio.local.", "box"])
-def test_so_is_one_for_a_name_that_the_operator_gave(named_server: Server, host: str) -> None:
+def test_a_request_for_an_allowed_host_name_is_served(named_server: Server, host: str) -> None:
     assert get(named_server, host=host).status == 200
     refused(get(named_server, host=f"x.{host}"), "host_not_allowed")
 
 
 @pytest.mark.parametrize(("host", "status"), [("studio.local:8080", 200), ("evil.example", 403)])
-def test_the_name_to_listen_on_is_such_a_name(host: str, status: int) -> None:
+def test_the_name_of_the_host_option_is_an_allowed_host_name(host: str, status: int) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
@@ -163,14 +163,14 @@ def test_over_a_unix_socket_any_name_will_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "hosts", [b"", b"host: localhost\r\nhost: localhost\r\n", b"Host: localhost\r\nhost: evil\r\n"]
 )
-def test_a_request_has_one_host(mock_server: Server, hosts: bytes) -> None:
+def test_a_request_must_have_exactly_one_host_header(mock_server: Server, hosts: bytes) -> None:
     with RawClient(mock_server.url) as client:
         client.send(b"GET /v1/models HTTP/1.1\r\n" + hosts + b"\r\n")
         answer = client.answer()
     assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_host")
 
 
-def test_but_in_http_1_0_it_need_not(mock_server: Server) -> None:
+def test_http_1_0_needs_no_host_header(mock_server: Server) -> None:
     for hosts, status in ((b"", b" 200 "), (b"host: evil.example\r\n", b" 403 ")):
         with RawClient(mock_server.url) as client:
             client.send(b"GET /v1/models HTTP/1.0\r\n" + hosts + b"\r\n")
@@ -193,14 +193,16 @@ def test_a_page_of_another_origin_is_refused(mock_server: Server, method: str, o
     ("mode", "destination"),
     [("no-cors", "image"), ("no-cors", "script"), ("navigate", "document"), ("navigate", "iframe")],
 )
-def test_so_is_what_a_page_of_another_site_embeds_or_links(mock_server: Server, mode: str, destination: str) -> None:
+def test_a_request_that_another_site_embeds_or_links_is_refused(
+    mock_server: Server, mode: str, destination: str
+) -> None:
     """Such requests carry no origin, but they name their mode and destination."""
     headers = {"sec_fetch_site": "cross-site", "sec_fetch_mode": mode, "sec_fetch_dest": destination}
     assert "--cors ORIGIN" in refused(get(mock_server, **headers), "origin_not_allowed")
 
 
 @pytest.mark.parametrize("site", ["none", "same-origin", "same-site"])
-def test_what_a_person_types_into_the_browser_is_served(mock_server: Server, site: str) -> None:
+def test_an_address_typed_into_a_browser_is_served(mock_server: Server, site: str) -> None:
     assert get(mock_server, "/metrics", sec_fetch_site=site, sec_fetch_mode="navigate").status == 200
 
 
@@ -254,24 +256,24 @@ def test_a_cached_answer_is_not_given_to_another_page(named_server: Server) -> N
     assert "Origin" in get(named_server).headers["vary"]
 
 
-def test_it_may_ask_for_an_answer_and_read_the_stream(named_server: Server) -> None:
+def test_an_allowed_page_may_post_and_read_the_stream(named_server: Server) -> None:
     answer = asked(named_server.url, "POST", CHAT, chat_body("one two", stream=True), origin=FRIEND)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, FRIEND)
     assert answer.body.endswith(b"data: [DONE]\n\n")
 
 
-def test_it_may_forget_a_response(named_server: Server) -> None:
+def test_an_allowed_page_may_delete_a_response(named_server: Server) -> None:
     asking = {"origin": FRIEND, "access_control_request_method": "DELETE"}
     answer = asked(named_server.url, "OPTIONS", "/v1/responses/resp_1", **asking)
     assert (answer.status, "DELETE" in answer.headers["access-control-allow-methods"]) == (200, True)
 
 
-def test_but_not_by_another_name(named_server: Server) -> None:
+def test_an_allowed_page_may_not_use_another_host_name(named_server: Server) -> None:
     refused(get(named_server, host="evil.example", origin=FRIEND), "host_not_allowed")
 
 
 @pytest.mark.parametrize("origin", [EVIL, "null"])
-def test_where_all_may_ask_all_pages_read_the_answer(any_origin_server: Server, origin: str) -> None:
+def test_with_all_origins_allowed_every_page_reads_the_answer(any_origin_server: Server, origin: str) -> None:
     for answer in (
         get(any_origin_server, origin=origin, sec_fetch_site="cross-site"),
         asked(any_origin_server.url, "POST", CHAT, chat_body("x"), origin=origin, content_type="application/json"),
@@ -299,11 +301,11 @@ def test_a_browser_may_send_requests_of_a_public_page_to_this_machine(
     assert preflight.headers.get("access-control-allow-private-network") == allowed
 
 
-def test_a_page_by_another_name_may_not_even_then(any_origin_server: Server) -> None:
+def test_with_all_origins_allowed_another_host_name_is_still_refused(any_origin_server: Server) -> None:
     refused(get(any_origin_server, host="evil.example"), "host_not_allowed")
 
 
-def test_that_all_may_ask_is_warned_of_at_the_start(any_origin_server: Server, named_server: Server) -> None:
+def test_allowing_all_origins_logs_a_warning_at_the_start(any_origin_server: Server, named_server: Server) -> None:
     assert "warning" in any_origin_server.wait_for_line(r"--cors '\*' without an API key")
     assert not any(" warning " in line for line in named_server.log)
 

@@ -127,7 +127,7 @@ def part(block: Any) -> Any:
     return block.type, block.text
 
 
-def test_such_a_turn_can_be_sent_back(client: openai.OpenAI, lengths: range) -> None:
+def test_a_turn_with_a_cut_call_can_be_sent_back(client: openai.OpenAI, lengths: range) -> None:
     """A client can continue if it sends the turn back with a result that explains the fault."""
     turn = client.chat.completions.create(**chat_options(lengths[-1])).choices[0].message
     [call] = turn.tool_calls or []
@@ -155,7 +155,7 @@ def test_such_a_turn_can_be_sent_back(client: openai.OpenAI, lengths: range) -> 
         ('{"a": 1}', {"a": 1}),
     ],
 )
-def test_of_cut_arguments_the_whole_members_are_an_object(written: str, whole: object) -> None:
+def test_the_complete_members_of_cut_arguments_form_an_object(written: str, whole: object) -> None:
     assert json.loads(complete_members(written)) == whole
 
 
@@ -169,6 +169,6 @@ def test_cut_arguments_never_pass_for_whole_ones(fragments: list[str]) -> None:
         json.loads(joined)
 
 
-def test_whole_ones_are_passed_on_to_their_end() -> None:
+def test_complete_arguments_are_passed_on_unchanged() -> None:
     arguments = ArgumentsBuffer()
     assert "".join(arguments.next_delta(*fragment) for fragment in (("{", None), ("}", None), ("", True))) == "{}"

@@ -92,7 +92,7 @@ def test_a_client_that_expects_100_continue_gets_it(url: str) -> None:
     "length",
     [{"content_length": "ten"}, {"content_length": "-1"}, {"content_length": "2", "transfer_encoding": "chunked"}],
 )
-def test_a_length_that_is_none_ends_the_connection(url: str, length: dict[str, str]) -> None:
+def test_an_invalid_content_length_ends_the_connection(url: str, length: dict[str, str]) -> None:
     with RawClient(url) as client:
         client.send(request("POST", CHAT, b"{}", **length))
         assert client.answer().status == 400
@@ -109,7 +109,7 @@ def test_a_length_that_is_none_ends_the_connection(url: str, length: dict[str, s
         (b"[]", "Expected `object`"),
     ],
 )
-def test_a_body_that_is_none_is_refused(url: str, body: bytes, words: str) -> None:
+def test_an_invalid_body_is_refused(url: str, body: bytes, words: str) -> None:
     answer = asked(url, "POST", CHAT, body)
     assert answer.status == 400
     assert words in answer.json["error"]["message"]
@@ -153,7 +153,7 @@ def test_an_error_before_the_first_event_is_a_response_of_its_own(url: str) -> N
     assert answer.json["error"]["type"] == "rate_limit_error"
 
 
-def test_an_error_after_it_is_the_streams_last_event_and_the_connection_goes_on(url: str) -> None:
+def test_an_error_after_the_first_event_is_the_last_event_of_the_stream(url: str) -> None:
     with RawClient(url) as client:
         client.chat("say one and fail", stream=True)
         answer = client.answer()
@@ -173,7 +173,7 @@ def test_work_that_somebody_cancelled_is_a_failure_and_no_silence() -> None:
     assert (sent.status, sent.code) == (500, "internal")
 
 
-def test_an_answer_that_cannot_be_written_is_one_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_answer_that_cannot_be_encoded_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     async def serve(*_: object) -> Reply:
         return Json(object())
 
@@ -192,7 +192,7 @@ def test_a_requests_own_id_is_returned_and_logged(gated_server: Server) -> None:
 
 
 @pytest.mark.parametrize("id", ["", "two words", "é", "x" * 129])
-def test_without_one_or_with_one_that_would_spoil_the_log_it_gets_another(gated_server: Server, id: str) -> None:
+def test_a_request_without_a_safe_id_gets_a_generated_one(gated_server: Server, id: str) -> None:
     headers = {"x_request_id": id} if id else {}
     given = asked(gated_server.url, "GET", "/health", **headers).headers["x-request-id"]
     assert given.startswith("req_")
@@ -200,7 +200,7 @@ def test_without_one_or_with_one_that_would_spoil_the_log_it_gets_another(gated_
 
 
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), (CHAT, 405), (f"{MESSAGES}/nothing", 404)])
-def test_every_error_has_one_too(url: str, path: str, status: int) -> None:
+def test_every_error_has_a_request_id(url: str, path: str, status: int) -> None:
     answer = asked(url, "GET", path, x_request_id="mine-2")
     assert (answer.status, answer.headers["x-request-id"]) == (status, "mine-2")
 
@@ -220,7 +220,7 @@ def test_every_error_has_one_too(url: str, path: str, status: int) -> None:
     ],
     ids=["no-method", "version", "header", "connect", "http2", "tls"],
 )
-def test_a_head_that_is_none_is_refused(url: str, head: bytes) -> None:
+def test_an_invalid_head_is_refused(url: str, head: bytes) -> None:
     with RawClient(url) as client:
         client.send(head)
         assert client.answer().status == 400

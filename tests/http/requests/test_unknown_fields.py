@@ -111,7 +111,7 @@ def test_a_strict_server_names_the_place_of_a_field(strict_server: Server) -> No
         ),
     ],
 )
-def test_so_is_one_within_a_message_a_tool_or_a_part(
+def test_an_unknown_field_of_a_message_tool_or_part_is_ignored(
     mock_server: Server, path: str, fields: dict[str, Any], names: list[str]
 ) -> None:
     assert sorted(ignored(ask(mock_server, path, **fields))) == sorted(names)
@@ -175,7 +175,7 @@ def test_a_field_that_would_change_the_answer_is_refused(
         assert answer.json["error"]["param"] == param
 
 
-def test_it_may_have_a_value_that_means_nothing(mock_server: Server) -> None:
+def test_an_unsupported_field_may_have_a_value_without_effect(mock_server: Server) -> None:
     answer = ask(mock_server, CHAT, guided_json=None, use_beam_search=False, stop_token_ids=[])
     assert ignored(answer) == ["use_beam_search", "stop_token_ids"]
     assert ignored(ask(mock_server, MESSAGES, n=1)) == ["n"]

@@ -145,7 +145,7 @@ def test_reasoning_texts_and_calls_are_items_in_their_order(scripted: OpenAI) ->
     assert (call.type, call.call_id, call.arguments) == ("function_call", "call_rome", '{"city":"Rome"}')
 
 
-def test_a_call_that_is_none_is_text(scripted: OpenAI) -> None:
+def test_an_invalid_call_is_text_in_a_response(scripted: OpenAI) -> None:
     response = ask(scripted, "weather broken", tools=[SCRIPTED_WEATHER])
     assert [item.type for item in response.output] == ["message"]
     assert response.output_text.startswith("Well:") and "{city" in response.output_text

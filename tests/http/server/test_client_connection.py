@@ -93,7 +93,7 @@ def test_a_client_that_reads_nothing_is_disconnected(loop: Loop, transport: Tran
 
 
 @pytest.mark.usefixtures("connection")
-def test_who_reads_slowly_is_not(loop: Loop, transport: Transport) -> None:
+def test_a_client_that_reads_slowly_stays_connected(loop: Loop, transport: Transport) -> None:
     for unread in (99_999, 50_000, 49_000):
         transport.unread = unread
         run_out(loop)
@@ -102,13 +102,13 @@ def test_who_reads_slowly_is_not(loop: Loop, transport: Transport) -> None:
     assert transport.aborted
 
 
-def test_who_has_read_is_not_watched(connection: ClientConnection, loop: Loop) -> None:
+def test_a_client_that_has_read_everything_is_not_timed(connection: ClientConnection, loop: Loop) -> None:
     connection.resume_writing()
     assert loop.timer
     assert loop.timer.cancelled
 
 
-def test_nor_is_who_has_gone(connection: ClientConnection, loop: Loop) -> None:
+def test_a_client_that_has_disconnected_is_not_timed(connection: ClientConnection, loop: Loop) -> None:
     connection.connection_lost(ConnectionResetError())
     assert loop.timer
     assert loop.timer.cancelled

@@ -45,7 +45,7 @@ def test_a_stream_without_a_token_is_kept_alive_by_comments(server: Server) -> N
             client.read_until(b": keep-alive\n\n")
 
 
-def test_so_is_one_whose_model_loads(server: Server) -> None:
+def test_a_stream_is_kept_alive_while_its_model_loads(server: Server) -> None:
     with RawClient(server.url) as client:
         client.chat("Hello", model="never", stream=True)
         client.read_until(b": keep-alive\n\n")
@@ -91,7 +91,7 @@ def test_a_body_that_comes_too_slowly_is_given_up_though_it_never_stops(slow_ser
         assert client.at_end()
 
 
-def test_nor_is_one_read_for_ever_that_was_refused_before(slow_server: Server) -> None:
+def test_the_body_of_a_refused_request_is_not_read_for_ever(slow_server: Server) -> None:
     with RawClient(slow_server.url) as client:
         client.send(request("POST", "/v1/nothing", b"{", content_length="1000000"))
         assert client.answer().status == 404
@@ -139,7 +139,7 @@ def stream_of(tokens: int) -> dict[str, object]:
 # Connections.
 
 
-def test_for_a_new_connection_the_longest_idle_one_is_closed(crowded_server: Server) -> None:
+def test_the_longest_idle_connection_is_closed_for_a_new_one(crowded_server: Server) -> None:
     """Idle clients can neither lock others out nor use up the server's file descriptors."""
     with RawClient(crowded_server.url) as busy, RawClient(crowded_server.url) as oldest:
         busy.chat("say one and wait", stream=True)
@@ -155,7 +155,7 @@ def test_for_a_new_connection_the_longest_idle_one_is_closed(crowded_server: Ser
                     assert client.answer().status == 200
 
 
-def test_where_all_are_in_use_a_new_one_is_asked_to_retry(crowded_server: Server) -> None:
+def test_if_all_connections_are_in_use_a_new_one_is_asked_to_retry(crowded_server: Server) -> None:
     with (
         RawClient(crowded_server.url) as one,
         RawClient(crowded_server.url) as two,

@@ -88,7 +88,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str, environment: dict[st
     return shown.err
 
 
-def test_without_anything_it_serves_this_machine_what_it_has() -> None:
+def test_by_default_the_models_on_this_machine_are_served_to_this_machine() -> None:
     assert parse([], {}) == Settings()
     assert Settings().host == "127.0.0.1"
 
@@ -171,13 +171,13 @@ def test_every_setting_can_be_typed() -> None:
         (["--api-key-file", "/nowhere"], "--api-key-file: cannot read /nowhere"),
     ],
 )
-def test_what_cannot_be_is_named_with_the_fix(
+def test_an_invalid_option_is_named_with_the_fix(
     capsys: pytest.CaptureFixture[str], argv: Sequence[str], words: str
 ) -> None:
     assert words in refusal(capsys, *argv)
 
 
-def test_a_key_that_is_none_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_for_an_invalid_key_does_not_show_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "hush" not in refusal(capsys, "--api-key", "hush hush")
     assert "hush" not in refusal(capsys, environment={"LMWIRE_API_KEY": "hush hush"})
 

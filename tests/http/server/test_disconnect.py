@@ -40,7 +40,9 @@ def cancelled(gated_server: Server) -> Iterator[None]:
 @pytest.mark.usefixtures("cancelled")
 @pytest.mark.parametrize("leave", [RawClient.close, RawClient.reset])
 @pytest.mark.parametrize("stream", [True, False])
-def test_before_the_first_byte(gated_server: Server, client: RawClient, leave: Leaving, stream: bool) -> None:
+def test_a_disconnect_before_the_first_byte_cancels_the_request(
+    gated_server: Server, client: RawClient, leave: Leaving, stream: bool
+) -> None:
     client.chat("wait", stream=stream)
     gated_server.wait_for(ACTIVE, 1)
     leave(client)
@@ -48,35 +50,37 @@ def test_before_the_first_byte(gated_server: Server, client: RawClient, leave: L
 
 @pytest.mark.usefixtures("cancelled")
 @pytest.mark.parametrize("leave", [RawClient.close, RawClient.reset])
-def test_in_the_middle_of_a_stream(client: RawClient, leave: Leaving) -> None:
+def test_a_disconnect_amid_a_stream_cancels_the_request(client: RawClient, leave: Leaving) -> None:
     client.chat("say one and wait", stream=True)
     client.read_until(b"One")
     leave(client)
 
 
 @pytest.mark.usefixtures("cancelled")
-def test_in_the_middle_of_an_answer_that_is_not_streamed(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_amid_an_answer_without_a_stream_cancels_the_request(
+    gated_server: Server, client: RawClient
+) -> None:
     client.chat("say one and wait")
     gated_server.wait_for("lmwire_worker_requests_in_flight", 1)
     client.close()
 
 
 @pytest.mark.usefixtures("cancelled")
-def test_while_tokens_pour(client: RawClient) -> None:
+def test_a_disconnect_during_fast_tokens_cancels_the_request(client: RawClient) -> None:
     client.chat("pour", stream=True)
     client.read_until(b"water")
     client.close()
 
 
 @pytest.mark.usefixtures("cancelled")
-def test_with_another_request_sent_after_it(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_with_a_pipelined_request_cancels_the_stream(gated_server: Server, client: RawClient) -> None:
     waiting = request("POST", CHAT, chat_body("say one and wait", stream=True))
     client.send(waiting + request("GET", "/health"))
     client.read_until(b"One")
     client.close()
 
 
-def test_while_it_is_queued(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_removes_a_queued_request(gated_server: Server, client: RawClient) -> None:
     with ExitStack() as leaving:
         for _ in range(ROWS):
             leaving.enter_context(RawClient(gated_server.url)).chat("wait", stream=True)
@@ -89,7 +93,7 @@ def test_while_it_is_queued(gated_server: Server, client: RawClient) -> None:
     gated_server.wait_for(ACTIVE, 0)
 
 
-def test_while_the_model_loads(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_during_a_load_ends_the_request(gated_server: Server, client: RawClient) -> None:
     client.ask("POST", CHAT, chat_body("Hello", model="never"), x_request_id="gone-while-loading")
     gated_server.wait_for("lmwire_model_requests_waiting", 1, model="never")
     client.close()
@@ -97,14 +101,14 @@ def test_while_the_model_loads(gated_server: Server, client: RawClient) -> None:
     assert "status=499" in gated_server.wait_for_line("gone-while-loading")
 
 
-def test_with_half_a_body_sent(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_amid_a_body_ends_the_request(gated_server: Server, client: RawClient) -> None:
     client.send(request("POST", CHAT, b'{"model":', content_length="1000", x_request_id="gone-in-its-body"))
     gated_server.wait_for("lmwire_http_requests_in_flight", 2)  # that, and the one who asks
     client.close()
     assert "status=499" in gated_server.wait_for_line("gone-in-its-body")
 
 
-def test_it_is_counted_as_gone(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_is_counted_in_the_metrics(gated_server: Server, client: RawClient) -> None:
     before = gated_server.figure(ANSWERED, path=CHAT, status="499", model="mock")
     client.chat("say one and wait", stream=True)
     client.read_until(b"One")
@@ -112,7 +116,7 @@ def test_it_is_counted_as_gone(gated_server: Server, client: RawClient) -> None:
     gated_server.wait_for(ANSWERED, before + 1, path=CHAT, status="499", model="mock")
 
 
-def test_others_go_on(gated_server: Server, client: RawClient) -> None:
+def test_a_disconnect_does_not_affect_other_requests(gated_server: Server, client: RawClient) -> None:
     with RawClient(gated_server.url) as other:
         for each in (client, other):
             each.chat("pour", stream=True, max_tokens=2000)

@@ -154,7 +154,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
         assert asked(server.url, "POST", CHAT, chat_body("a", model="mock")).status == 200
 
 
-def test_of_stored_responses_the_oldest_is_dropped() -> None:
+def test_the_oldest_stored_response_is_dropped_at_the_limit() -> None:
     with served("--worker", MOCK, "--stored", "1") as server:
         first, second = (
             asked(server.url, "POST", "/v1/responses", {"model": "mock", "input": "a"}).json["id"] for _ in range(2)

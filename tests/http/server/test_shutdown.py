@@ -62,7 +62,7 @@ def test_a_request_that_ends_in_time_is_answered() -> None:
         assert server.process.wait(SECONDS) == 0
 
 
-def test_one_that_does_not_gets_an_error_of_its_api() -> None:
+def test_a_request_that_exceeds_the_shutdown_time_gets_an_error() -> None:
     with served("--worker", WORKER, "--drain", "0.2") as server:
         streamed, whole, half, anthropic = clients = [RawClient(server.url) for _ in range(4)]
         streamed.chat("say one and wait", stream=True)
@@ -87,7 +87,7 @@ def test_one_that_does_not_gets_an_error_of_its_api() -> None:
             client.close()
 
 
-def test_nobody_new_is_let_in_meanwhile() -> None:
+def test_new_requests_are_refused_during_the_shutdown() -> None:
     with served("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("wait", stream=True)
         server.wait_for("lmwire_worker_requests_active", 1)
@@ -115,7 +115,7 @@ def test_a_server_that_still_loads_ends_too() -> None:
         assert ended(server) == 0
 
 
-def test_a_server_that_cannot_load_what_it_is_to_says_why_and_ends() -> None:
+def test_a_server_that_cannot_preload_a_model_reports_why_and_ends() -> None:
     with served("other", "--preload", "--worker", MOCK) as server:
         assert server.process.wait(SECONDS) == 69
         assert "the mock engine has one model" in server.wait_for_line("cannot start")

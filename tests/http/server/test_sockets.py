@@ -46,17 +46,17 @@ def test_other_machines_are_not_let_in_without_a_key(host: str) -> None:
 
 
 @pytest.mark.parametrize("leave", [{"public": True}, {"api_keys": ("key",)}])
-def test_they_are_with_one_or_when_configured(leave: dict[str, object]) -> None:
+def test_other_machines_are_let_in_with_a_key_or_if_configured(leave: dict[str, object]) -> None:
     with listen(Settings(host="0.0.0.0", port=0, **leave)) as found:  # type: ignore[arg-type]
         assert found.sockets
 
 
 @pytest.mark.parametrize(("host", "code"), [("no.such.host.invalid", USAGE), ("192.0.2.1", UNAVAILABLE)])
-def test_an_address_that_is_not_here_is_said_to_be_none(host: str, code: int) -> None:
+def test_an_address_of_another_machine_is_reported(host: str, code: int) -> None:
     assert f"--host {host}" in refusal(code, host=host, port=0, public=True)
 
 
-def test_a_taken_port_is_said_at_once_and_in_words() -> None:
+def test_a_port_in_use_is_reported_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = lmwire("serve", "--port", str(port), "--worker", "/no/such/worker")
@@ -88,20 +88,20 @@ def test_a_unix_socket_is_its_owners_alone(path: str) -> None:
     assert not os.path.exists(path)
 
 
-def test_one_that_a_killed_server_left_is_replaced(path: str) -> None:
+def test_a_unix_socket_of_a_killed_server_is_replaced(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(path)
     with listen(Settings(unix_socket=path)), socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
 
 
-def test_one_that_is_served_is_not(path: str) -> None:
+def test_a_unix_socket_in_use_is_not_replaced(path: str) -> None:
     with listen(Settings(unix_socket=path)):
         assert "is taken" in refusal(UNAVAILABLE, unix_socket=path)
         assert os.path.exists(path)
 
 
-def test_nor_is_a_file_that_is_no_socket(path: str) -> None:
+def test_a_file_that_is_not_a_socket_is_not_replaced(path: str) -> None:
     Path(path).write_text("mine")
     assert "give another path" in refusal(USAGE, unix_socket=path)
     assert Path(path).read_text() == "mine"
@@ -115,11 +115,11 @@ def test_another_servers_socket_in_its_place_is_left_alone(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/s", "x" * 200])
-def test_a_path_that_cannot_be_one_is_named(path: str) -> None:
+def test_an_invalid_socket_path_is_named(path: str) -> None:
     assert f"--uds {path}: cannot listen there: " in refusal(UNAVAILABLE, unix_socket=path)
 
 
-def test_a_server_serves_on_one_and_removes_it(path: str) -> None:
+def test_a_server_serves_on_a_unix_socket_and_removes_it(path: str) -> None:
     with served("--uds", path, "--worker", MOCK) as server:
         assert server.url == f"unix:{path}"
         assert asked(server.url, "GET", "/health").json == {"status": "ok"}
