@@ -97,7 +97,7 @@ def test_absent_messages_and_prompts_are_empty(tmp_path: Path) -> None:
     assert generated["error"].startswith("generate: prompt: comes to no tokens")
 
 
-def test_minus_one_is_no_limit(tmp_path: Path) -> None:
+def test_max_tokens_minus_one_is_no_limit(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", end_scale=0, max_position_embeddings=400)
     *tokens, done = talk(model, {"cmd": "generate", "prompt": "ka lo", "max_tokens": -1})
     assert done["tokens_generated"] == len(tokens)

@@ -114,7 +114,7 @@ def test_out_of_range_values_are_clamped_and_unknown_fields_ignored(bridge: Brid
     assert bridge.rest()[-1]["done"] is True
 
 
-def test_what_was_clamped_or_ignored_is_told_on_stderr(bridge: Bridge) -> None:
+def test_clamped_and_ignored_fields_are_reported_on_stderr(bridge: Bridge) -> None:
     bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "generate", "prompt": "a", "min_p": 9, "voice": "loud"})
     _, err = bridge.process.communicate(timeout=SECONDS)
     assert "min_p: 9" in err

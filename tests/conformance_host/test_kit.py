@@ -71,7 +71,7 @@ sys.exit(driver.wait())
 """
 
 
-def test_a_host_that_gives_up_before_its_worker_is_up_is_asked_for_a_longer_time() -> None:
+def test_a_host_that_gives_up_before_its_worker_has_started_is_asked_for_a_longer_time() -> None:
     name = "startup.gives-up-a-worker-that-never-answers-hello"
     (case,) = check_host([sys.executable, "-c", IMPATIENT], only=[name], seconds=SECONDS)
     assert case.outcome == "pass", (case.expected, case.seen)

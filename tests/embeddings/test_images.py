@@ -94,7 +94,7 @@ def test_requests_at_the_same_time_do_not_mix(runner: EmbeddingRunner) -> None:
         close(vectors, embed(runner, request)[0])
 
 
-def test_a_text_behind_an_image_does_not_take_its_positions(runner: EmbeddingRunner) -> None:
+def test_a_text_after_an_image_does_not_take_its_positions(runner: EmbeddingRunner) -> None:
     (before,) = embed(runner, Embed(input=["the sea is wide"]))
     embed(runner, Embed(input=[image(5, 160, 160)]))
     close(embed(runner, Embed(input=["the sea is wide"]))[0], before)
@@ -261,7 +261,7 @@ def test_a_model_whose_template_shows_no_image_is_bad(tmp_path: Path, template: 
     assert error.value.code == "bad_model"
 
 
-def test_a_model_that_is_called_for_talking_is_none_for_vectors(tmp_path: Path) -> None:
+def test_a_chat_model_is_not_an_embedding_model(tmp_path: Path) -> None:
     folder = write_vision_model(tmp_path / "Qwen3-VL-2B-Instruct", "qwen3_vl")
     engine = MlxModelLoader()
     engine.prepare()

@@ -69,12 +69,12 @@ def test_a_load_can_ask_for_a_shorter_context(tmp_path: Path) -> None:
     assert open_runner(write_embedding_model(tmp_path / "model"), context_len=10).model.context_len == 10
 
 
-def test_positions_of_roberta_begin_behind_its_padding(tmp_path: Path) -> None:
+def test_positions_of_roberta_start_after_its_padding(tmp_path: Path) -> None:
     runner = open_runner(write_embedding_model(tmp_path / "model", "xlm-roberta"))
     assert runner.model.context_len == 254
 
 
-def test_a_model_says_what_it_can(tmp_path: Path) -> None:
+def test_an_embedding_model_reports_its_capabilities(tmp_path: Path) -> None:
     model = open_runner(write_embedding_model(tmp_path / "model")).model
     assert (model.model_type, model.capabilities, model.hidden_size) == ("bert", ["embed", "tokenize"], 64)
 
@@ -138,7 +138,7 @@ def test_closing_gives_the_memory_back(tmp_path: Path) -> None:
 # Which folders.
 
 
-def test_a_text_model_is_none_unless_its_name_or_its_folder_says_so(tmp_path: Path) -> None:
+def test_a_text_model_is_not_an_embedding_model_unless_its_name_or_folder_says_so(tmp_path: Path) -> None:
     config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
     snapshot = tmp_path / "models--mlx-community--Qwen3-Embedding-0.6B-4bit" / "snapshots" / "3f1c"
     assert not is_embedding_model(tmp_path / "Qwen3-0.6B", config)
@@ -149,7 +149,7 @@ def test_a_text_model_is_none_unless_its_name_or_its_folder_says_so(tmp_path: Pa
     assert is_embedding_model(tmp_path / "plain", config)
 
 
-def test_an_encoder_with_the_head_of_a_classifier_is_none(tmp_path: Path) -> None:
+def test_a_classifier_is_not_an_embedding_model(tmp_path: Path) -> None:
     assert is_embedding_model(tmp_path, {"model_type": "bert", "architectures": ["BertModel"]})
     assert not is_embedding_model(tmp_path, {"model_type": "bert", "architectures": ["BertForSequenceClassification"]})
 
@@ -159,7 +159,7 @@ def test_a_text_model_is_still_opened_as_one(tmp_path: Path) -> None:
     assert "chat" in runner.model.capabilities
 
 
-def test_damaged_settings_are_told_by_their_file(tmp_path: Path) -> None:
+def test_an_error_for_damaged_settings_names_their_file(tmp_path: Path) -> None:
     folder = write_embedding_model(tmp_path / "model")
     for content, words in (("{", "modules.json"), ("{}", "is not a list")):
         (folder / "modules.json").write_text(content)

@@ -77,7 +77,7 @@ def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: P
     assert not marker.exists()
 
 
-def test_so_it_is_in_the_listing_of_models(tmp_path: Path, marker: Path) -> None:
+def test_the_listing_of_models_runs_nothing_of_a_hostile_folder(tmp_path: Path, marker: Path) -> None:
     repository = tmp_path / "hub" / "models--owner--Hostile"
     write_hostile_got(repository / "snapshots" / ("a" * 40), marker)
     models = json.loads(lmwire("models", "--json", "--all", HF_HUB_CACHE=str(tmp_path / "hub")).stdout)
@@ -86,7 +86,7 @@ def test_so_it_is_in_the_listing_of_models(tmp_path: Path, marker: Path) -> None
 
 
 @pytest.mark.parametrize("model_type", ["inkling", "moondream2", "molmo", "minicpmo", "phi3_v", "qwen2_vl", "kimi_vl"])
-def test_other_types_that_see_are_refused_before_a_library_opens_the_folder(
+def test_unsupported_vision_types_are_refused_before_a_library_opens_the_folder(
     worker: WorkerProcess, tmp_path: Path, marker: Path, model_type: str
 ) -> None:
     refused(worker, write_hostile_model(tmp_path / model_type, marker, model_type))
@@ -110,7 +110,7 @@ def test_no_type_of_the_libraries_runs_code_of_a_folder(tmp_path: Path) -> None:
     assert [name for name, did in ran.items() if did] == []
 
 
-def test_without_the_guard_some_do(tmp_path: Path) -> None:
+def test_without_the_guard_some_types_run_code_of_a_folder(tmp_path: Path) -> None:
     ran = opened_as_each_type(tmp_path, *(name.partition(".")[2] for name in sorted(TRUSTING)))
     assert {name for name, did in ran.items() if did} == TRUSTING
 

@@ -122,7 +122,9 @@ def test_no_other_file_that_a_library_might_open_is_waited_for(
 
 
 @pytest.mark.parametrize("write", [write_vision_model, write_whisper, write_embedding_model])
-def test_so_it_is_for_models_of_every_kind(worker: WorkerProcess, tmp_path: Path, write: Any) -> None:
+def test_a_config_that_is_not_a_file_is_refused_for_models_of_every_kind(
+    worker: WorkerProcess, tmp_path: Path, write: Any
+) -> None:
     folder = write(tmp_path / "model")
     pipe(folder / "preprocessor_config.json.json")
     assert "is a named pipe" in load(worker, folder)["error"]
@@ -211,7 +213,9 @@ def test_a_config_that_its_tensors_do_not_bear_out_is_refused_before_anything_is
 
 
 @pytest.mark.parametrize("write", [write_vision_model, write_whisper, write_embedding_model])
-def test_so_are_configs_of_every_kind_of_model(worker: WorkerProcess, tmp_path: Path, write: Any) -> None:
+def test_a_config_that_contradicts_its_tensors_is_refused_for_models_of_every_kind(
+    worker: WorkerProcess, tmp_path: Path, write: Any
+) -> None:
     folder = write(tmp_path / "model")
     layers = {"encoder_layers": 10**7, "n_text_layer": 10**7, "vision_config": {"depth": 10**7}}
     set_fields(**layers)(folder)
@@ -356,7 +360,7 @@ def is_running(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
-def test_whoever_lists_is_named_as_the_parent() -> None:
+def test_the_listing_process_exits_with_its_parent() -> None:
     assert listing_command()[-2:] == ["--parent", str(os.getpid())]
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -87,7 +87,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
         yield worker
 
 
-def test_poison_ends_once_and_its_neighbours_say_what_they_say_alone(worker: WorkerProcess) -> None:
+def test_a_poisonous_request_ends_once_and_does_not_change_others(worker: WorkerProcess) -> None:
     alone = []
     for i, request in enumerate(HEALTHY):
         worker.call({"id": f"alone {i}", "cmd": "generate", **request})
@@ -109,7 +109,7 @@ def test_poison_ends_once_and_its_neighbours_say_what_they_say_alone(worker: Wor
         assert worker.terminal(name).get("code") == code, name
 
 
-def test_what_an_extreme_setting_means_is_what_it_says(worker: WorkerProcess) -> None:
+def test_extreme_settings_have_their_documented_effect(worker: WorkerProcess) -> None:
     twins = {"greedy": SAME_AS_GREEDY, "sampled": SAME_AS_SAMPLED, "endless": SAME_AS_ENDLESS_WINDOW}
     plain = {"greedy": GREEDY, "sampled": SAMPLED, "endless": {**PENALISED, "penalty_window": 0}}
     for kind, names in twins.items():

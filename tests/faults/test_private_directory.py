@@ -146,7 +146,7 @@ def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_
         assert living.quit() == 0
 
 
-def test_what_a_benchmark_compares_with_loads_nothing_of_it_either(tmp_path: Path, shared: Path) -> None:
+def test_a_benchmarks_baseline_loads_nothing_from_a_shared_tmp(tmp_path: Path, shared: Path) -> None:
     model = str(random_model.write_model(tmp_path / "model", num_hidden_layers=1))
     places = {"TMPDIR": str(shared), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     run = lmwire("bench", "pipe", "--model", model, "--tokens", "3", "--rounds", "1", **places)
@@ -154,7 +154,7 @@ def test_what_a_benchmark_compares_with_loads_nothing_of_it_either(tmp_path: Pat
     assert [*shared.iterdir()] == []
 
 
-def test_every_way_out_of_a_worker_removes_first() -> None:
+def test_every_exit_of_a_worker_removes_its_directory_first() -> None:
     code = "from lmwire_worker.process.exits import *; on_exit(lambda: 1 / 0)"
     code += "; on_exit(lambda: print('removed')); exit_now(7)"
     run = subprocess.run([sys.executable, "-P", "-u", "-c", code], capture_output=True, timeout=SECONDS, check=False)

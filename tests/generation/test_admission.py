@@ -92,7 +92,7 @@ def test_a_short_answer_is_promised_no_more_than_it_can_use() -> None:
         admission(2).check(502, 11, rows=1)
 
 
-def test_what_never_fits_is_refused_with_the_numbers() -> None:
+def test_a_request_that_never_fits_is_refused_with_the_numbers() -> None:
     with pytest.raises(RequestError) as refusal:
         admission(4, 100).check(2000, 0, rows=2)
     assert refusal.value.code == "out_of_memory"
@@ -100,7 +100,7 @@ def test_what_never_fits_is_refused_with_the_numbers() -> None:
         assert number in refusal.value.message
 
 
-def test_what_fits_later_has_to_wait() -> None:
+def test_a_request_that_will_fit_later_waits() -> None:
     with pytest.raises(InsufficientMemory):
         admission(2, 200).check(10, 10, rows=1)
     admission(2).check(10, 10, rows=1)
@@ -112,7 +112,7 @@ def test_short_rows_are_padded_to_a_long_one() -> None:
         admission(8, 10, 10, 10).check(1000, 10, rows=1)
 
 
-def test_every_choice_counts() -> None:
+def test_every_choice_needs_the_memory_of_a_row() -> None:
     admission(4).check(256, 0, rows=4)
     with pytest.raises(RequestError):
         admission(4).check(256, 0, rows=5)
@@ -132,7 +132,7 @@ def test_the_cache_is_given_up_first_and_no_more_of_it_than_needed() -> None:
     assert cache.bytes == STEP_BYTES
 
 
-def test_what_is_pinned_is_not_given_up() -> None:
+def test_pinned_entries_are_not_evicted_for_a_request() -> None:
     cache = FakeCache(STEP_BYTES, pinned=2 * STEP_BYTES)
     with pytest.raises(InsufficientMemory):
         admission(5, 200, cached=cache).check(10, 10, rows=1)
@@ -181,7 +181,7 @@ def test_a_model_loads_when_its_weights_and_a_short_answer_fit() -> None:
     assert "force" in refusal.value.message
 
 
-def test_what_other_processes_hold_is_not_there() -> None:
+def test_memory_of_other_processes_is_not_available() -> None:
     load(10 * 2**20, 2**30, free=11 * 2**20)
     with pytest.raises(RequestError):
         load(10 * 2**20, 2**30, free=10 * 2**20)

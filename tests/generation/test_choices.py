@@ -52,13 +52,13 @@ def test_choices_end_one_by_one(runner_of: RunnerOf) -> None:
     assert len({answer.generated for answer in answers}) > 1
 
 
-def test_seeds_begin_again_at_0_behind_the_last_one(runner_of: RunnerOf) -> None:
+def test_seeds_wrap_around_to_0_after_the_largest(runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
     _, second = choices(runner, Generate(prompt="ka", n=2, **SAMPLED), seed=limits.MAX_INT)
     assert second.token_ids == ask(runner, Generate(prompt="ka", **SAMPLED), seeds=[0])[0].token_ids
 
 
-def test_no_tokens_are_no_tokens_for_every_choice(runner_of: RunnerOf) -> None:
+def test_with_max_tokens_0_every_choice_is_empty(runner_of: RunnerOf) -> None:
     answers = choices(runner_of("qwen3"), Generate(prompt="ka lo", n=3, max_tokens=0))
     assert [(answer.finish_reason, answer.token_ids) for answer in answers] == [("length", [])] * 3
 
@@ -81,7 +81,7 @@ def test_a_model_whose_rows_cannot_run_together_gives_its_choices_in_turn(tmp_pa
     assert [answer.token_ids for answer in answers] == [[67, 68, 69, 70]] * 3
 
 
-def test_what_remains_of_a_request_says_which_choice_it_is_of(runner_of: RunnerOf) -> None:
+def test_the_text_released_by_a_cancel_names_its_choice(runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
     runner.add(0, Generate(prompt=[9] * 4, n=3, max_tokens=50, ignore_eos=True, cache="off"), 0)
     for _ in range(6):

@@ -33,9 +33,7 @@ def following(token: int, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("poison", [[MARK], [65, MARK, 66], [MARK - 7], [65] * 300 + [MARK]])
-def test_neighbours_of_a_request_that_the_model_fails_at_do_not_notice(
-    poison: list[int], runner: GenerationRunner
-) -> None:
+def test_a_request_that_makes_the_model_fail_ends_alone(poison: list[int], runner: GenerationRunner) -> None:
     driver = Driver(runner)
     for key in range(4):
         driver.add(key, Generate(prompt=[65 + key] * (key + 1), max_tokens=40))
@@ -88,7 +86,7 @@ def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: Generati
     assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 2)] == alone
 
 
-def test_two_at_fault_fail_and_the_third_goes_on(runner: GenerationRunner) -> None:
+def test_two_faulty_requests_fail_and_a_third_continues(runner: GenerationRunner) -> None:
     driver = Driver(runner)
     for key, first in enumerate((MARK - 5, MARK - 5, 65)):
         driver.add(key, Generate(prompt=[first], max_tokens=30))
@@ -97,7 +95,7 @@ def test_two_at_fault_fail_and_the_third_goes_on(runner: GenerationRunner) -> No
     assert answers[2].token_ids == following(65, 30)
 
 
-def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(runner: GenerationRunner) -> None:
+def test_a_prompt_that_waits_for_a_faulty_prefix_is_tried_alone(runner: GenerationRunner) -> None:
     driver = Driver(runner)
     for key, first in enumerate((65, 65, 70)):
         ill = [first] * 40 + [MARK] + [first] * 60
@@ -107,7 +105,7 @@ def test_a_prompt_that_waits_for_one_at_fault_is_tried_by_itself(runner: Generat
     assert answers[2].token_ids == following(70, 9)
 
 
-def test_a_request_that_is_cancelled_while_it_starts_again_leaves(runner: GenerationRunner) -> None:
+def test_a_request_can_be_cancelled_while_it_restarts(runner: GenerationRunner) -> None:
     driver = Driver(runner)
     driver.add(0, Generate(prompt=[65], max_tokens=30))
     driver.add(1, Generate(prompt=[MARK - 3], max_tokens=30))

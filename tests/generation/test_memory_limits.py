@@ -123,7 +123,9 @@ def test_a_capacity_end_keeps_the_start_of_the_answer(runner_for: Callable[[int]
     assert whole.text.startswith(short.text)
 
 
-def test_the_longest_ends_and_the_others_go_on(runner_for: Callable[[int], GenerationRunner]) -> None:
+def test_when_memory_runs_out_the_longest_answer_ends_and_others_continue(
+    runner_for: Callable[[int], GenerationRunner],
+) -> None:
     driver = Driver(runner_for(1024))
     driver.add(0, Generate(prompt=prompt(200), max_tokens=400))
     driver.add(1, Generate(prompt=prompt(10), max_tokens=400))
@@ -156,7 +158,7 @@ def test_when_memory_runs_out_in_a_step_one_request_ends(tmp_path: Path) -> None
     assert [answers[key].generated for key in (2, 3, 4)] == [40] * 3
 
 
-def test_one_that_memory_never_suffices_for_ends_alone(tmp_path: Path) -> None:
+def test_a_request_that_never_fits_into_memory_ends_alone(tmp_path: Path) -> None:
     runner = open_runner(write_misbehaving_model(tmp_path / "m", FEW_ROWS), trust_remote_code=True)
     driver = Driver(runner)
     driver.add(0, Generate(prompt=[65], max_tokens=40))

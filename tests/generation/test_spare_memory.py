@@ -24,7 +24,7 @@ def test_the_memory_of_a_short_chunk_stays_for_the_next(runner_of: RunnerOf) -> 
     assert 4096 < spare_bytes_after_a_chunk(runner_of) <= rows.MAX_SPARE_BYTES
 
 
-def test_more_than_that_is_given_back(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_above_the_spare_limit_is_released(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = spare_bytes_after_a_chunk(runner_of)
     monkeypatch.setattr(rows, "MAX_SPARE_BYTES", measured // 2)
     assert spare_bytes_after_a_chunk(runner_of) < measured // 10

@@ -222,11 +222,11 @@ def test_the_next_address_of_a_name_is_tried(server: ImageHost) -> None:
         ("2001:db8::1", False),
     ],
 )
-def test_which_addresses_are_public(address: str, public: bool) -> None:
+def test_public_and_private_addresses_are_distinguished(address: str, public: bool) -> None:
     assert is_public(address) == public
 
 
-def test_a_worker_that_was_not_told_so_fetches_nothing() -> None:
+def test_a_worker_without_the_option_fetches_nothing() -> None:
     refused = refusal("image", Media(url="http://images.example/a.png"))
     assert refused.code == "unsupported"
     assert "start it with --media-urls, or send the file as data" in refused.message

@@ -51,7 +51,7 @@ def test_links_that_stay_inside_are_followed(allowed: Path, tmp_path: Path) -> N
     assert read_file(str(allowed / "a.png"), MediaPolicy((tmp_path / "way in",)))
 
 
-def test_a_worker_that_was_told_of_no_directory_reads_no_file(allowed: Path) -> None:
+def test_a_worker_without_an_allowed_directory_reads_no_file(allowed: Path) -> None:
     error = refused(allowed / "a.png")
     assert error.code == "unsupported"
     assert "start it with --media-dir DIR, or send the file as data" in error.message
@@ -70,7 +70,7 @@ def test_a_link_that_leads_out_is_refused(allowed: Path, tmp_path: Path) -> None
         assert OUTSIDE in refused(allowed / path, allowed).message
 
 
-def test_nothing_is_told_of_what_is_outside(allowed: Path, tmp_path: Path) -> None:
+def test_an_error_reveals_nothing_about_files_outside(allowed: Path, tmp_path: Path) -> None:
     there, missing = (refused(tmp_path / name, allowed).message for name in ("beside.png", "missing.png"))
     assert there == missing
 

@@ -37,7 +37,7 @@ def test_a_directory_may_be_relative_to_where_the_worker_starts(
     assert policy("--media-dir", "images").directories == (tmp_path / "images",)
 
 
-def test_the_limits_are_those_that_the_protocol_tells_of() -> None:
+def test_the_limits_are_those_of_the_protocol() -> None:
     policy = MediaPolicy()
     (table,) = prose.tables()["Images and sounds"]
     documented = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}

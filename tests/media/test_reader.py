@@ -71,7 +71,7 @@ def test_a_broken_one_is_named_by_its_own_path() -> None:
     assert refused.value.field == "messages[0].content[0].media.data"
 
 
-def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_is_reported_once_when_all_media_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, delivered = threading.Semaphore(0), threading.Semaphore(0)
     monkeypatch.setattr(module, "read_source", lambda item, policy: go_on.acquire() and encoded(picture()))
     gathered = MediaReader(MediaPolicy()).read(
@@ -85,7 +85,7 @@ def test_it_is_told_of_once_and_only_when_all_is_done(monkeypatch: pytest.Monkey
     assert not delivered.acquire(blocking=False)
 
 
-def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     delivered, never = threading.Event(), threading.Event()
 
     def read(item: MediaRef, policy: MediaPolicy) -> bytes:
@@ -104,7 +104,7 @@ def test_a_failure_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     never.set()
 
 
-def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_media_of_a_dropped_request_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     release, busy, read, delivered = threading.Event(), threading.Semaphore(0), [], threading.Event()
 
     def note(item: MediaRef, policy: MediaPolicy) -> bytes:
@@ -129,7 +129,7 @@ def test_what_nobody_waits_for_any_more_is_not_read(monkeypatch: pytest.MonkeyPa
     assert first.done and last.done
 
 
-def test_what_the_runner_knows_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_media_that_the_runner_has_cached_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
     digest, delivered = hashlib.sha256(encoded(picture())).digest(), threading.Event()
     gathered = MediaReader(

@@ -106,7 +106,7 @@ def test_a_bad_image_ends_its_own_request_with_its_path(sighted: Sighted, name: 
     assert error["error"].startswith(f"messages[0].content[1].media.{member}: ")
 
 
-def test_after_all_of_them_the_worker_sees_as_before(sighted: Sighted) -> None:
+def test_after_all_bad_images_the_worker_answers_as_before(sighted: Sighted) -> None:
     for bad in BAD.values():
         sighted.ask(bad)
     assert sighted.ask(GOOD)["finish_reason"] == "length"
@@ -125,7 +125,7 @@ def test_odd_images_are_images(sighted: Sighted) -> None:
     assert ends == dict.fromkeys(odd, "length")
 
 
-def test_one_among_others_disturbs_none(sighted: Sighted) -> None:
+def test_a_bad_image_does_not_disturb_other_requests(sighted: Sighted) -> None:
     media = {"good": GOOD, "bomb": BAD["100 megapixels"], "good too": GOOD, "loopback": BAD["loopback"]}
     sighted.send(media)
     ends = {id: sighted.worker.terminal(id).get("finish_reason", "error") for id in media}
@@ -150,9 +150,7 @@ def sightless(request: pytest.FixtureRequest) -> Iterator[WorkerProcess]:
 
 @pytest.mark.parametrize("kind", ["image", "audio"])
 @pytest.mark.parametrize("media", UNREAD)
-def test_a_model_that_takes_text_alone_is_told_of_media_that_nobody_reads(
-    sightless: WorkerProcess, media: str, kind: str
-) -> None:
+def test_a_text_model_gets_a_note_for_media_that_is_not_read(sightless: WorkerProcess, media: str, kind: str) -> None:
     messages = [{"role": "user", "content": [{"type": kind, "media": UNREAD[media]}, {"type": "text", "text": "Hi"}]}]
     id = f"{kind}: {media}"
     counted = sightless.call({"id": id, "cmd": "tokenize", "messages": messages})

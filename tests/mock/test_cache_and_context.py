@@ -35,22 +35,22 @@ def answer(runner: MockRunner, request: Generate | Chat) -> str:
     raise AssertionError("no end")
 
 
-def test_a_prompt_begins_with_what_was_heard_before() -> None:
+def test_a_prompt_reuses_the_cached_beginning_of_an_earlier_one() -> None:
     runner = opened()
     assert [cached(runner, prompt) for prompt in ("a b c", "a b d", "a b d e", "x")] == [0, 2, 2, 0]
 
 
-def test_the_last_word_is_worked_out_anew() -> None:
+def test_the_last_word_of_a_prompt_is_always_computed() -> None:
     runner = opened()
     assert [cached(runner, "a b c"), cached(runner, "a b c")] == [0, 2]
 
 
-def test_with_cache_off_nothing_is_remembered_and_nothing_is_known() -> None:
+def test_with_cache_off_nothing_is_cached_or_reused() -> None:
     runner = opened()
     assert cached(runner, "a b c", cache="off") == cached(runner, "a b c") == cached(runner, "a b c", cache="off") == 0
 
 
-def test_what_was_used_least_recently_is_forgotten_first_and_what_is_pinned_never() -> None:
+def test_the_least_recently_used_prompt_is_evicted_first_and_a_pinned_one_never() -> None:
     runner = opened()
     half = "x" * (1 << 19)
     cached(runner, "pinned a b", cache="pin")
@@ -62,7 +62,7 @@ def test_what_was_used_least_recently_is_forgotten_first_and_what_is_pinned_neve
     assert runner.cache_stats().evictions == 1
 
 
-def test_what_does_not_fit_beside_what_is_pinned_is_not_remembered() -> None:
+def test_a_prompt_that_does_not_fit_beside_pinned_ones_is_not_cached() -> None:
     runner = opened()
     for place in range(300):
         cached(runner, f"{place} a b", cache="pin")
@@ -76,7 +76,7 @@ def test_clearing_forgets_the_pinned_too_and_reports_the_bytes() -> None:
     assert (runner.clear_cache(), runner.clear_cache(), cached(runner, "a b")) == (3, 0, 0)
 
 
-def test_the_figures_add_up() -> None:
+def test_the_cache_statistics_add_up() -> None:
     runner = opened()
     for prompt in ("a b c", "a b c", "a b d", "x"):
         cached(runner, prompt)
@@ -84,7 +84,7 @@ def test_the_figures_add_up() -> None:
     assert (stats.hits, stats.misses, stats.saved_tokens, stats.entries, stats.bytes) == (2, 2, 4, 3, 11)
 
 
-def test_progress_begins_with_what_is_known() -> None:
+def test_prefill_progress_starts_at_the_cached_tokens() -> None:
     runner = opened()
     prompt = "a " * 2000
     cached(runner, prompt)
@@ -119,7 +119,7 @@ def test_a_longer_context_than_the_models_is_refused() -> None:
     ("field", "value"),
     [("adapter_path", "/adapters/poet"), ("draft_path", "/m"), ("kv_bits", 8), ("chat_template_name", "chatml")],
 )
-def test_what_there_are_no_weights_for_is_refused_unless_a_rule_looks_at_it(field: str, value: Any) -> None:
+def test_a_load_option_that_needs_weights_is_refused_unless_a_rule_matches_it(field: str, value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         opened(**{field: value})
     assert (caught.value.code, caught.value.field) == ("unsupported", field)

@@ -48,7 +48,7 @@ def test_the_same_text_has_the_same_vector_and_another_text_another() -> None:
     assert output.terminals("a")[0]["usage"]["prompt_tokens"] == 4
 
 
-def test_a_vector_has_length_1_after_it_was_cut_unless_it_shall_not() -> None:
+def test_a_truncated_vector_has_length_1_unless_normalize_is_false() -> None:
     whole = embed("whole", "the sea", normalize=False)
     output = run_worker(
         mock(), LOAD, whole, embed("cut", "the sea", dimensions=3), embed("binary", "the sea", encoding="base64")
@@ -65,14 +65,14 @@ def test_more_dimensions_than_there_are_are_refused() -> None:
     assert (refused["code"], refused["field"]) == ("invalid_request", "dimensions")
 
 
-def test_an_image_is_what_it_is_called() -> None:
+def test_an_images_vector_is_that_of_its_file_name() -> None:
     image = {"type": "image", "media": {"path": "the sea"}}
     output = run_worker(mock(), LOAD, embed("a", image, {"type": "text", "text": "the sea"}))
     first, second = vectors(output, "a")
     assert first == second
 
 
-def test_a_recording_says_what_it_is_called_a_word_a_second() -> None:
+def test_a_recordings_transcript_is_its_file_name_with_one_word_a_second() -> None:
     output = run_worker(mock(), LOAD, transcribe("t", "The sea. The hill", words=True, language="de"))
     segments = [event for event in output.of("t") if event["event"] == "segment"]
     assert [(part["index"], part["start_s"], part["end_s"], part["text"]) for part in segments] == [
@@ -109,7 +109,7 @@ def test_a_rule_can_fail_or_give_vectors_and_words_of_its_own(tmp_path: Path) ->
     assert [event["text"] for event in output.of("u") if event["event"] == "segment"] == ["Ada."]
 
 
-def test_a_transcript_that_waits_is_cancelled_with_what_was_heard(tmp_path: Path) -> None:
+def test_a_cancelled_transcription_has_the_segments_so_far(tmp_path: Path) -> None:
     rule = {"match": {"audio": "."}, "reply": {"text": "One. Two.", "then": "wait"}}
     with WorkerProcess(command=scenario(tmp_path, rule)) as worker:
         worker.call(LOAD)
@@ -146,7 +146,7 @@ def test_a_rule_that_its_commands_cannot_follow_is_refused(match: Match, reply: 
         Rule(reply=Reply(**reply), match=match)
 
 
-def test_a_rule_for_both_of_them_is_read_from_a_file(tmp_path: Path) -> None:
+def test_rules_for_embed_and_transcribe_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"rules": [{"match": {"cmd": "embed"}, "reply": {"error": {"code": "busy"}, "delay_ms": 1}}]}')
     assert read_rules(str(path)) == [Rule(Reply(error=Failure("busy"), delay_ms=1), Match(cmd="embed"))]

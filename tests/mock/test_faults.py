@@ -57,7 +57,7 @@ def test_parameters_are_read() -> None:
 
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
-def test_it_dies_at_its_start(death: str, returncode: int) -> None:
+def test_the_worker_dies_at_its_start(death: str, returncode: int) -> None:
     output = converse(with_parameters("crash-start", death))
     assert (output.stdout, output.returncode) == (b"", returncode)
     assert b"dies on purpose" in output.stderr
@@ -106,7 +106,7 @@ def test_a_slow_load_ends() -> None:
 
 
 @pytest.mark.parametrize("code", ["bad_model", "out_of_memory"])
-def test_it_fails_to_load(code: str) -> None:
+def test_the_worker_fails_to_load(code: str) -> None:
     output = converse(f"failed-load:code={code}")
     assert output.terminals("l")[0]["code"] == code
     assert output.terminals("g")[0]["code"] == "not_loaded"
@@ -160,7 +160,7 @@ def test_text_without_a_newline_stands_before_an_event() -> None:
 
 
 @pytest.mark.parametrize("size", [10_000, CLIENT_LINE_BYTES, CLIENT_LINE_BYTES + 1])
-def test_a_line_is_as_long_as_it_is_told_to_be(size: int) -> None:
+def test_the_long_line_fault_writes_a_line_of_the_given_length(size: int) -> None:
     output = converse(f"long-line:bytes={size}")
     assert max(map(len, output.lines)) == size
     assert output.text() == "a b c d e"
@@ -205,12 +205,12 @@ def test_it_ignores_quit_and_serves_on(fault: str) -> None:
         assert worker.of("q") == worker.of("q2") == []
 
 
-def test_one_that_ignores_quit_ends_with_its_input() -> None:
+def test_a_worker_that_ignores_quit_ends_with_its_input() -> None:
     output = run_worker(faulty("ignore-quit"), LOAD, {"id": "q", "cmd": "quit"}, GENERATE)
     assert (output.text(), output.terminals("q"), output.returncode) == ("a b c d e", [], 0)
 
 
-def test_one_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
+def test_a_worker_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
     with interactive("ignore-eof") as worker:
         worker.load("mock")
         worker.send(SHORT)
@@ -222,7 +222,7 @@ def test_one_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_one_that_ignores_signals_ends_on_sigkill_alone(number: signal.Signals) -> None:
+def test_a_worker_that_ignores_signals_ends_only_on_sigkill(number: signal.Signals) -> None:
     with interactive("ignore-sigterm") as worker:
         worker.load("mock")
         worker.signal(number)

@@ -43,7 +43,7 @@ def test_the_runner_accepts_requests_again_when_the_last_choice_has_ended() -> N
         play(mock, Generate(prompt="a b", n=2))
 
 
-def test_an_error_comes_when_all_choices_have_said_what_they_say() -> None:
+def test_a_scripted_error_comes_after_all_choices() -> None:
     mock = runner(Rule(Reply(choices=[Answer(text="a"), Answer(text="a b c")], error=Failure("engine_error"))))
     mock.add(KEY, Generate(prompt="x", n=2), 1)
     outcomes: list[RunnerEvent] = []
@@ -75,7 +75,7 @@ def test_forced_reasoning_repeats_the_prompt() -> None:
     assert (result.reasoning, result.content) == ("to be", "to be")
 
 
-def test_what_generate_gives_is_content() -> None:
+def test_generate_returns_content_without_reasoning() -> None:
     assert answer(Reply(reasoning="Hm. ", text="Four."), Generate(prompt="x")).content == "Hm. Four."
 
 
@@ -99,7 +99,7 @@ def test_every_token_is_certain_and_names_as_many_others_as_asked_for() -> None:
 
 
 @pytest.mark.parametrize("top", [0, 1, 20])
-def test_the_others_are_counted(top: int) -> None:
+def test_top_logprobs_has_the_requested_number_of_tokens(top: int) -> None:
     result = answer(Reply(), Generate(prompt="x", logprobs=True, top_logprobs=top))
     assert [len(logprob.top) for delta in result.deltas for logprob in delta.logprobs or []] == [top]
 
@@ -127,7 +127,7 @@ def test_an_empty_answer_that_may_not_end_echoes() -> None:
     assert answer(Reply(tokens=[]), chat("a b ", min_tokens=3)).content == "a b a "
 
 
-def test_what_changes_probabilities_changes_nothing_for_one_that_is_certain() -> None:
+def test_sampling_options_do_not_change_a_certain_token() -> None:
     settings: Json = {
         "temperature": 100,
         "top_p": 0.1,

@@ -54,7 +54,7 @@ def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> 
     assert (output.terminals("a")[0]["finish_reason"], output.text("b")) == ("tool_calls", '{"sunny":true}')
 
 
-def test_there_is_something_to_find_and_something_to_hear(tmp_path: Path) -> None:
+def test_the_example_scenario_embeds_and_transcribes(tmp_path: Path) -> None:
     path = tmp_path / "notes.json"
     path.write_text(FILES["notes.json"])
     output = run_worker(
@@ -83,7 +83,7 @@ def test_the_example_runs(name: str, tmp_path: Path) -> None:
         assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_the_faults_are_those_that_there_are() -> None:
+def test_the_guide_lists_every_fault() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) ?\|$", GUIDE[GUIDE.index("## Faults") :], flags=re.MULTILINE)
     assert rows == [
         (
@@ -99,7 +99,7 @@ def test_the_faults_are_those_that_there_are() -> None:
     ("title", "struct"),
     [("a rule has", Rule), ("`match` has", Match), ("`reply` has", Reply), ("a call has", Call)],
 )
-def test_the_fields_of_a_scenario_are_those_that_there_are(title: str, struct: type[msgspec.Struct]) -> None:
+def test_the_guide_lists_every_field_of_a_scenario(title: str, struct: type[msgspec.Struct]) -> None:
     table = GUIDE[GUIDE.index(f"| {title}") :].partition("\n\n")[0]
     first_cells = [line.split("|")[1] for line in table.splitlines()[2:]]
     assert sorted(re.findall(r"`(\w+)`", "".join(first_cells))) == sorted(struct.__struct_fields__)

@@ -22,7 +22,7 @@ main(sys.argv[1:])
 CHAT = {"id": "c", "cmd": "chat", "messages": [{"role": "user", "content": "to be or"}]}
 
 
-def test_it_needs_msgspec_and_nothing_else() -> None:
+def test_the_mock_imports_msgspec_and_no_other_library() -> None:
     guarded = [sys.executable, "-c", GUARD, "--mock", "--text", "a stop", "--fault", "unknown-fields"]
     output = run_worker(guarded, HELLO, LOAD, {**GENERATE, "stop": ["stop"]}, CHAT)
     assert output.returncode == 0, output.stderr
@@ -34,7 +34,7 @@ def test_the_guard_of_the_test_above_guards() -> None:
     assert b"ModuleNotFoundError: numpy" in refused.stderr
 
 
-def test_it_starts_without_what_only_its_options_need() -> None:
+def test_the_mock_imports_modules_of_options_only_for_these_options() -> None:
     started = run_worker([sys.executable, "-X", "importtime", *mock()[1:]])
     assert b"lmwire_worker.mock.runner" in started.stderr
     for module in (b"argparse", b"lmwire_worker.mock.faults", b"lmwire_worker.generation"):

@@ -19,7 +19,7 @@ def test_a_prefix_is_of_the_prompt_and_not_of_the_answer() -> None:
     assert answer(Reply(), request).content == "a b"
 
 
-def test_a_conversation_can_end_with_nothing_said() -> None:
+def test_a_conversation_may_end_with_an_empty_message() -> None:
     assert answer(Reply(), chat("")).finish_reason == "stop"
 
 
@@ -64,7 +64,7 @@ UNSERVED = {
 
 
 @pytest.mark.parametrize("name", UNSERVED)
-def test_what_it_cannot_do_is_refused_unless_a_rule_looks_at_it(name: str) -> None:
+def test_an_unsupported_option_is_refused_unless_a_rule_matches_it(name: str) -> None:
     request = chat(**{name: UNSERVED[name]})
     for rules in ([], [Rule(Reply(text="{}"))]):
         error = refused(request, *rules)
@@ -95,6 +95,6 @@ def test_the_features_are_what_is_served() -> None:
     assert set(MockModelLoader(script).features) == set(FEATURES) - missing | {"chat.format"}
 
 
-def test_the_model_can_do_what_the_runner_can() -> None:
+def test_the_capabilities_are_the_runners_commands() -> None:
     opened = MockModelLoader().open(Load(path="mock"), lambda *progress: None, lambda: None)
     assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe"]

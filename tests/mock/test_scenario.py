@@ -93,7 +93,7 @@ def test_a_reply_is_given_token_by_token(scenario: Any) -> None:
     assert output.terminals("g")[0]["usage"]["completion_tokens"] == 3
 
 
-def test_what_no_rule_is_for_is_echoed(scenario: Any) -> None:
+def test_a_request_without_a_matching_rule_is_echoed(scenario: Any) -> None:
     rule = {"match": {"prompt": "weather"}, "reply": {"text": "Sunny."}}
     output = run_worker(scenario(rule), LOAD, GENERATE, {**GENERATE, "id": "w", "prompt": "the weather?"})
     assert (output.text("g"), output.text("w")) == ("a b c d e", "Sunny.")
@@ -230,7 +230,7 @@ def test_ping_reports_an_engine_that_hangs(scenario: Any) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, content: str, named: str) -> None:
+def test_the_error_for_a_wrong_scenario_file_names_the_mistake(tmp_path: Path, content: str, named: str) -> None:
     path = tmp_path / "scenario.json"
     path.write_text(content)
     with pytest.raises(ValueError) as wrong:

@@ -30,14 +30,14 @@ def test_a_stop_string_over_several_tokens_ends_it_and_is_shown_where_asked_for(
     assert (other.finish_reason, other.text) == ("length", "b" * 20)
 
 
-def test_it_does_not_end_before_min_tokens(talker: GenerationRunner) -> None:
+def test_an_answer_about_an_image_has_min_tokens(talker: GenerationRunner) -> None:
     ends = {"logit_bias": {token(talker, END_OF_TURN): 100}, "max_tokens": 20}
     at_once, later = ask(talker, shown(ONE, "Say.", **ends), shown(ONE, "Say.", **ends, min_tokens=7))
     assert (at_once.finish_reason, at_once.generated) == ("stop", 1)
     assert (later.finish_reason, later.generated) == ("stop", 8), "the end itself is counted"
 
 
-def test_a_frequency_penalty_makes_it_say_something_else(talker: GenerationRunner) -> None:
+def test_a_frequency_penalty_changes_an_answer_about_an_image(talker: GenerationRunner) -> None:
     letter = token(talker, "b")
     biased = shown(ONE, "Say.", max_tokens=40, logit_bias={letter: 30})
     plain, penalised = ask(talker, biased, replace(biased, frequency_penalty=2.0, presence_penalty=2.0))
@@ -52,7 +52,7 @@ def test_another_seed_gives_another_answer_and_the_same_seed_the_same(talker: Ge
 
 
 @pytest.mark.parametrize("tokens", [1, 5])
-def test_a_cancel_while_it_is_written_leaves_the_others_as_they_were(talker: GenerationRunner, tokens: int) -> None:
+def test_a_cancelled_answer_about_an_image_does_not_affect_others(talker: GenerationRunner, tokens: int) -> None:
     neighbours: list[Chat | Generate] = [
         shown("What is on ", ONE, "?", max_tokens=20, cache="off"),
         chat("No image here.", temperature=1, max_tokens=20, cache="off"),

@@ -45,7 +45,7 @@ def feature_cache(*media_inputs: MediaInput, in_use: tuple[MediaInput, ...] = ()
     return feature_cache
 
 
-def test_what_was_used_least_recently_is_given_up_first_and_no_more_than_needed() -> None:
+def test_the_least_recently_used_features_are_evicted_first() -> None:
     one, two, three = (media_input(number) for number in (1, 2, 3))
     cached = feature_cache(one, two, three)
     assert cached.find(one.digest) is one
@@ -174,7 +174,7 @@ def test_images_are_evicted_for_running_answers(runner_for: Callable[[float], Ge
     assert (answer.finish_reason, answer.generated) == ("length", 20)
 
 
-def test_what_is_made_of_a_requests_images_needs_memory_beside_its_row(
+def test_a_requests_media_inputs_need_memory_beside_its_row(
     runner_for: Callable[[float], GenerationRunner],
 ) -> None:
     runner = runner_for(0.5)
@@ -250,7 +250,7 @@ def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
 # The models.
 
 
-def test_what_features_take_is_known_from_the_load(runner: GenerationRunner) -> None:
+def test_the_memory_of_features_is_known_after_the_load(runner: GenerationRunner) -> None:
     assert runner._media is not None
     media_inputs = cast(Any, runner._media)._inputs
     chat = shown(big(1), "and", image(2), "?")

@@ -46,19 +46,19 @@ def text_only(folder: Path, copy: Path) -> Path:
     return copy
 
 
-def test_a_model_that_sees_says_so(runner: GenerationRunner) -> None:
+def test_a_vision_model_reports_images_as_input(runner: GenerationRunner) -> None:
     assert runner.model.capabilities == ["generate", "chat", "tokenize", "images"]
     assert runner.max_batch_size > 1
 
 
-def test_a_model_that_does_not_see_does_not(tmp_path: Path) -> None:
+def test_a_text_model_does_not_report_images_as_input(tmp_path: Path) -> None:
     runner = open_runner(write_model(tmp_path))
     assert runner.model.capabilities == ["generate", "chat", "tokenize"]
     assert gather(runner, shown(image(1))).media is None
 
 
 @pytest.mark.parametrize(("field", "value"), [("draft_path", "d"), ("kv_bits", 8)])
-def test_what_a_model_that_sees_is_not_loaded_with_is_refused(folder_of: FolderOf, field: str, value: Any) -> None:
+def test_a_load_option_that_a_vision_model_lacks_is_refused(folder_of: FolderOf, field: str, value: Any) -> None:
     error = refusal(folder_of("smolvlm"), **{field: value})
     assert (error.code, error.field) == ("unsupported", field)
     assert error.message.startswith(f"{field}: ")
@@ -87,7 +87,7 @@ def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of
     assert "images" not in runner.model.capabilities
 
 
-def test_a_model_that_sees_something_else_than_in_mlx_vlm_is_refused(
+def test_a_model_with_other_image_features_than_in_mlx_vlm_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     see = MultimodalNetwork.forward_embeddings

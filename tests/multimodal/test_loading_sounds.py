@@ -43,7 +43,7 @@ def test_a_vision_model_gets_a_note_for_a_sound(runner_of: RunnerOf) -> None:
 
 
 @pytest.mark.parametrize("family", HEARING)
-def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
+def test_a_model_with_other_sound_features_than_in_mlx_vlm_takes_only_images(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     encode = prefill.encode
@@ -60,7 +60,7 @@ def test_a_model_that_hears_something_else_than_in_mlx_vlm_only_sees(
 
 
 @pytest.mark.parametrize("family", HEARING)
-def test_a_model_whose_encoder_of_sounds_fails_only_sees(
+def test_a_model_whose_sound_encoder_fails_takes_only_images(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     encode = prefill.encode
@@ -75,7 +75,7 @@ def test_a_model_whose_encoder_of_sounds_fails_only_sees(
 
 
 @pytest.mark.parametrize("family", HEARING)
-def test_a_processor_that_does_not_say_how_much_it_takes_of_a_sound_is_given_none(
+def test_a_processor_without_a_maximum_sound_length_gets_no_sounds(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     monkeypatch.setattr(audio_input, "count_features", lambda media_input: np.ones(2))
@@ -124,7 +124,7 @@ def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
 
 
 @pytest.mark.parametrize("family", HEARING)
-def test_what_is_heard_stands_where_it_was_said(runner_of: RunnerOf, family: str) -> None:
+def test_sounds_keep_their_places_among_the_texts(runner_of: RunnerOf, family: str) -> None:
     runner = runner_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)

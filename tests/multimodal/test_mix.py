@@ -65,7 +65,7 @@ def answers(talker: GenerationRunner) -> dict[str, Answer]:
     return dict(zip(REQUESTS, check(talker, list(REQUESTS.values())), strict=True))
 
 
-def test_all_get_what_they_get_alone_and_only_who_asks_has_log_probabilities(answers: dict[str, Answer]) -> None:
+def test_mixed_requests_are_the_same_alone_and_only_some_have_logprobs(answers: dict[str, Answer]) -> None:
     assert {name for name, answer in answers.items() if answer.logprobs} == {"prompt", "logprobs", "schema"}
     assert all(len(entry.top) == 4 for entry in answers["logprobs"].logprobs)
 

@@ -40,7 +40,7 @@ def refused(runner: GenerationRunner, *parts: Part, **fields: object) -> Request
     return error.value
 
 
-def test_a_model_that_hears_says_so(runner: GenerationRunner) -> None:
+def test_an_audio_model_reports_sounds_as_input(runner: GenerationRunner) -> None:
     assert runner.model.capabilities == ["generate", "chat", "tokenize", "images", "sounds"]
     assert runner.max_batch_size > 1
 

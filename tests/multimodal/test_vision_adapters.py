@@ -49,7 +49,7 @@ def answers(runner: GenerationRunner) -> list[list[int]]:
         *((family, write_adapter_of_mlx_vlm) for family in IN_MLX_VLM),
     ],
 )
-def test_an_adapter_changes_what_is_said_of_images_too_and_goes_without_a_trace(
+def test_an_adapter_changes_answers_about_images_and_can_be_unloaded(
     family: str, write: Any, folder_of: FolderOf, tmp_path: Path
 ) -> None:
     model = folder_of(family)

@@ -39,7 +39,7 @@ def test_a_conversation_about_an_image_goes_on_from_what_is_cached(tmp_path: Pat
         assert tokens["count"] == first["usage"]["prompt_tokens"]
 
 
-def test_what_is_cancelled_leaves_those_beside_it_as_they_were(tmp_path: Path) -> None:
+def test_a_cancelled_request_with_an_image_does_not_affect_others(tmp_path: Path) -> None:
     question = user("What is on ", SHOWN, "?")
     with WorkerProcess() as worker:
         worker.load(write_vision_model(tmp_path / "model"))

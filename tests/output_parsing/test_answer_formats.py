@@ -53,7 +53,7 @@ def separated(name: str, cuts: Iterable[str], *, finished: bool = True, reads_ca
 
 
 @every_format
-def test_a_call_behind_a_thought_and_text(name: str) -> None:
+def test_a_call_after_reasoning_and_text(name: str) -> None:
     text = reasoning(name, "a") + said(name, "Let me see: ") + section(name, WEATHER)
     expected = [("reasoning", "a"), ("content", "Let me see: "), WEATHER]
     assert separated(name, [text]) == expected
@@ -68,7 +68,7 @@ def test_a_call_that_opens_the_answer(name: str) -> None:
 
 
 @with_an_end
-def test_text_between_calls_and_behind_them(name: str) -> None:
+def test_text_between_calls_and_after_them(name: str) -> None:
     text = section(name, WEATHER) + said(name, " and ") + section(name, SUM) + said(name, "\nDone.")
     assert separated(name, text) == [WEATHER, ("content", " and "), SUM, ("content", "\nDone.")]
 

@@ -89,19 +89,19 @@ def test_a_whole_marker_at_the_end_is_none() -> None:
     assert parts_of(["a</think>"], SYNTAX, REASONING) == [("reasoning", "a")]
 
 
-def test_an_answer_can_think_several_times() -> None:
+def test_an_answer_may_contain_reasoning_several_times() -> None:
     text = "<think>a</think>b<think>c</think>d"
     assert parts_of([text], SYNTAX) == [("reasoning", "a"), ("content", "b"), ("reasoning", "c"), ("content", "d")]
 
 
 @pytest.mark.parametrize("fragments", [["a</think>b"], ["a<", "/thi", "nk>", "b"], [*"a</think>b"]])
-def test_a_stray_end_of_thought_is_not_content(fragments: list[str]) -> None:
+def test_a_stray_end_of_reasoning_marker_is_not_content(fragments: list[str]) -> None:
     assert parts_of(fragments, SYNTAX) == [("content", "ab")]
 
 
-def test_a_stray_end_of_thought_after_a_closed_thought_is_not_content() -> None:
+def test_a_stray_end_marker_after_closed_reasoning_is_not_content() -> None:
     assert parts_of(["a</think></think>b</think>"], SYNTAX, REASONING) == [("reasoning", "a"), ("content", "b")]
 
 
-def test_a_start_in_a_thought_is_text() -> None:
+def test_a_start_marker_in_reasoning_is_text() -> None:
     assert parts_of(["a<think>b</think>c"], SYNTAX, REASONING) == [("reasoning", "a<think>b"), ("content", "c")]

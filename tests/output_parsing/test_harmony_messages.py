@@ -36,7 +36,7 @@ OPENED = "<|start|>assistant"
 STATE = SYNTAX.start_state(OPENED)
 
 
-def test_channels_are_told_apart() -> None:
+def test_channels_are_distinguished() -> None:
     text = (
         "<|channel|>analysis<|message|>a thought<|end|><|start|>assistant<|channel|>commentary<|message|>Wait.<|end|>"
         "<|start|>assistant<|channel|>analysis<|message|>more<|end|><|start|>assistant<|channel|>final<|message|>Done."
@@ -111,7 +111,7 @@ MUSE_ANSWER = (
 )
 
 
-def test_messages_that_mlx_lm_describes_are_told_apart() -> None:
+def test_messages_that_mlx_lm_describes_are_distinguished() -> None:
     assert (MUSE.think_start, MUSE.think_end) == ("to=self<|message|>", "<|eom|>")
     assert MUSE.start_state("<|start|>assistant ") == "header"
     assert MUSE.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
@@ -136,7 +136,9 @@ MUSE_WORDS = ["to=self", "to=user", "to=f", "<|message|>", "<|eom|>", "<|eot|>",
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=30), st.lists(st.integers(0, 300)), st.booleans())
-def test_it_does_not_matter_how_an_answer_is_cut(words: list[str], places: list[int], finished: bool) -> None:
+def test_harmony_answers_are_parsed_alike_however_the_text_is_cut(
+    words: list[str], places: list[int], finished: bool
+) -> None:
     text = "".join(words)
     whole = parts_of([text], SYNTAX, STATE, finished=finished)
     assert parts_of(cut(text, places), SYNTAX, STATE, finished=finished) == whole
@@ -144,6 +146,6 @@ def test_it_does_not_matter_how_an_answer_is_cut(words: list[str], places: list[
 
 
 @given(st.lists(st.sampled_from(MUSE_WORDS), max_size=30), st.lists(st.integers(0, 300)))
-def test_nor_how_one_of_the_described_kind_is(words: list[str], places: list[int]) -> None:
+def test_described_messages_are_parsed_alike_however_the_text_is_cut(words: list[str], places: list[int]) -> None:
     text = "".join(words)
     assert parts_of(cut(text, places), MUSE) == parts_of([text], MUSE) == parts_of(text, MUSE)

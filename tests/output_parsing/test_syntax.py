@@ -20,7 +20,7 @@ from support.runners.answer_parts import CALLS, GEMMA4, HARMONY, TAGS, XTML, par
         (("<|inner_prefix|>", "<|inner_suffix|>"), "<|inner_prefix|>", "<|inner_suffix|>"),
     ],
 )
-def test_a_thought_has_the_markers_that_the_vocabulary_has(markers: tuple[str, ...], start: str, end: str) -> None:
+def test_reasoning_markers_are_those_of_the_vocabulary(markers: tuple[str, ...], start: str, end: str) -> None:
     syntax = syntax_of(*markers)
     assert syntax.has_reasoning
     assert (syntax.think_start, syntax.think_end) == (start, end)
@@ -31,7 +31,7 @@ def test_a_thought_has_the_markers_that_the_vocabulary_has(markers: tuple[str, .
     ]
 
 
-def test_a_model_without_such_markers_does_not_think() -> None:
+def test_a_model_without_reasoning_markers_does_not_reason() -> None:
     syntax = syntax_of("<think>", "[/THINK]")
     assert not syntax.has_reasoning
     assert (syntax.think_start, syntax.think_end) == (None, None)
@@ -60,11 +60,11 @@ def test_markers_around_content_are_dropped() -> None:
         ("<think>Then <call>a(", REASONING),
     ],
 )
-def test_the_prompt_says_whether_an_answer_starts_in_a_thought(opening: str, state: str) -> None:
+def test_the_prompt_determines_whether_an_answer_starts_in_reasoning(opening: str, state: str) -> None:
     assert syntax_of(*TAGS, tools=CALLS).start_state(opening) == state
 
 
-def test_an_answer_that_starts_in_a_thought_is_reasoning_up_to_its_end() -> None:
+def test_an_answer_that_starts_in_reasoning_is_reasoning_up_to_the_end_marker() -> None:
     assert parts_of(["a</think>b"], syntax_of(*TAGS), REASONING) == [("reasoning", "a"), ("content", "b")]
 
 

@@ -29,7 +29,7 @@ G = ("call", "1", "g", "23", "whole")
         ("<call>f(1)</ca", [F]),
     ],
 )
-def test_calls_are_told_apart_wherever_the_text_is_cut(text: str, expected: list[tuple[str, ...]]) -> None:
+def test_calls_are_distinguished_wherever_the_text_is_cut(text: str, expected: list[tuple[str, ...]]) -> None:
     assert parts_of([text], SYNTAX) == expected
     assert parts_of(text, SYNTAX) == expected
     for place in range(len(text)):
@@ -68,7 +68,7 @@ def test_calls_are_counted_when_they_are_whole() -> None:
     assert counts == [0, 0, 1, 1, 1, 2]
 
 
-def test_pieces_of_a_call_are_given_as_they_come() -> None:
+def test_fragments_of_a_call_are_returned_as_they_arrive() -> None:
     answer = OutputParser(SYNTAX, CONTENT, (), parses_calls=True)
     assert answer.push("a<call>f") == [TextFragment("content", "a")]
     assert answer.channel == "content"
@@ -82,7 +82,7 @@ def test_a_section_without_an_end_marker_lasts_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_the_reader_is_told_whether_its_section_was_closed(finished: bool) -> None:
+def test_the_parser_receives_whether_its_section_was_closed(finished: bool) -> None:
     ends = []
 
     class Reader:
@@ -103,14 +103,14 @@ def test_the_reader_is_told_whether_its_section_was_closed(finished: bool) -> No
 # In thoughts.
 
 
-def test_a_whole_call_in_a_thought_ends_the_thought() -> None:
+def test_a_whole_call_in_reasoning_ends_the_reasoning() -> None:
     reasoning = ("reasoning", "a")
     assert parts_of(["<think>a<call>f(1)</call>b"], SYNTAX) == [reasoning, F, ("content", "b")]
     assert parts_of(["<think>a<call>f(1)"], SYNTAX) == [reasoning, F]
     assert parts_of(["<think>a<call>f(1)</call>\n</think>\nb"], SYNTAX) == [reasoning, F, ("content", "\n\nb")]
 
 
-def test_what_looks_like_a_call_in_a_thought_and_is_none_stays_a_thought() -> None:
+def test_an_invalid_call_in_reasoning_stays_reasoning() -> None:
     assert parts_of(["<think>a <call> tag</call> b</think>c"], SYNTAX) == [
         ("reasoning", "a <call> tag</call> b"),
         ("content", "c"),

@@ -190,12 +190,12 @@ def test_the_opening_is_found_where_the_closed_conversation_does_not_end_before_
     assert prompt(template, user("Hi"), syntax=PLAIN).opening == opening
 
 
-def test_a_thought_that_the_template_begins_is_in_the_opening_even_where_it_always_begins_one() -> None:
+def test_reasoning_that_the_template_starts_is_in_the_opening() -> None:
     always = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant><think>"
     assert prompt(always, user("Say <think>")).opening == "<assistant><think>"
 
 
-def test_a_prefix_stands_behind_the_header_of_a_reply() -> None:
+def test_a_prefix_follows_the_header_of_a_reply() -> None:
     head = "<|start|>assistant<|channel|>final<|message|>"
     assert prompt(GPT_OSS, user("Hi"), prefix="Sure", syntax=HARMONY).opening == f"{head}Sure"
     own = "<|channel|>commentary<|message|>Sure"

@@ -56,7 +56,7 @@ def test_the_default_is_the_templates_own_and_nothing_is_passed() -> None:
     assert prompt(template, user("Hi")).text == "Hi"
 
 
-def test_without_a_switch_a_thought_that_the_template_begins_is_closed() -> None:
+def test_without_a_switch_reasoning_that_the_template_starts_is_closed() -> None:
     opened = "<｜Assistant｜><think>\n"
     assert opening(DEEPSEEK_R1, "auto") == opening(DEEPSEEK_R1, "on") == opened
     assert opening(DEEPSEEK_R1, "off") == opened + "\n</think>\n\n"
@@ -69,14 +69,14 @@ def test_without_a_switch_a_model_that_begins_its_thoughts_itself_gets_a_whole_o
     assert opening(PHI4_REASONING, "off") == head + "<think>\n\n</think>\n\n"
 
 
-def test_a_thought_is_closed_as_the_template_closes_past_ones() -> None:
+def test_reasoning_is_closed_as_the_template_closes_earlier_reasoning() -> None:
     template = FLAG.replace(
         "{{ m.c", "{{ '<think>' + m.reasoning_content + '</think>;' if m.reasoning_content }}{{ m.c"
     )
     assert opening(template + "<think>{% endif %}", "off") == "<assistant><think></think>;"
 
 
-def test_harmony_begins_with_the_channel_that_is_wished_for() -> None:
+def test_harmony_starts_with_the_requested_channel() -> None:
     head, analysis = "<|start|>assistant", "<|channel|>analysis<|message|>"
     assert opening(GPT_OSS, "auto", HARMONY) == head
     assert opening(GPT_OSS, "on", HARMONY) == head + analysis
@@ -85,7 +85,7 @@ def test_harmony_begins_with_the_channel_that_is_wished_for() -> None:
     assert opening(GPT_OSS, "off", HARMONY, tools=[WEATHER]) == silent
 
 
-def test_a_prefix_comes_behind_the_thought_that_was_closed() -> None:
+def test_a_prefix_follows_the_closed_reasoning() -> None:
     assert opening(DEEPSEEK_R1, "off", prefix="Well").endswith("<think>\n\n</think>\n\nWell")
     assert opening(QWEN3, "off", prefix="Well").endswith("</think>\n\nWell")
     assert opening(PHI4_REASONING, "on", prefix="Well").endswith("<|im_sep|>Well")
@@ -96,7 +96,7 @@ def test_a_prefix_comes_behind_the_thought_that_was_closed() -> None:
     [(LLAMA31, PLAIN), (QWEN3, PLAIN), (LLAMA31, QWEN)],
     ids=["nothing knows thoughts", "the vocabulary has no marks", "the template has none"],
 )
-def test_a_model_that_cannot_think_refuses_to_be_made_to(template: str, syntax: Syntax) -> None:
+def test_reasoning_on_is_refused_for_a_model_without_reasoning(template: str, syntax: Syntax) -> None:
     with pytest.raises(RequestError) as caught:
         opening(template, "on", syntax)
     assert (caught.value.code, caught.value.field) == ("unsupported", "reasoning")
@@ -133,7 +133,7 @@ def test_tokenize_refuses_the_reasoning_that_chat_refuses(template: str, argumen
     assert (caught.value.code, caught.value.message) == (of_chat.value.code, of_chat.value.message)
 
 
-def test_what_an_assistant_thought_goes_to_templates_that_write_it() -> None:
+def test_earlier_reasoning_goes_to_templates_that_write_it() -> None:
     turns = [user("Hi"), assistant("Hello", reasoning="A greeting.")]
     assert (
         "<think>\nA greeting.\n</think>\n\nHello"

@@ -166,7 +166,7 @@ def test_other_models_are_shown_json_in_the_system_text(template: str) -> None:
     )
 
 
-def test_calls_of_the_past_are_told_of_even_when_no_tools_are_given() -> None:
+def test_earlier_calls_are_in_the_prompt_even_without_tools() -> None:
     found = text(PHI3, *CONVERSATION, syntax=FOLDED)
     assert "# Tools" not in found and '"arguments": {"city": "Rome"}' in found
 
@@ -184,7 +184,7 @@ def test_a_template_whose_calls_are_not_those_that_are_read_is_taught_them() -> 
     [(PLAIN, {"tools": [WEATHER]}, "tools"), (LLAMA, {"tools": [WEATHER]}, "tools"), (LLAMA, {}, "messages")],
     ids=["no format is known", "the format cannot be taught", "calls of the past"],
 )
-def test_tools_that_the_model_cannot_be_told_of_are_refused(syntax: Syntax, fields: Any, field: str) -> None:
+def test_tools_that_the_prompt_cannot_express_are_refused(syntax: Syntax, fields: Any, field: str) -> None:
     with pytest.raises(RequestError) as caught:
         text(PHI3, *CONVERSATION, syntax=syntax, **fields)
     assert (caught.value.code, caught.value.field) == ("unsupported", field)

@@ -24,7 +24,7 @@ def test_a_text_has_at_least_the_tokens_that_the_bound_says(text: str) -> None:
     assert TokenLowerBound(found).tokens(text) <= len(found.encode(text, add_special_tokens=False))
 
 
-def test_the_bound_says_something() -> None:
+def test_the_lower_bound_of_a_long_text_is_useful() -> None:
     assert TokenLowerBound(tokenizer(None)).tokens("hello world " * 1000) > 500
 
 

@@ -60,7 +60,7 @@ def test_middle_keeps_the_first_and_the_last_half() -> None:
     assert cut(LONG, 10, truncate="middle", max_tokens=3) == [*LONG[:3], *LONG[-4:]]
 
 
-def test_without_max_tokens_there_is_room_for_one_token() -> None:
+def test_without_max_tokens_the_prompt_leaves_one_token_for_the_answer() -> None:
     assert cut(LONG, 10, truncate="left") == [BOS, *LONG[-8:]]
 
 
@@ -70,14 +70,14 @@ def test_without_an_answer_the_prompt_fills_the_context() -> None:
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
 @pytest.mark.parametrize("max_tokens", [9, 10, 11, 2**53 - 1])
-def test_max_tokens_that_leave_no_room_for_a_prompt_are_refused(truncate: Any, max_tokens: int) -> None:
+def test_max_tokens_that_leave_no_tokens_for_the_prompt_are_refused(truncate: Any, max_tokens: int) -> None:
     error = refusal(LONG, 10, truncate=truncate, max_tokens=max_tokens)
     assert error.code == "context_overflow"
     assert f"{max_tokens}" in error.message
 
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
-def test_the_smallest_room_holds_the_first_and_the_last_token(truncate: Any) -> None:
+def test_two_tokens_for_the_prompt_hold_the_first_and_the_last_one(truncate: Any) -> None:
     assert cut(LONG, 3, truncate=truncate, max_tokens=1) == [BOS, LONG[-1]]
 
 

@@ -41,12 +41,12 @@ def test_each_time_that_a_template_writes_has_its_own_processor_time() -> None:
     assert calls == ["timer"]
 
 
-def test_what_a_template_must_not_do_it_does_not() -> None:
+def test_a_template_cannot_do_what_is_forbidden() -> None:
     for source in ("{{ ''.__class__.__mro__ }}{{ ''.__class__.x }}", "{% set ns = namespace() %}{% set ns._x = 1 %}"):
         assert "text" not in jinja.render(source, {}) or "class" not in jinja.render(source, {})["text"]
 
 
-def test_it_answers_the_next_question_after_one_that_was_too_much() -> None:
+def test_the_sandbox_serves_again_after_a_limit_was_exceeded() -> None:
     sandbox = Sandbox()
     endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
     try:
@@ -58,7 +58,7 @@ def test_it_answers_the_next_question_after_one_that_was_too_much() -> None:
         sandbox.close()
 
 
-def test_a_crash_of_the_process_is_an_answer_too() -> None:
+def test_a_crash_of_the_sandbox_is_an_error() -> None:
     sandbox = Sandbox()
     sandbox.start()
     sandbox.close()

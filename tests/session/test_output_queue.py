@@ -56,14 +56,14 @@ def test_lines_are_written_in_the_order_of_their_coming(written: Written) -> Non
     assert [line.get("n") or line["token"] for line in written.lines()] == [1, "x", 2, 3]
 
 
-def test_below_the_mark_tokens_stay_apart(written: Written) -> None:
+def test_below_the_merge_threshold_tokens_stay_separate(written: Written) -> None:
     written.outbox.put_tokens(token("a", "x", [1]))
     written.outbox.put_tokens(token("a", "y", [2]))
     written.start()
     assert [line["token"] for line in written.lines()] == ["x", "y"]
 
 
-def test_above_the_mark_tokens_of_one_request_merge_even_when_rows_interleave(
+def test_above_the_merge_threshold_tokens_of_one_request_merge(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "MERGE_THRESHOLD_BYTES", 0)
@@ -132,7 +132,7 @@ def test_merging_changes_nothing_of_what_the_runner_gave(written: Written, monke
     assert deltas == [token("a", str(n), [n]) for n in range(3)]
 
 
-def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(
+def test_the_queue_is_full_above_the_pause_threshold_and_reports_when_it_is_not(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "PAUSE_THRESHOLD_BYTES", 100)
@@ -144,7 +144,9 @@ def test_it_is_full_above_the_hard_mark_and_tells_when_it_is_not_any_more(
     assert written.outbox.waiting_bytes == 0
 
 
-def test_replies_and_terminals_do_not_fill_it(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_and_terminals_do_not_count_towards_a_full_queue(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outbox_module, "PAUSE_THRESHOLD_BYTES", 100)
     for _ in range(100):
         written.outbox.put_reply(b'{"pong":1}\n')
@@ -152,7 +154,7 @@ def test_replies_and_terminals_do_not_fill_it(written: Written, monkeypatch: pyt
     assert not written.outbox.is_full
 
 
-def test_after_the_seal_nothing_is_taken(written: Written) -> None:
+def test_a_closed_queue_takes_no_output(written: Written) -> None:
     written.outbox.put_reply(b'{"n":1}\n')
     written.outbox.close()
     written.outbox.put_reply(b'{"n":2}\n')
@@ -160,7 +162,7 @@ def test_after_the_seal_nothing_is_taken(written: Written) -> None:
     assert written.lines() == [{"n": 1}]
 
 
-def test_a_host_that_is_gone_is_told_once_and_holds_nobody_up(written: Written) -> None:
+def test_a_lost_host_is_reported_once_and_blocks_no_writer(written: Written) -> None:
     os.close(written.read_end)
     written.outbox.put_reply(b'{"n":1}\n')
     written.start()

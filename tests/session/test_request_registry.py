@@ -79,7 +79,7 @@ def test_an_id_is_free_again_after_its_terminal_and_the_old_request_stays_dead(
     assert (registry.counts().active, registry.counts().queued) == (0, 1)
 
 
-def test_the_last_piece_and_the_terminal_are_one(registry: RequestRegistry, outbox: Recorder) -> None:
+def test_the_last_delta_and_the_terminal_come_together(registry: RequestRegistry, outbox: Recorder) -> None:
     ended = request("a")
     registry.accept(ended)
     registry.start(ended)
@@ -140,7 +140,7 @@ def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
-def test_the_next_deadline_is_told(registry: RequestRegistry) -> None:
+def test_the_next_deadline_is_reported(registry: RequestRegistry) -> None:
     late = Request("a", Generate(prompt="x", timeout_ms=10**9), EVENT_WRITER, 10, 0.0)
     later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), EVENT_WRITER, 10, 0.0)
     registry.accept(later)

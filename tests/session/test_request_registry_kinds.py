@@ -55,7 +55,7 @@ def test_segments_are_counted_and_the_recordings_end_ends_the_request(
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("stop", 9, "en")
 
 
-def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
+def test_a_cancelled_transcription_reports_its_progress_and_nothing_after(
     registry: RequestRegistry, outbox: Recorder
 ) -> None:
     request = running(registry, TRANSCRIBE)
@@ -68,7 +68,7 @@ def test_a_cancelled_transcription_tells_what_was_known_and_nothing_comes_after(
     assert (done["finish_reason"], done["duration_s"], done["language"]) == ("cancelled", 9, "en")
 
 
-def test_one_that_waits_is_cancelled_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
+def test_a_queued_transcription_is_cancelled_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
     registry.accept(Request("1", TRANSCRIBE, EVENT_WRITER, 10, time.monotonic()))
     registry.cancel("2", None)
     reply, done = outbox.lines

@@ -102,7 +102,7 @@ def test_any_other_tokenizer_cuts_no_character_either(byte_level: TokenizerWrapp
     assert "".join(stream(make_detokenizers(naive)(None), ids)) == text
 
 
-def test_what_a_detokenizer_keeps_does_not_grow_with_the_text(byte_level: TokenizerWrapper) -> None:
+def test_a_detokenizers_memory_does_not_grow_with_the_text(byte_level: TokenizerWrapper) -> None:
     decoded: list[int] = []
 
     class Counting(PreTrainedTokenizerFast):

@@ -147,7 +147,7 @@ def test_the_template_is_the_one_that_it_was_trained_with() -> None:
         (shutil.rmtree, "model_not_found", "install lmwire again"),
     ],
 )
-def test_a_damaged_installation_is_told(
+def test_a_damaged_installation_is_reported(
     spoil: Callable[[Path], Any], code: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(BUILTIN, tmp_path / "builtin")

@@ -143,7 +143,7 @@ def test_text_after_a_bare_call_is_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["glm47", "laguna", "longcat"])
-def test_a_name_alone_is_a_call_of_a_known_function(name: str) -> None:
+def test_a_bare_name_of_a_known_function_is_a_call(name: str) -> None:
     assert calls(name, "add\n") == [("add", {}, None)]
     for text, closed in (("subtract", True), ("add", False)):
         reader = reader_of(name)

@@ -44,7 +44,7 @@ def outcomes(runner: TranscriptionRunner, content: bytes, **fields: Any) -> list
     return found
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: TranscriptionRunner) -> None:
+def test_the_segments_of_a_window_are_those_of_mlx_audio(folder: Path, runner: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="parakeet", model_name_parts=[])
     content = recording(5)
     samples = np.frombuffer(content[44:], "<i2").astype(np.float32) / 32768
@@ -67,7 +67,7 @@ def test_a_moment_is_long_enough(runner: TranscriptionRunner) -> None:
     assert outcomes(runner, recording(0.01))[-1].is_complete
 
 
-def test_it_says_what_it_is_and_refuses_a_language(runner: TranscriptionRunner) -> None:
+def test_parakeet_reports_its_capabilities_and_refuses_a_language(runner: TranscriptionRunner) -> None:
     assert (runner.model.model_type, runner.model.vocab_size, runner.model.layers) == ("parakeet", 8, 1)
     with pytest.raises(RequestError) as refused:
         outcomes(runner, recording(1), language="en")

@@ -80,7 +80,7 @@ def asking(**fields: Any) -> Transcribe:
     return Transcribe(audio=Media(data=""), **fields)
 
 
-def test_every_second_is_written_down_once_whatever_the_windows() -> None:
+def test_every_second_is_transcribed_once_whatever_the_windows() -> None:
     network = SaysSeconds()
     windows = list(Parakeet(network).transcribe(spoken(100), asking()))
     text = "".join(segment.text for window in windows for segment in window.segments)
@@ -100,7 +100,7 @@ def test_a_sentence_has_times_and_its_words_have() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"language": "en"}, {"prompt": "Ada"}, {"temperature": 0.5}])
-def test_what_parakeet_has_no_use_for_is_refused(fields: dict[str, Any]) -> None:
+def test_options_that_parakeet_lacks_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(RequestError) as refused:
         Parakeet(SaysSeconds()).check(asking(**fields))
     assert (refused.value.code, refused.value.field) == ("unsupported", *fields)

@@ -84,7 +84,7 @@ SHORT = recording(4)
 LONG = recording(45, rate=8000)
 
 
-def test_a_window_says_what_mlx_audio_says_of_it(folder: Path, runner: TranscriptionRunner) -> None:
+def test_the_segments_of_a_window_are_those_of_mlx_audio(folder: Path, runner: TranscriptionRunner) -> None:
     model: Any = load_model(folder, model_type="whisper", model_name_parts=[])
     samples = np.frombuffer(SHORT[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(samples, temperature=0.0)
@@ -118,7 +118,7 @@ def test_a_long_recording_comes_window_by_window_and_in_order(runner: Transcript
     assert times and times == sorted(times) and times[-1] <= 45
 
 
-def test_a_step_is_a_window_so_a_removal_takes_effect_behind_it(runner: TranscriptionRunner) -> None:
+def test_a_removal_takes_effect_after_the_current_window(runner: TranscriptionRunner) -> None:
     add(runner, 1, asking(LONG))
     add(runner, 2, asking(SHORT))
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a
     runner.remove(1)
 
 
-def test_what_is_silent_is_not_doubtful_and_what_repeats_itself_is() -> None:
+def test_silence_is_accepted_and_repetition_is_tried_again() -> None:
     def result(**fields: float) -> Any:
         return SimpleNamespace(**{"no_speech_prob": 0.0, "avg_logprob": -0.2, "compression_ratio": 1.5, **fields})
 
@@ -183,7 +183,7 @@ def test_a_model_of_english_says_so_and_refuses_other_languages(runner: Transcri
         assert (refused.value.code, refused.value.field) == (code, "language")
 
 
-def test_a_model_of_many_languages_finds_out_or_is_told(multilingual: TranscriptionRunner) -> None:
+def test_a_multilingual_model_detects_or_receives_the_language(multilingual: TranscriptionRunner) -> None:
     add(multilingual, 1, asking(SHORT))
     add(multilingual, 2, asking(SHORT, language="german"))
     first, second = multilingual.step(), multilingual.step()
@@ -215,7 +215,7 @@ def test_an_exception_ends_its_recording_alone(runner: TranscriptionRunner, monk
     assert isinstance(outcomes[-1], TranscriptionProgress) and outcomes[-1].is_complete and outcomes[-1].key == 2
 
 
-def test_a_model_says_what_it_can(runner: TranscriptionRunner) -> None:
+def test_a_speech_model_reports_its_capabilities(runner: TranscriptionRunner) -> None:
     model = runner.model
     assert (model.model_type, model.capabilities, model.layers) == ("whisper", ["transcribe"], 3)
 

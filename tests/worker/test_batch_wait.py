@@ -11,7 +11,7 @@ def turns(turns: Turns) -> Turns:
     return turns
 
 
-def test_the_first_begins_with_those_that_come_just_behind(turns: Turns) -> None:
+def test_the_first_request_starts_with_those_that_arrive_just_after_it(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     assert (turns.worker.engine, turns.started) == ("waiting for others", ["a"])
@@ -31,7 +31,7 @@ def test_a_group_that_is_complete_does_not_wait(turns: Turns) -> None:
     assert (turns.worker.engine, turns.started) == ("step", ["a", "b"])
 
 
-def test_what_the_runner_does_not_hold_ends_the_wait(turns: Turns) -> None:
+def test_a_refused_request_ends_the_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     turns.send({"id": "count", "cmd": "tokenize", "prompt": "how many?"})
@@ -40,7 +40,7 @@ def test_what_the_runner_does_not_hold_ends_the_wait(turns: Turns) -> None:
     assert turns.worker.engine == "step"
 
 
-def test_who_finds_others_at_work_does_not_wait(turns: Turns) -> None:
+def test_a_request_beside_running_ones_does_not_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
     turns.step()
@@ -59,7 +59,7 @@ def test_a_cancel_ends_the_wait(turns: Turns) -> None:
     assert (end["id"], end["finish_reason"]) == ("a", "cancelled")
 
 
-def test_a_runner_that_asks_for_none_begins_at_once(turns: Turns) -> None:
+def test_a_runner_without_a_batch_wait_starts_at_once(turns: Turns) -> None:
     turns.worker.runner.batch_wait_s = 0.0
     turns.generate("a")
     turns.step()

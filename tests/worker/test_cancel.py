@@ -24,7 +24,7 @@ def check_order(worker: WorkerProcess, cancel: str, *ended: str) -> None:
     worker.check_terminals([cancel, *ended])
 
 
-def test_in_the_same_write_as_its_request(worker: WorkerProcess) -> None:
+def test_a_cancel_in_the_same_write_as_its_request(worker: WorkerProcess) -> None:
     worker.load("mock")
     worker.send({"id": "g", **ENDLESS}, {"id": "c", "cmd": "cancel", "target": "g"})
     assert worker.terminal("g")["finish_reason"] == "cancelled"
@@ -32,7 +32,7 @@ def test_in_the_same_write_as_its_request(worker: WorkerProcess) -> None:
     check_order(worker, "c", "g")
 
 
-def test_queued_behind_a_load(worker: WorkerProcess) -> None:
+def test_a_cancel_of_a_request_queued_after_a_load(worker: WorkerProcess) -> None:
     worker.send({"id": "l", "cmd": "load", "path": SLOW_LOAD}, {"id": "g", **ENDLESS}, {"id": "i", "cmd": "info"})
     worker.wait_for(lambda event: event["event"] == "progress")
     worker.send({"id": "c", "cmd": "cancel", "target": "g"}, {"id": "c2", "cmd": "cancel", "target": "i"})
@@ -44,7 +44,7 @@ def test_queued_behind_a_load(worker: WorkerProcess) -> None:
     check_order(worker, "c", "g")
 
 
-def test_a_load_cancelled_behind_running_work_lets_what_waits_behind_it_start(worker: WorkerProcess) -> None:
+def test_a_cancel_of_a_queued_load_lets_later_requests_start(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     worker.send({"id": "long", **ENDLESS})
     worker.first_token("long")
@@ -55,7 +55,7 @@ def test_a_load_cancelled_behind_running_work_lets_what_waits_behind_it_start(wo
     assert worker.of("long")[-1]["event"] == "token", "the running request went on"
 
 
-def test_queued_behind_a_full_runner(worker: WorkerProcess) -> None:
+def test_a_cancel_of_a_request_that_waits_for_a_row(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     ids = [f"r{i}" for i in range(80)]
     worker.send(*({"id": id, **ENDLESS} for id in ids))
@@ -68,7 +68,7 @@ def test_queued_behind_a_full_runner(worker: WorkerProcess) -> None:
     worker.check_terminals(ids)
 
 
-def test_while_loading(worker: WorkerProcess) -> None:
+def test_a_cancel_of_a_load(worker: WorkerProcess) -> None:
     worker.send({"id": "l", "cmd": "load", "path": SLOW_LOAD})
     worker.wait_for(lambda event: event["event"] == "progress")
     worker.send({"id": "c", "cmd": "cancel", "target": "l"})
@@ -78,7 +78,7 @@ def test_while_loading(worker: WorkerProcess) -> None:
     worker.load("mock")
 
 
-def test_mid_prefill(worker: WorkerProcess) -> None:
+def test_a_cancel_amid_a_prefill(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     worker.send({"id": "g", "cmd": "generate", "prompt": "w " * 500_000})
     worker.wait_for(lambda event: event["event"] == "progress" and event["stage"] == "prefill")
@@ -89,7 +89,7 @@ def test_mid_prefill(worker: WorkerProcess) -> None:
     check_order(worker, "c", "g")
 
 
-def test_mid_decode_keeps_what_was_generated(worker: WorkerProcess) -> None:
+def test_a_cancel_amid_the_decode_keeps_the_text_so_far(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     worker.send({"id": "g", **ENDLESS})
     worker.first_token("g")
@@ -100,7 +100,7 @@ def test_mid_decode_keeps_what_was_generated(worker: WorkerProcess) -> None:
     check_order(worker, "c", "g")
 
 
-def test_after_done_unknown_and_of_what_cannot_be_cancelled(worker: WorkerProcess) -> None:
+def test_a_cancel_of_a_finished_unknown_or_uncancellable_request(worker: WorkerProcess) -> None:
     worker.load("mock")
     worker.call({"id": "g", "cmd": "generate", "prompt": "x"})
     assert worker.call({"id": "c1", "cmd": "cancel", "target": "g"})["matched"] == 0
@@ -112,7 +112,7 @@ def test_after_done_unknown_and_of_what_cannot_be_cancelled(worker: WorkerProces
     assert worker.call({"id": "c6", "cmd": "cancel", "all": True})["matched"] == 1
 
 
-def test_twice(worker: WorkerProcess) -> None:
+def test_a_second_cancel_of_a_request(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=20")
     worker.send({"id": "g", **ENDLESS})
     worker.first_token("g")
@@ -122,7 +122,7 @@ def test_twice(worker: WorkerProcess) -> None:
     worker.check_terminals(["c1", "c2", "g"])
 
 
-def test_all_at_once(worker: WorkerProcess) -> None:
+def test_a_cancel_of_all_requests(worker: WorkerProcess) -> None:
     worker.load("mock:step_ms=1")
     ids = [f"r{i}" for i in range(200)]
     worker.send(*({"id": id, **ENDLESS} for id in ids))

@@ -53,7 +53,7 @@ def test_hello_lists_what_this_installation_has(worker: WorkerProcess) -> None:
     assert {"mlx_lm", "mlx_vlm", "mlx_audio"} <= {*hello["engines"]}
 
 
-def test_vectors_come_one_an_event_and_then_the_account(worker: WorkerProcess, load: Callable[[str], Event]) -> None:
+def test_vectors_come_one_an_event_before_the_usage(worker: WorkerProcess, load: Callable[[str], Event]) -> None:
     loaded = load("vectors")
     assert loaded["capabilities"] == ["embed", "tokenize"]
     done = worker.call({"id": "e", "cmd": "embed", "input": ["the sea", "the hill"], "encoding": "float"})
@@ -96,7 +96,7 @@ def test_a_transcript_comes_with_progress_and_ends_with_the_length(
     assert {event["stage"] for event in worker.of("t") if event["event"] == "progress"} == {"transcribe"}
 
 
-def test_a_cancel_lands_within_a_window_and_what_was_heard_stays(
+def test_a_cancel_takes_effect_within_a_window_and_keeps_the_segments(
     worker: WorkerProcess, load: Callable[[str], Event]
 ) -> None:
     load("speech")

@@ -185,7 +185,7 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         assert b"ZeroDivisionError" in worker.stderr
 
 
-def test_what_a_runner_raises_over_one_request_ends_that_request_alone(tmp_path: Path) -> None:
+def test_an_exception_of_the_runner_over_one_request_ends_that_request_alone(tmp_path: Path) -> None:
     script = tmp_path / "worker_with_a_stumbling_runner.py"
     script.write_text(
         "from lmwire_worker.mock.runner import MockRunner\n"

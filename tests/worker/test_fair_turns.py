@@ -68,7 +68,7 @@ def test_an_answer_that_has_ended_leaves_its_row_to_others(worker: WorkerProcess
     assert worker.of("running 0")[-1]["event"] == "token"
 
 
-def test_so_it_is_with_a_real_model() -> None:
+def test_requests_start_in_fair_turns_on_a_real_model() -> None:
     with WorkerProcess() as worker:
         rows = worker.load("builtin:tiny")["batch_size"]
         many = [f"many {number}" for number in range(4 * rows // MANY)]
@@ -90,7 +90,7 @@ def test_requests_for_as_many_answers_start_in_their_order(turns: Turns) -> None
     assert turns.started == ["a", "b", "c", "d", "e"]
 
 
-def test_one_for_many_answers_is_not_overtaken_for_ever(turns: Turns) -> None:
+def test_a_request_for_many_choices_is_not_overtaken_for_ever(turns: Turns) -> None:
     turns.generate("a", "b")
     turns.generate("many", n=ROWS)
     turns.step()
@@ -101,7 +101,7 @@ def test_one_for_many_answers_is_not_overtaken_for_ever(turns: Turns) -> None:
     assert "many" in turns.started
 
 
-def test_none_overtakes_a_load(turns: Turns) -> None:
+def test_no_request_overtakes_a_load(turns: Turns) -> None:
     turns.generate("a", "b")
     turns.generate("many", n=ROWS)
     turns.send({"id": "load", "cmd": "load", "path": "other"})

@@ -79,6 +79,6 @@ def test_a_signal_while_a_real_worker_imports_its_libraries_ends_it_with_0(modul
         assert b"Traceback" not in worker.stderr
 
 
-def test_what_is_wrong_with_the_command_line_is_still_told(tmp_path: Path) -> None:
+def test_a_wrong_command_line_still_exits_with_64(tmp_path: Path) -> None:
     with WorkerProcess(command=[*PROGRAMS["worker"], "--sing"]) as worker:
         assert worker.wait_end() == 64

@@ -26,7 +26,7 @@ def test_a_host_that_stops_reading_loses_nothing_when_it_resumes() -> None:
         assert len(worker.lines) < 2 * TOKENS, "tokens merged while the host was slow"
 
 
-def test_below_the_high_water_mark_each_token_has_its_own_event() -> None:
+def test_below_the_merge_threshold_each_token_has_its_own_event() -> None:
     with WorkerProcess("--mock") as worker:
         worker.load("mock:step_ms=1")
         worker.call({"id": "g", "cmd": "generate", "prompt": "a b c d", "max_tokens": 50})

@@ -6,7 +6,7 @@ from lmwire_worker.scheduling import scheduler
 from support.runners.stepped_turns import Turns
 
 
-def test_it_starts_when_its_images_are_there(turns: Turns) -> None:
+def test_a_request_starts_when_its_images_are_read(turns: Turns) -> None:
     turns.show("a")
     turns.step()
     assert (turns.worker.engine, turns.reading, turns.started) == ("idle", ["a"], [])
@@ -15,7 +15,7 @@ def test_it_starts_when_its_images_are_there(turns: Turns) -> None:
     assert (turns.worker.engine, turns.started) == ("step", ["a"])
 
 
-def test_others_overtake_it(turns: Turns) -> None:
+def test_others_overtake_a_request_whose_images_are_not_read(turns: Turns) -> None:
     turns.show("a", "b")
     turns.generate("text")
     turns.step()
@@ -25,7 +25,7 @@ def test_others_overtake_it(turns: Turns) -> None:
     assert turns.started == ["text", "b"]
 
 
-def test_a_load_waits_for_it(turns: Turns) -> None:
+def test_a_load_waits_for_a_request_whose_images_are_read(turns: Turns) -> None:
     turns.show("a")
     turns.send({"id": "load", "cmd": "load", "path": "other"})
     turns.step()
@@ -36,7 +36,7 @@ def test_a_load_waits_for_it(turns: Turns) -> None:
     assert turns.started == ["a", "other"]
 
 
-def test_cancelled_while_it_is_read_it_ends_at_once(turns: Turns) -> None:
+def test_a_request_cancelled_while_its_images_are_read_ends_at_once(turns: Turns) -> None:
     turns.show("a")
     turns.step()
     events = turns.send({"id": "cancel", "cmd": "cancel", "target": "a"})
@@ -49,7 +49,9 @@ def test_cancelled_while_it_is_read_it_ends_at_once(turns: Turns) -> None:
     assert turns.started == ["text"]
 
 
-def test_only_so_many_are_read_ahead(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_requests_whose_images_are_read_ahead_is_bounded(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scheduler, "_READ_AHEAD", 3)
     turns.show("a", "b", "c", "d", "e", "f")
     turns.step()

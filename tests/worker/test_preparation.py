@@ -50,7 +50,7 @@ def test_plain_work_waits_for_no_hard_work(preparer: Preparer) -> None:
 
 
 @pytest.mark.usefixtures("without_collector")
-def test_requests_that_are_refused_leave_room_for_others(preparer: Preparer) -> None:
+def test_refused_requests_free_their_places_in_the_preparation(preparer: Preparer) -> None:
     refused: list[object] = []
     for _ in range(3 * MAX_PREPARATIONS):
         prepared: Any = prepare(preparer, "hard", _fail)
@@ -61,7 +61,7 @@ def test_requests_that_are_refused_leave_room_for_others(preparer: Preparer) -> 
     assert len(refused) == 3 * MAX_PREPARATIONS
 
 
-def test_only_so_many_wait_for_their_requests_and_a_dropped_one_makes_room(preparer: Preparer) -> None:
+def test_the_number_of_preparations_is_bounded_and_a_dropped_one_frees_its_place(preparer: Preparer) -> None:
     waiting = [prepare(preparer, "hard") for _ in range(MAX_PREPARATIONS)]
     there = threading.Event()
     next_one = preparer.start("hard", lambda media: "made", there.set)
@@ -71,7 +71,7 @@ def test_only_so_many_wait_for_their_requests_and_a_dropped_one_makes_room(prepa
     assert next_one.result() == "made"
 
 
-def test_what_is_dropped_before_its_turn_is_never_begun(preparer: Preparer) -> None:
+def test_a_preparation_dropped_before_its_turn_never_starts(preparer: Preparer) -> None:
     gate, began = threading.Event(), threading.Event()
     first = preparer.start("plain", lambda media: gate.wait(SECONDS), lambda: None)
     dropped = preparer.start("plain", lambda media: began.set(), lambda: None)

@@ -106,7 +106,7 @@ def test_max_tokens_0_only_processes_the_prompt(worker: WorkerProcess) -> None:
     assert worker.token_ids("g") == []
 
 
-def test_the_seed_is_the_requests_own_or_a_random_one_that_is_told(worker: WorkerProcess) -> None:
+def test_the_seed_is_the_requests_own_or_a_reported_random_one(worker: WorkerProcess) -> None:
     worker.load("mock")
     assert worker.call({"id": "a", "cmd": "generate", "prompt": "x", "seed": 7})["seed"] == 7
     seeds = {worker.call({"id": f"b{i}", "cmd": "generate", "prompt": "x"})["seed"] for i in range(5)}
@@ -114,7 +114,7 @@ def test_the_seed_is_the_requests_own_or_a_random_one_that_is_told(worker: Worke
     assert all(0 <= seed < 2**53 for seed in seeds)
 
 
-def test_ping_tells_the_state(worker: WorkerProcess) -> None:
+def test_ping_reports_the_state(worker: WorkerProcess) -> None:
     idle = worker.call({"id": "p1", "cmd": "ping"})
     assert (idle["state"], idle["active"], idle["queued"]) == ("idle", 0, 0)
     assert "step_age_ms" not in idle

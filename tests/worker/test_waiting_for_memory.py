@@ -8,7 +8,7 @@ from support.runners.stepped_engine import LARGE, SteppedRunner
 from support.runners.stepped_turns import Turns
 
 
-def test_it_starts_when_what_ran_has_ended(turns: Turns) -> None:
+def test_a_request_that_waits_for_memory_starts_when_the_running_one_ends(turns: Turns) -> None:
     turns.generate("a", LARGE)
     turns.step()
     turns.step()
@@ -17,7 +17,7 @@ def test_it_starts_when_what_ran_has_ended(turns: Turns) -> None:
     assert turns.started == ["a", LARGE] and turns.counts() == (1, 0)
 
 
-def test_none_behind_it_overtakes_it(turns: Turns) -> None:
+def test_no_later_request_overtakes_one_that_waits_for_memory(turns: Turns) -> None:
     turns.generate("a", LARGE, "b")
     turns.step()
     turns.generate("c")
@@ -27,7 +27,9 @@ def test_none_behind_it_overtakes_it(turns: Turns) -> None:
     assert turns.started == ["a", LARGE, "b"]
 
 
-def test_it_is_not_read_again_before_something_has_ended(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_request_is_not_tried_again_before_another_ends(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turns.generate("a", LARGE)
     turns.step()
     tried: list[Any] = []
@@ -38,7 +40,7 @@ def test_it_is_not_read_again_before_something_has_ended(turns: Turns, monkeypat
     assert tried == []
 
 
-def test_cancelled_while_it_waits_it_ends_at_once_and_lets_the_next_one_start(turns: Turns) -> None:
+def test_a_cancelled_request_that_waits_for_memory_lets_the_next_one_start(turns: Turns) -> None:
     turns.generate("a", LARGE, "b")
     turns.step()
     done, end = turns.send({"id": "cancel", "cmd": "cancel", "target": LARGE})
@@ -48,7 +50,7 @@ def test_cancelled_while_it_waits_it_ends_at_once_and_lets_the_next_one_start(tu
     assert turns.started == ["a", "b"]
 
 
-def test_its_time_in_the_queue_counts_until_it_really_started(turns: Turns) -> None:
+def test_the_queue_time_includes_the_wait_for_memory(turns: Turns) -> None:
     turns.generate("a", LARGE)
     turns.step()
     turns.step("all")

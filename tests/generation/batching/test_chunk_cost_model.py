@@ -63,7 +63,7 @@ def test_one_late_chunk_changes_little() -> None:
     assert cost(32, 3000) < 1.6 * before
 
 
-def test_no_part_is_ruled_out_by_what_did_not_show_it() -> None:
+def test_a_fixed_cost_that_long_chunks_hid_is_learned_from_short_ones() -> None:
     cost = ChunkCostModel()
     for size in 20 * [512, 1024]:
         cost.record(size, 100_000, size * 1e-3)

@@ -41,19 +41,19 @@ def test_prompts_share_what_a_processor_computes_at_once(
     assert shapes == [(4, 128), (4, 128), (4, 44)]
 
 
-def test_a_prompt_by_itself_has_all_of_it(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_prompt_uses_the_whole_chunk(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests([MAX_CPU_TOKENS + 101]))
     assert shapes == [(1, MAX_CPU_TOKENS), (1, 100)]
 
 
-def test_more_prompts_than_that_come_forward_too(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_prompts_than_fit_a_chunk_all_progress(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 3)
     answers = ask(runner, *requests([9] * 4))
     assert [answer.generated for answer in answers] == [8] * 4
 
 
-def test_it_is_one_step_all_the_same(runner: GenerationRunner) -> None:
+def test_a_shared_chunk_is_one_step(runner: GenerationRunner) -> None:
     (answer, *_) = ask(runner, *requests(EVEN))
     assert [done for done, _ in answer.prefilled] == [300, 301]
 
@@ -68,7 +68,9 @@ def test_a_gpu_computes_the_whole_chunk(runner: GenerationRunner, monkeypatch: p
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_answer_is_what_it_is_otherwise(family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_the_same_in_shared_chunks(
+    family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runner = runner_of(family)
     in_parts = ask(runner, *requests(UNEVEN))
     monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 1 << 20)

@@ -125,7 +125,7 @@ def test_each_choice_is_what_its_own_seed_gives(
     assert [said(answer) for answer in choices(drafted, asked, seed=11)] == [said(answer) for answer in wanted]
 
 
-def test_no_tokens_are_no_tokens_for_every_choice(drafted: GenerationRunner) -> None:
+def test_with_max_tokens_0_every_choice_is_empty(drafted: GenerationRunner) -> None:
     answers = choices(drafted, Generate(prompt="ka lo", n=3, max_tokens=0))
     assert [(answer.finish_reason, answer.token_ids) for answer in answers] == [("length", [])] * 3
 

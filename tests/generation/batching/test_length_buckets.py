@@ -112,7 +112,7 @@ def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_answer_is_what_it_is_alone(family: str, runner_of: RunnerOf) -> None:
+def test_answers_in_length_buckets_are_those_given_alone(family: str, runner_of: RunnerOf) -> None:
     runner = runner_of(family)
     requests = [short(number, temperature=number % 2) for number in range(MANY)] + [long(), long(temperature=1.0)]
     together = ask(runner, *requests, seeds=range(len(requests)))

@@ -103,12 +103,14 @@ def test_sixteen_different_requests_get_what_they_get_alone(family: str, runner_
     check(runner_of(family), ANYWHERE)
 
 
-def test_so_do_they_by_the_arithmetic_of_a_gpu(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sixteen_requests_are_the_same_alone_with_the_arithmetic_of_a_gpu(
+    runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     check(runner_of("llama"), ANYWHERE)
 
 
-def test_so_do_chats_with_reasoning_tools_and_formats(built_in: GenerationRunner) -> None:
+def test_chats_with_reasoning_tools_and_formats_are_the_same_alone(built_in: GenerationRunner) -> None:
     answers = check(built_in, ON_THE_BUILT_IN_MODEL)
     thinks, does_not, cut_short, calls, must_call, named, may_not, schema = answers[:8]
     assert thinks.reasoning

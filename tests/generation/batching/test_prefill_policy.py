@@ -126,7 +126,7 @@ def test_without_running_answers_a_chunk_is_as_long_as_a_cancel_may_wait() -> No
 
 
 @pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, TARGET_CHUNK_S), (0.016, 0.16), (0.050, MAX_CHUNK_S)])
-def test_it_waits_longer_where_the_fixed_cost_of_a_chunk_would_exceed_a_tenth(fixed_s: float, longest_s: float) -> None:
+def test_a_chunk_is_longer_if_its_fixed_cost_would_exceed_a_tenth(fixed_s: float, longest_s: float) -> None:
     device = Device(fixed_s=fixed_s, token_s=0.0003)
     taken_s = device.chunk_s(settled(PrefillPolicy(), device, running=0), FAR)
     assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
@@ -210,11 +210,11 @@ def test_once_a_busy_machine_is_free_again_all_is_as_before(device: Device, busy
 # How many prompts are processed together.
 
 
-def test_until_something_is_known_prompts_are_together_that_keep_most_devices_busy() -> None:
+def test_before_any_measurement_a_batch_of_prompts_saturates_most_devices() -> None:
     assert PrefillPolicy().max_batch_tokens(running=0, waiting=8) == SATURATING_TOKENS
 
 
-def test_prompts_are_together_that_take_no_longer_than_a_first_token_may_wait_for_others() -> None:
+def test_a_batch_of_prompts_takes_no_longer_than_a_first_token_may_wait() -> None:
     policy, device = PrefillPolicy(), Device(token_s=1e-5)
     settled(policy, device, running=0)
     assert policy.max_batch_tokens(running=0, waiting=8) == pytest.approx(TARGET_CHUNK_S / device.token_s, rel=0.01)
@@ -278,7 +278,7 @@ def test_a_step_that_was_late_by_accident_changes_nothing() -> None:
     assert usual(policy) == before
 
 
-def test_the_rest_of_a_prompt_shows_nothing_about_whole_chunks() -> None:
+def test_the_last_chunk_of_a_prompt_is_not_measured() -> None:
     policy = PrefillPolicy()
     before = settled(policy, Device(token_s=0.0002))
     policy.record_step(0.015, 1, 1, 3, FAR)
@@ -305,7 +305,7 @@ def test_the_first_chunk_of_a_shape_is_not_measured_where_kernels_are_prepared()
 
 
 @pytest.mark.usefixtures("prepares")
-def test_there_a_prompt_does_not_start_with_many_short_chunks() -> None:
+def test_where_kernels_are_compiled_a_prompt_does_not_start_with_many_short_chunks() -> None:
     policy = PrefillPolicy()
     assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
     policy.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)

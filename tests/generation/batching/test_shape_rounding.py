@@ -88,14 +88,14 @@ def test_little_padding_is_added_to_a_long_chunk() -> None:
     assert all(round_shape(1, length)[1] <= 1.25 * length for length in range(64, MAX_ROUNDED_TOKENS))
 
 
-def test_so_much_that_preparing_takes_no_longer_is_processed_as_it_is() -> None:
+def test_a_chunk_so_large_that_compiling_costs_less_is_not_rounded() -> None:
     assert round_shape(9, 300) == (12, 320)
     assert round_shape(9, 321) == (9, 384), "twelve of them would be too many"
     assert round_shape(9, 450) == (9, 450)
     assert round_shape(1, MAX_ROUNDED_TOKENS + 1) == (1, MAX_ROUNDED_TOKENS + 1)
 
 
-def test_no_rows_are_added_to_such_as_hold_much() -> None:
+def test_long_rows_get_no_padding_rows() -> None:
     assert round_shape(5, 40, cached_tokens=600) == (6, 48)
     assert round_shape(5, 40, cached_tokens=700) == (5, 48)
     assert round_shape(1, 40, cached_tokens=1 << 20) == (1, 48), "none are added anyway"
@@ -116,7 +116,7 @@ def test_as_many_rows_as_a_shape_has_are_processed(runner: GenerationRunner, sha
 
 
 @pytest.mark.parametrize("count", range(1, len(LENGTHS) + 1))
-def test_each_answer_is_what_it_is_otherwise(count: int, runner: GenerationRunner) -> None:
+def test_answers_are_the_same_with_rounded_shapes(count: int, runner: GenerationRunner) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
     padded = ask(runner, *requests, seeds=range(count))
     runner._active.reset()
@@ -152,7 +152,7 @@ def test_choices_share_a_padded_prompt(runner: GenerationRunner) -> None:
     assert len({tuple(answer.token_ids) for answer in several}) == 3
 
 
-def test_rows_that_are_no_prompts_take_no_memory_afterwards(runner: GenerationRunner) -> None:
+def test_padding_rows_take_no_memory_after_the_prefill(runner: GenerationRunner) -> None:
     driver = Driver(runner)
     for length in LENGTHS[:5]:
         driver.add(length, request(length))

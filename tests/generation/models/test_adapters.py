@@ -67,9 +67,7 @@ def adapter(tmp_path: Path, model: Path) -> Path:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_adapter_comes_and_goes_and_the_base_is_what_it_was(
-    family: str, folder_of: FolderOf, tmp_path: Path
-) -> None:
+def test_unloading_an_adapter_restores_the_base_model(family: str, folder_of: FolderOf, tmp_path: Path) -> None:
     model = folder_of(family)
     adapter = write_adapter(tmp_path / "adapter", model)
     host = Host()
@@ -103,7 +101,7 @@ def test_every_kind_of_layer_is_restored(
     assert replies(host.load(model)) == base
 
 
-def test_an_adapter_of_a_quantised_model_comes_and_goes(tmp_path: Path) -> None:
+def test_unloading_an_adapter_restores_a_quantised_model(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", "llama", quantize=(4, 32))
     adapter = write_adapter(tmp_path / "adapter", model)
     host = Host()
@@ -138,7 +136,7 @@ def test_the_weights_are_read_once(model: Path, adapter: Path) -> None:
     assert with_adapter > weights
 
 
-def test_they_are_read_again_after_an_unload(model: Path) -> None:
+def test_weights_are_read_again_after_an_unload(model: Path) -> None:
     host = Host()
     weights = host.load(model).model.weights_bytes
     host.close()
@@ -146,7 +144,7 @@ def test_they_are_read_again_after_an_unload(model: Path) -> None:
     assert host.read == [weights, weights]
 
 
-def test_they_are_read_again_when_the_folder_has_another_model(tmp_path: Path) -> None:
+def test_weights_are_read_again_if_the_folder_has_another_model(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", "llama")
     host = Host()
     before = replies(host.load(model))
@@ -155,7 +153,7 @@ def test_they_are_read_again_when_the_folder_has_another_model(tmp_path: Path) -
     assert host.read[0] == host.read[1]
 
 
-def test_what_is_cached_does_not_outlive_a_switch(model: Path, adapter: Path) -> None:
+def test_the_prefix_cache_does_not_outlive_a_change_of_adapter(model: Path, adapter: Path) -> None:
     request = Generate(prompt=PROMPTS[0] * 5, max_tokens=8)
     host = Host()
     ask(host.load(model), request)

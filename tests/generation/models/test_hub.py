@@ -108,7 +108,7 @@ def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub, ho
     assert not stages(second, "download")
 
 
-def test_so_is_one_that_writes_down_speech_whose_weights_have_another_name(
+def test_a_speech_model_with_weights_under_another_name_is_fetched_once(
     hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_whisper(tmp_path / "served")
@@ -200,13 +200,13 @@ def test_an_unknown_id_is_not_found(loader: Loader) -> None:
     assert "owner/other" in outcome["message"]
 
 
-def test_a_network_that_fails_is_worth_another_try(hub: Hub, cut_off: Loader) -> None:
+def test_a_network_failure_is_retryable(hub: Hub, cut_off: Loader) -> None:
     outcome = cut_off.load()
     assert (outcome["code"], outcome["retryable"]) == ("model_not_found", True)
     assert "network" in outcome["message"]
 
 
-def test_offline_mode_is_named(hub: Hub, home: Path) -> None:
+def test_the_error_in_offline_mode_names_the_variable(hub: Hub, home: Path) -> None:
     with Loader(hub, home, HF_HUB_OFFLINE="1") as loader:
         outcome = loader.load()
     assert (outcome["code"], outcome["retryable"]) == ("model_not_found", False)

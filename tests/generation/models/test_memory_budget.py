@@ -44,7 +44,9 @@ def test_without_a_limit_the_budget_is_a_part_of_the_devices_memory(monkeypatch:
         ({"total_memory": 80 * GIB, "free_memory": 70 * GIB}, 80 * GIB),
     ],
 )
-def test_a_devices_memory_is_what_it_says(info: dict[str, int], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_memory_is_as_mlx_reports_it(
+    info: dict[str, int], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: info)
     assert memory_budget.device_bytes() == size
 
@@ -108,7 +110,7 @@ def test_the_systems_free_memory_is_what_programs_can_get() -> None:
     assert abs(memory_budget.available_system_bytes() - available) < available / 2
 
 
-def test_a_cuda_device_says_itself_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cuda_device_reports_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
     monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 5000})
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)

@@ -51,7 +51,7 @@ def test_a_module_that_has_two_places_is_one_module(tmp_path: Path) -> None:
     assert network.tied is network.first
 
 
-def test_the_base_is_none_of_a_networks_parameters(tmp_path: Path) -> None:
+def test_the_shared_base_is_not_among_a_networks_parameters(tmp_path: Path) -> None:
     base, modules = base_of(tmp_path)
     assert base.new_network().parameters() == modules.parameters()
 

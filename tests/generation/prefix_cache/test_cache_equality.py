@@ -69,7 +69,7 @@ def runner(request: pytest.FixtureRequest, runner_of: RunnerOf) -> GenerationRun
     return runner
 
 
-def test_the_same_prompt_again_is_known_but_for_its_last_token(runner: GenerationRunner) -> None:
+def test_a_repeated_prompt_is_cached_except_for_its_last_token(runner: GenerationRunner) -> None:
     request = Generate(prompt=tokens(80), max_tokens=12)
     assert warm(runner, request) == 0
     assert warm(runner, request) == 79
@@ -87,7 +87,7 @@ def test_a_conversation_goes_on_from_the_end_of_each_answer(runner: GenerationRu
         known = len(history) - (answer.finish_reason == "length")  # to process the very last token, nobody waits
 
 
-def test_so_do_conversations_side_by_side_with_one_system_prompt(runner: GenerationRunner) -> None:
+def test_concurrent_conversations_share_a_cached_system_prompt(runner: GenerationRunner) -> None:
     system = tokens(60)
     talks = [[*system, END, *tokens(10, seed=n)] for n in range(4)]
     for turn in range(3):
@@ -109,14 +109,14 @@ def test_a_chat_goes_on_at_the_end_of_a_message(runner: GenerationRunner) -> Non
     assert warm(runner, Chat(messages=other, max_tokens=12)) > 10, "branched back"
 
 
-def test_a_prompt_that_leaves_another_within_it_goes_on_from_the_end_of_a_message(runner: GenerationRunner) -> None:
+def test_a_prompt_that_branches_off_continues_from_the_end_of_a_message(runner: GenerationRunner) -> None:
     shared = [*tokens(40), END, *tokens(20, seed=1), END]
     warm(runner, Generate(prompt=[*shared, *tokens(30, seed=2)], max_tokens=5))
     assert warm(runner, Generate(prompt=[*shared, *tokens(30, seed=3)], max_tokens=5)) >= len(shared)
 
 
 @pytest.mark.parametrize("steps", [1, 6])
-def test_after_a_cancel_wherever_it_came(steps: int, runner: GenerationRunner) -> None:
+def test_answers_are_equal_after_a_cancel_at_any_point(steps: int, runner: GenerationRunner) -> None:
     driver = Driver(runner)
     prompt = tokens(200)
     request = Generate(prompt=prompt, max_tokens=30, ignore_eos=True)
@@ -130,14 +130,16 @@ def test_after_a_cancel_wherever_it_came(steps: int, runner: GenerationRunner) -
 
 
 @with_or_without_states
-def test_after_a_stop_string(runner: GenerationRunner) -> None:
+def test_answers_are_equal_after_a_stop_string(runner: GenerationRunner) -> None:
     request = Generate(prompt=tokens(50), max_tokens=60, stop=["a"], ignore_eos=True, temperature=1.0)
     (answer,) = ask(runner, request)
     assert answer.finish_reason == "stop"
     assert warm(runner, Generate(prompt=[*tokens(50), *answer.token_ids, 9, 9], max_tokens=10)) >= 50
 
 
-def test_after_evictions_in_any_order(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_equal_after_evictions_in_any_order(
+    runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert runner._cache_manager is not None
     cache = runner._cache_manager._cache
     chance = random.Random(1)
@@ -154,7 +156,7 @@ def test_after_evictions_in_any_order(runner: GenerationRunner, monkeypatch: pyt
     assert cache.stats().evictions > before.evictions
 
 
-def test_every_choice_of_a_known_prompt(runner: GenerationRunner) -> None:
+def test_every_choice_of_a_cached_prompt_is_equal(runner: GenerationRunner) -> None:
     request = Generate(prompt=tokens(70), max_tokens=10, temperature=1.0, n=4)
     for _ in range(2):
         together = choices(runner, request, seed=3)
@@ -176,12 +178,12 @@ def test_every_choice_of_a_known_prompt(runner: GenerationRunner) -> None:
         {"min_tokens": 8, "temperature": 1.0, "top_p": 0.8, "xtc_probability": 0.5},
     ],
 )
-def test_whatever_else_is_asked_for(fields: dict[str, Any], runner: GenerationRunner) -> None:
+def test_answers_are_equal_with_any_options(fields: dict[str, Any], runner: GenerationRunner) -> None:
     for prompt in (tokens(40), [*tokens(40), *tokens(3, seed=1)]):
         warm(runner, Generate(prompt=prompt, max_tokens=20, **fields), seed=7)
 
 
-def test_a_prompt_processed_for_later_is_known_later(runner: GenerationRunner) -> None:
+def test_a_pinned_prompt_survives_eviction(runner: GenerationRunner) -> None:
     warm(runner, Generate(prompt=tokens(90), max_tokens=0, cache="pin"))
     assert runner._cache_manager is not None
     runner._cache_manager.evict(1 << 40)
@@ -220,7 +222,7 @@ def test_a_request_with_the_cache_off_waits_for_none(runner: GenerationRunner) -
     assert cached(runner) == before
 
 
-def test_the_smallest_budget_holds_what_may_be_pinned(
+def test_a_prompt_that_passes_the_check_for_pins_fits_the_budget(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pin evicts unpinned entries, and no pinned ones."""
@@ -285,7 +287,7 @@ def test_progress_counts_what_was_cached(runner: GenerationRunner) -> None:
     assert answer.prefilled[-1] == (100, 100)
 
 
-def test_quantized_keys_and_values(tmp_path: Path) -> None:
+def test_answers_are_equal_with_a_quantized_cache(tmp_path: Path) -> None:
     runner = open_runner(write_model(tmp_path, head_dim=32), kv_bits=8)
     request = Generate(prompt=tokens(80), max_tokens=12)
     assert warm(runner, request) == 0
@@ -296,7 +298,7 @@ def test_quantized_keys_and_values(tmp_path: Path) -> None:
 # Checks.
 
 
-def test_a_check_of_what_is_right_changes_nothing(runner: GenerationRunner) -> None:
+def test_verification_of_a_correct_entry_changes_nothing(runner: GenerationRunner) -> None:
     assert runner._cache_manager is not None
     runner._cache_manager._cache._verify_interval = 2
     request = Generate(prompt=tokens(40), max_tokens=6, n=2, temperature=1.0)
@@ -309,7 +311,7 @@ def test_a_check_of_what_is_right_changes_nothing(runner: GenerationRunner) -> N
     assert stats.bytes > 0
 
 
-def test_a_check_of_what_is_wrong_drops_it(runner: GenerationRunner) -> None:
+def test_verification_drops_a_wrong_entry(runner: GenerationRunner) -> None:
     request = Generate(prompt=tokens(40), max_tokens=6)
     ask(runner, request)
     assert runner._cache_manager is not None
@@ -344,7 +346,7 @@ def test_nothing_of_a_failed_step_is_cached(tmp_path: Path) -> None:
     assert warm(runner, Generate(prompt=[66] * 20 + [67], max_tokens=2)) in (0, 20)
 
 
-def test_what_cannot_be_cached_cannot_be_pinned(tmp_path: Path) -> None:
+def test_a_pin_is_refused_for_a_model_whose_caches_cannot_be_stored(tmp_path: Path) -> None:
     runner = open_runner(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
     assert runner._cache_manager is not None
     runner._cache_manager._schema.is_supported = False

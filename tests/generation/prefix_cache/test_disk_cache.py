@@ -269,7 +269,7 @@ def test_the_least_recently_used_goes_when_the_budget_is_spent(workers: Workers)
     assert first not in workers.files()
 
 
-def test_use_keeps_a_file(workers: Workers) -> None:
+def test_using_a_file_delays_its_eviction(workers: Workers) -> None:
     leave(workers, PROMPT)
     (file,) = workers.files()
     os.utime(file, (1, 1))
@@ -277,7 +277,7 @@ def test_use_keeps_a_file(workers: Workers) -> None:
     assert file.stat().st_mtime > 1
 
 
-def test_to_clear_the_cache_removes_the_files_of_the_model(workers: Workers) -> None:
+def test_clearing_the_cache_removes_the_models_files(workers: Workers) -> None:
     leave(workers, PROMPT)
     runner = workers.start()
     runner.clear_cache()
@@ -350,7 +350,7 @@ def test_files_that_do_not_fit_in_memory_are_a_miss(workers: Workers, monkeypatc
     assert "Unable to allocate" in workers.lines[0]
 
 
-def test_an_engine_waits_for_what_is_being_written(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_an_engine_waits_for_pending_writes(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_module, "EXIT_TIMEOUT_S", SECONDS)
     release = hold_up(monkeypatch, "write")
     engine = MlxModelLoader(disk=DiskCacheOptions(workers.directory, 2**30, workers.lines.append))

@@ -118,13 +118,13 @@ def test_a_short_hit_in_a_long_prompt_is_ignored() -> None:
     assert plain.cache.stats().misses == 1
 
 
-def test_what_is_short_and_yet_much_of_a_prompt_is_taken() -> None:
+def test_a_short_hit_that_covers_much_of_a_prompt_is_used() -> None:
     plain = Plain()
     plain.store(*range(1, MIN_HIT_TOKENS))
     assert plain.known(*range(1, MIN_HIT_TOKENS), *range(100, 100 + 6 * MIN_HIT_TOKENS)) == MIN_HIT_TOKENS - 1
 
 
-def test_what_is_no_scrap_is_taken_of_a_prompt_of_any_length() -> None:
+def test_a_hit_of_the_minimum_length_is_used_for_a_prompt_of_any_length() -> None:
     plain = Plain()
     plain.store(*range(1, MIN_HIT_TOKENS + 1))
     assert plain.known(*range(1, MIN_HIT_TOKENS + 1), *range(100, 100 + 100 * MIN_HIT_TOKENS)) == MIN_HIT_TOKENS
@@ -162,7 +162,7 @@ def test_a_state_is_found_where_it_was_taken_and_nowhere_else(cut: bool) -> None
     check_bytes(recurrent.cache)
 
 
-def test_what_was_fetched_stays_what_it_was_when_everything_is_dropped() -> None:
+def test_a_fetched_cache_stays_intact_after_evictions() -> None:
     plain = Plain()
     plain.store(1, 2, 3)
     start = plain.cache.fetch([1, 2, 3, 4])
@@ -171,7 +171,7 @@ def test_what_was_fetched_stays_what_it_was_when_everything_is_dropped() -> None
     assert plain.checked(start, (1, 2, 3)) == 3
 
 
-def test_who_fetches_may_write_into_it() -> None:
+def test_writes_into_a_fetched_cache_do_not_change_the_entry() -> None:
     plain = Plain()
     plain.store(1, 2, 3)
     for _ in range(2):
@@ -238,7 +238,7 @@ def test_kv_caches_of_an_unknown_kind_are_not_cached() -> None:
     [(Plain, 100 * TOKEN_BYTES, 3, 60), (Recurrent, 30 * TOKEN_BYTES + 5 * STATE_BYTES, 2, 20)],
     ids=["plain", "with snapshots"],
 )
-def test_it_never_takes_more_than_its_budget(kind: type[Plain], budget: int, words: int, longest: int) -> None:
+def test_the_cache_never_exceeds_its_budget(kind: type[Plain], budget: int, words: int, longest: int) -> None:
     cached = kind(budget=budget)
     chance = random.Random(0)
     for _ in range(200):
@@ -249,7 +249,7 @@ def test_it_never_takes_more_than_its_budget(kind: type[Plain], budget: int, wor
     assert cached.cache.stats().evictions > 0
 
 
-def test_nothing_is_dropped_for_what_does_not_fit_at_all() -> None:
+def test_an_entry_above_the_budget_evicts_nothing() -> None:
     plain = Plain(budget=5 * TOKEN_BYTES)
     plain.store(9, 9)
     plain.store(*range(1, 8))
@@ -275,7 +275,7 @@ def test_an_ending_goes_before_the_beginning_that_others_share() -> None:
     assert plain.known(1, 2, 3, 4) == 2
 
 
-def test_of_a_conversation_with_snapshots_the_oldest_goes_first() -> None:
+def test_the_oldest_snapshot_of_a_conversation_is_evicted_first() -> None:
     recurrent = Recurrent(budget=3 * STATE_BYTES, cut=False)
     for turn in range(1, 6):
         recurrent.store(*range(1, 10 * turn))
@@ -283,7 +283,7 @@ def test_of_a_conversation_with_snapshots_the_oldest_goes_first() -> None:
     assert recurrent.known(*range(1, 15)) == 0
 
 
-def test_memory_can_be_asked_back() -> None:
+def test_eviction_frees_the_requested_bytes() -> None:
     plain = Plain()
     plain.store(1, 1, 1)
     plain.store(2, 2)
@@ -294,7 +294,7 @@ def test_memory_can_be_asked_back() -> None:
 
 
 @pytest.mark.parametrize("kind", [Plain, Recurrent])
-def test_what_is_pinned_stays_until_all_is_cleared(kind: type[Plain]) -> None:
+def test_pinned_entries_stay_until_the_cache_is_cleared(kind: type[Plain]) -> None:
     cache = kind()
     cache.store(1, 2, 3, 4, pin=True)
     cache.store(1, 2, 3, 4, 5, 6)
@@ -322,7 +322,7 @@ def test_memory_is_given_back_without_waiting_for_python_to_look_for_circles(kin
         gc.enable()
 
 
-def test_what_is_known_already_can_be_pinned() -> None:
+def test_a_cached_prompt_can_be_pinned() -> None:
     plain = Plain()
     plain.store(1, 2, 3, 4)
     plain.cache.pin([1, 2])
@@ -338,7 +338,7 @@ def test_pins_do_not_exceed_the_budget() -> None:
     check_bytes(plain.cache)
 
 
-def test_what_a_check_found_wrong_goes_with_all_that_came_of_it() -> None:
+def test_a_wrong_entry_is_dropped_with_its_continuations() -> None:
     plain = Plain()
     plain.store(1, 2, 3)
     plain.store(1, 2, 4, 5)
@@ -352,7 +352,7 @@ def test_what_a_check_found_wrong_goes_with_all_that_came_of_it() -> None:
 # What is counted.
 
 
-def test_hits_misses_and_what_they_saved_are_counted() -> None:
+def test_hits_misses_and_saved_tokens_are_counted() -> None:
     plain = Plain()
     plain.store(1, 2, 3)
     plain.known(1, 2, 3)
@@ -362,7 +362,7 @@ def test_hits_misses_and_what_they_saved_are_counted() -> None:
     assert (stats.hits, stats.misses, stats.saved_tokens) == (2, 1, 5)
 
 
-def test_one_hit_of_so_many_is_to_be_checked_and_counts_as_a_miss() -> None:
+def test_every_nth_hit_is_verified_and_counts_as_a_miss() -> None:
     plain = Plain(verify_interval=3)
     plain.store(1, 2, 3)
     starts = [plain.cache.fetch([1, 2, 3, 4]) for _ in range(6)]

@@ -52,7 +52,7 @@ def test_a_request_that_sets_nothing_has_the_values_of_the_model(tmp_path: Path)
         assert tokens(worker, "greedy-again") == greedy
 
 
-def test_a_chat_has_them_too_and_so_has_a_request_that_was_sent_with_the_load(tmp_path: Path) -> None:
+def test_sampling_defaults_apply_to_chats_and_to_requests_sent_before_the_load_ended(tmp_path: Path) -> None:
     folder = configured(write_model(tmp_path / "model"), temperature=1.5, do_sample=True)
     chat = {"cmd": "chat", "prompt": None, "messages": [{"role": "user", "content": "Hi"}]}
     with WorkerProcess() as worker:

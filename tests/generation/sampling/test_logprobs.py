@@ -42,7 +42,7 @@ def look(requests: list[Generate], logits: mx.array, tokens: list[int], xp: Any)
 @pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_they_are_the_logarithms_of_the_softmax(xp: Any, dtype: mx.Dtype, vocabulary: int) -> None:
+def test_logprobs_are_the_logarithms_of_the_softmax(xp: Any, dtype: mx.Dtype, vocabulary: int) -> None:
     logits = logits_of(7, vocabulary, dtype)
     tokens = [(row * 31) % vocabulary for row in range(7)]
     values = np.array(logits.astype(mx.float32)).astype(np.float64)
@@ -59,7 +59,7 @@ def test_they_are_the_logarithms_of_the_softmax(xp: Any, dtype: mx.Dtype, vocabu
 
 @pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
-def test_a_row_gets_the_same_alone_and_in_any_batch(xp: Any, dtype: mx.Dtype) -> None:
+def test_a_rows_logprobs_are_the_same_alone_and_in_any_batch(xp: Any, dtype: mx.Dtype) -> None:
     chance = random.Random(1)
     requests = [chance.choice([SILENT, asking(0), asking(1), asking(5), asking(20)]) for _ in range(24)]
     logits = logits_of(24, 3001, dtype)
@@ -82,14 +82,14 @@ def test_equally_probable_tokens_come_in_the_order_of_their_ids(xp: Any) -> None
 
 
 @pytest.mark.parametrize("xp", [np, mx])
-def test_a_token_of_no_probability_at_all_has_none(xp: Any) -> None:
+def test_a_token_with_probability_0_has_no_logprob(xp: Any) -> None:
     logits = mx.array([[0.0, -mx.inf, -mx.inf]])
     (logprob,) = look([asking(2)], logits, [1], xp)
     assert logprob == Logprob(1, "1", None, top=[TopLogprob(0, "0", 0.0), TopLogprob(1, "1", None)])
     assert logprob is not None and math.copysign(1, logprob.top[0].logprob or 0) == 1, "no -0.0"
 
 
-def test_where_no_row_asks_nothing_is_looked_at() -> None:
+def test_without_a_request_for_logprobs_none_are_computed() -> None:
     logprobs = BatchLogprobs([SILENT, SILENT])
     assert logprobs(logits_of(2, 50), mx.array([1, 2])) == [None, None]
     assert logprobs.pending == []

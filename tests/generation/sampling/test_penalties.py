@@ -53,7 +53,7 @@ def logits_of(rows: int, dtype: mx.Dtype = mx.float32) -> mx.array:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_row_gets_what_mlx_lm_gives_it_alone(seed: int) -> None:
+def test_penalties_of_every_row_are_those_of_mlx_lm(seed: int) -> None:
     chance = random.Random(seed)
     requests = [any_request(chance) for _ in range(12)]
     histories = [[chance.randrange(VOCABULARY) for _ in range(chance.randrange(100))] for _ in requests]
@@ -110,7 +110,7 @@ def banned(ban: EosBan, steps: int) -> list[list[list[int]]]:
     ]
 
 
-def test_min_tokens_keeps_a_row_from_ending_until_so_many_have_come() -> None:
+def test_eos_tokens_are_banned_until_min_tokens_are_generated() -> None:
     ban = EosBan([request(min_tokens=3), request(), request(min_tokens=1)], [0, 0, 0], {8, 5})
     assert banned(ban, 5) == [[[5, 8], [], [5, 8]], [[5, 8], [], []], [[5, 8], [], []], [[], [], []], [[], [], []]]
 
@@ -141,7 +141,7 @@ def test_a_banned_token_is_still_the_best_where_a_grammar_forbids_all_others() -
     assert mx.argmax(masked, axis=-1).item() == 5
 
 
-def test_a_bias_on_what_is_no_token_is_refused_with_its_path() -> None:
+def test_a_bias_for_an_unknown_token_is_refused_with_its_path() -> None:
     check_logit_bias(request(logit_bias={0: 1.0, 79: 1.0}), VOCABULARY)
     with pytest.raises(RequestError) as refusal:
         check_logit_bias(request(logit_bias={5: 1.0, 80: 1.0}), VOCABULARY)

@@ -51,7 +51,7 @@ def chat(**fields: Any) -> Chat:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_schema_holds_for_what_is_said(speaker: Speaker, seed: int) -> None:
+def test_an_answer_follows_its_json_schema(speaker: Speaker, seed: int) -> None:
     answer = speaker.say(generate(JsonSchemaFormat(PERSON)), seed)
     jsonschema.validate(json.loads(answer), PERSON)
 
@@ -126,7 +126,7 @@ def test_a_wrong_format_is_refused_by_its_path(speaker: Speaker, format: Format,
     assert (refusal.value.code, refusal.value.field) == ("invalid_request", path)
 
 
-def test_a_refusal_says_what_is_wrong(speaker: Speaker) -> None:
+def test_the_error_for_a_wrong_format_names_the_mistake(speaker: Speaker) -> None:
     with pytest.raises(RequestError, match=r"^`format.pattern`: regex parse error: unclosed group$"):
         speaker.constraint(generate(RegexFormat("(a")))
     with pytest.raises(RequestError, match=r"^`format.schema.pattern`: regex parse error: look-around, "):
@@ -146,18 +146,18 @@ def test_the_format_applies_after_the_reasoning(speaker: Speaker) -> None:
     jsonschema.validate(json.loads(content), PERSON)
 
 
-def test_a_model_that_is_free_to_think_may_think_first_or_not(speaker: Speaker) -> None:
+def test_with_reasoning_auto_an_answer_may_start_with_reasoning(speaker: Speaker) -> None:
     answers = [speaker.say(chat(format=RegexFormat("[a-z]{3}")), seed) for seed in range(20)]
     assert all(re.fullmatch(r"(<think>(?s:.*)</think>)?[a-z]{3}", answer) for answer in answers)
     assert len({answer.startswith("<think>") for answer in answers}) == 2
 
 
-def test_with_reasoning_off_it_may_not_think(speaker: Speaker) -> None:
+def test_with_reasoning_off_a_formatted_answer_has_no_reasoning(speaker: Speaker) -> None:
     request = chat(format=RegexFormat("[a-z]{3}"), reasoning="off")
     assert all(re.fullmatch("[a-z]{3}", speaker.say(request, seed)) for seed in range(20))
 
 
-def test_a_prefix_is_the_beginning_of_what_has_the_format(speaker: Speaker) -> None:
+def test_a_formatted_answer_continues_the_prefix(speaker: Speaker) -> None:
     prefix = '{"name":"ka'
     request = chat(format=JsonSchemaFormat(PERSON), prefix=prefix, reasoning="off")
     jsonschema.validate(json.loads(prefix + speaker.say(request)), PERSON)

@@ -53,14 +53,14 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
 
 
 @pytest.mark.parametrize("schema", HELD, ids=json.dumps)
-def test_what_is_supported_holds(speaker: Speaker, schema: dict[str, Any]) -> None:
+def test_answers_follow_each_supported_schema(speaker: Speaker, schema: dict[str, Any]) -> None:
     for seed in range(6):
         answer = json.loads(speaker.say(Generate(prompt="x", format=JsonSchemaFormat(schema)), seed))
         jsonschema.validate(answer, schema, format_checker=jsonschema.FormatChecker())
 
 
 @pytest.mark.parametrize("schema", REFUSED, ids=json.dumps)
-def test_what_is_not_supported_is_refused(speaker: Speaker, schema: dict[str, Any]) -> None:
+def test_an_unsupported_schema_is_refused(speaker: Speaker, schema: dict[str, Any]) -> None:
     for nested, path in ((schema, "format.schema"), ({"type": "array", "items": schema, "minItems": 1}, "items")):
         with pytest.raises(RequestError) as refusal:
             speaker.constraint(Generate(prompt="x", format=JsonSchemaFormat(nested)))

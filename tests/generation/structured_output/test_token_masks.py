@@ -55,21 +55,23 @@ def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
     assert (np.array(logits) == before).all(), "log-probabilities are of what came in"
 
 
-def test_a_row_says_together_with_others_what_it_says_alone(speaker: Speaker) -> None:
+def test_a_constrained_row_gets_the_same_tokens_alone_and_in_a_batch(speaker: Speaker) -> None:
     requests = [generate("[a-c]{3,9}"), generate("(x|yy)*z"), Generate(prompt="x", format=ChoiceFormat(["ka", "kalo"]))]
     alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
     assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
 
 
 @pytest.mark.parametrize("patience", [-1.0, math.inf], ids=["by all cores", "one by one"])
-def test_masks_that_take_long_are_the_same(speaker: Speaker, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_filled_by_one_or_several_threads_are_the_same(
+    speaker: Speaker, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     requests = [generate("[a-f]{12}"), chat(reasoning_budget=3), generate("(x|yy){4}z")]
     alone = [speaker.say(request, seed) for seed, request in enumerate(requests)]
     monkeypatch.setattr(token_masks, "SERIAL_FILL_S", patience)
     assert speaker.follow([speaker.constraint(request) for request in requests], range(3)) == alone
 
 
-def test_forks_go_their_own_ways(speaker: Speaker) -> None:
+def test_forked_constraints_are_independent(speaker: Speaker) -> None:
     request = generate("[a-f]{12}")
     first = speaker.constraint(request)
     together = speaker.follow([first.fork(), first, first.fork()], [1, 2, 3])
@@ -94,7 +96,7 @@ def test_a_finished_answer_may_end_again_and_again(speaker: Speaker) -> None:
     assert constraint.error is None
 
 
-def test_a_row_that_leaves_its_grammar_fails_alone_and_is_free(speaker: Speaker) -> None:
+def test_a_row_that_leaves_its_grammar_fails_alone(speaker: Speaker) -> None:
     failing, other = speaker.constraint(generate("a+")), speaker.constraint(generate("b+"))
     batch = TokenMasks([failing, None, other])
     a, b = tokens(speaker, "a") + tokens(speaker, "b")
@@ -188,6 +190,6 @@ def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker
     assert allowed(speaker, constraint, bracket) == {following}
 
 
-def test_a_request_of_a_model_that_does_not_think_has_no_use_for_a_budget(speaker: Speaker) -> None:
+def test_a_reasoning_budget_is_ignored_for_a_model_without_reasoning(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
     assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None

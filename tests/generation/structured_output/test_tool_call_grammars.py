@@ -166,7 +166,7 @@ def test_a_named_function_is_called_once_and_no_other(speaker_of: SpeakerOf, nam
 
 
 @pytest.mark.parametrize("name", ("json_tools", "mistral", "harmony", "kimi_k3", *TEXT_MARKERS))
-def test_where_the_model_is_free_to_call_a_strict_tool_its_schema_holds(speaker_of: SpeakerOf, name: str) -> None:
+def test_with_tool_choice_auto_a_strict_tools_schema_holds(speaker_of: SpeakerOf, name: str) -> None:
     tools = [
         tool(strict=True, days={"type": "integer", "maximum": 9}),
         tool("draw", x={"type": "string"}),
@@ -212,7 +212,7 @@ def test_with_tool_choice_none_only_the_format_counts(speaker_of: SpeakerOf) -> 
     assert all(re.fullmatch("[a-z]{3}", speaker_of("json_tools").say(request, seed)) for seed in SEEDS)
 
 
-def test_tools_that_the_model_is_free_to_call_are_no_constraint(speaker_of: SpeakerOf) -> None:
+def test_with_tool_choice_auto_tools_that_are_not_strict_constrain_nothing(speaker_of: SpeakerOf) -> None:
     speaker = speaker_of("json_tools")
     assert speaker.grammars.make_constraint(chat(), speaker.syntax, False) is None
 
@@ -225,7 +225,7 @@ def test_harmony_reasons_before_it_calls_and_before_it_answers(speaker_of: Speak
         assert all(answer.calls or re.fullmatch("[a-z]{3}", answer.content) for answer in answers)
 
 
-def test_a_model_without_a_way_to_call_tools_cannot_be_made_to(speaker_of: SpeakerOf) -> None:
+def test_a_required_call_is_refused_for_a_model_without_tool_calls(speaker_of: SpeakerOf) -> None:
     speaker = Speaker(speaker_of("json_tools").tokenizer)
     with pytest.raises(RequestError) as refusal:
         speaker.constraint(chat(tool_choice="required"))
@@ -261,14 +261,14 @@ def test_many_tools_are_compiled_once(speaker_of: SpeakerOf, monkeypatch: pytest
     speaker.constraint(chat(tools=tools, tool_choice="required"))
 
 
-def test_a_format_beside_a_required_call_must_be_right_all_the_same(speaker_of: SpeakerOf) -> None:
+def test_a_wrong_format_is_refused_beside_a_required_call(speaker_of: SpeakerOf) -> None:
     with pytest.raises(RequestError) as refusal:
         speaker_of("json_tools").constraint(chat(tool_choice="required", format=RegexFormat("(")))
     assert refusal.value.field == "format.pattern"
 
 
 @pytest.mark.parametrize("name", ("json_tools", "qwen3_coder"))
-def test_arguments_are_an_object_even_if_their_schema_does_not_say_so(speaker_of: SpeakerOf, name: str) -> None:
+def test_arguments_are_an_object_if_their_schema_has_no_type(speaker_of: SpeakerOf, name: str) -> None:
     tools = [
         Tool(function=Function(name="f", parameters={"properties": {"x": {"type": "boolean"}}, "required": ["x"]}))
     ]
