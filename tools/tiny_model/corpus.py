@@ -1,4 +1,4 @@
-"""Packs examples into rows of tokens for training."""
+"""Pack examples into rows of tokens for training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Scores a model on prompts that its training text did not contain, ability by ability.
+"""Score a model on prompts that its training text did not contain, ability by ability.
 
 An answer is right if it has the expected text and ends the turn. Calls and JSON are right if they have the same values.
 A worker answers the prompts with a schema, because it enforces the schema.

@@ -1,4 +1,4 @@
-"""Writes tiny models with random weights, in the folder format that mlx-lm loads.
+"""Write tiny models with random weights, in the folder format that mlx-lm loads.
 
 They speak in made-up syllables, which is enough to try the worker out and to test it: shapes, caches and tokenizers
 are those of real architectures, and a whole model is a few kilobytes. Every Unicode text can be a prompt.

@@ -1,4 +1,4 @@
-"""Writes tiny models with random weights for mlx-vlm. All take images, and some take sounds.
+"""Write tiny models with random weights for mlx-vlm. All take images, and some take sounds.
 
 As with `random_model`, what they say means nothing; but it depends on every image and every sound that they are given.
 """

@@ -1,4 +1,4 @@
-"""Trains the built-in model from random weights, and writes it in the folder format that mlx-lm loads.
+"""Train the built-in model from random weights, and write it in the folder format that mlx-lm loads.
 
 This takes minutes on one GPU. `--steps 300` runs anywhere: it shows that the model learns, but it learns little.
 """

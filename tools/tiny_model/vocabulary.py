@@ -1,4 +1,4 @@
-"""Trains the tokenizer, and renders examples with the chat template."""
+"""Train the tokenizer, and render examples with the chat template."""
 
 import json
 from collections.abc import Iterable

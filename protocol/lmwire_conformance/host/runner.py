@@ -1,4 +1,4 @@
-"""Plays cases against a host's driver, one at a time.
+"""Play cases against a host's driver, one at a time.
 
 The cases of a group share a process of the driver, because the start of a driver can take long. A case that fails in a
 shared process is played again in a process of its own, and that result counts: what an earlier case left in the driver

@@ -1,4 +1,4 @@
-"""Plays a transcript against a worker."""
+"""Play a transcript against a worker."""
 
 import json
 import signal

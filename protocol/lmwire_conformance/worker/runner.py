@@ -1,4 +1,4 @@
-"""Plays transcripts against a worker."""
+"""Play transcripts against a worker."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Makes the training text of the built-in model, and the held-out prompts of its evaluation."""
+"""Make the training text of the built-in model, and the held-out prompts of its evaluation."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Turns the texts of requests into tokens."""
+"""Turn the texts of requests into tokens."""
 
 from functools import cached_property
 

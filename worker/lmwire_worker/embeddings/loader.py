@@ -1,4 +1,4 @@
-"""Opens an embedding model."""
+"""Open an embedding model."""
 
 from collections.abc import Sequence
 from dataclasses import replace

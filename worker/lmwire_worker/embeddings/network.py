@@ -1,4 +1,4 @@
-"""Computes vectors of tokens with an embedding model of mlx-vlm."""
+"""Compute vectors of tokens with an embedding model of mlx-vlm."""
 
 from array import array
 from collections.abc import Sequence

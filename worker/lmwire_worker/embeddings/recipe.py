@@ -1,4 +1,4 @@
-"""Reads how a folder's model makes a vector of a text, from the files of sentence-transformers."""
+"""Read how a folder's model makes a vector of a text, from the files of sentence-transformers."""
 
 import re
 from dataclasses import dataclass

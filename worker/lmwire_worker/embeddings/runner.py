@@ -1,4 +1,4 @@
-"""Runs an embedding model: the inputs of all requests, a few at a time."""
+"""Run an embedding model: the inputs of all requests, a few at a time."""
 
 import contextlib
 from array import array

@@ -1,4 +1,4 @@
-"""Decides whether memory suffices for a new request, and for the next token of the active ones."""
+"""Decide whether memory suffices for a new request, and for the next token of the active ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

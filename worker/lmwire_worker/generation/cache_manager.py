@@ -1,4 +1,4 @@
-"""Decides what of a request's prompt and answer is cached, and what a later request reuses."""
+"""Decide what of a request's prompt and answer is cached, and what a later request reuses."""
 
 from collections.abc import Callable, Collection
 from concurrent.futures import Future

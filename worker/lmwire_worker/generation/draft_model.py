@@ -1,4 +1,4 @@
-"""Loads a draft model, and pairs it with its target model."""
+"""Load a draft model, and pair it with its target model."""
 
 from dataclasses import dataclass
 from pathlib import Path

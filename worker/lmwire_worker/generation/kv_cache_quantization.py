@@ -1,4 +1,4 @@
-"""Quantizes the KV cache, as a load asks with `kv_bits`."""
+"""Quantize the KV cache, as a load asks with `kv_bits`."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Loads a model folder with mlx-lm."""
+"""Load a model folder with mlx-lm."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Loads language models, with or without media, one after the other."""
+"""Load language models, with or without media, one after the other."""
 
 import weakref
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Turns one choice's tokens into events.
+"""Turn one choice's tokens into events.
 
 The detokenizer turns tokens into text, the output parser splits the text into content, reasoning and tool calls, and
 stop strings end it.

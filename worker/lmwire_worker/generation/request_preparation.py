@@ -1,4 +1,4 @@
-"""Prepares a request: renders and tokenizes its prompt, compiles its grammar, and makes its sequences."""
+"""Prepare a request: render and tokenize its prompt, compile its grammar, and make its sequences."""
 
 import contextlib
 from array import array

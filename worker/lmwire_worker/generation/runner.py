@@ -1,4 +1,4 @@
-"""Runs requests on a language model, all together in one batch.
+"""Run requests on a language model, all together in one batch.
 
 A request passes six stages: prepare (in threads), admit, prefill, decode, parse (`Sequence.append_token`), deliver.
 """

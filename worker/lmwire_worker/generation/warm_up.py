@@ -1,4 +1,4 @@
-"""Runs trial prompts on a new model, so that the kernels are compiled before the first request."""
+"""Run trial prompts on a new model, so that the kernels are compiled before the first request."""
 
 import contextlib
 from typing import Final

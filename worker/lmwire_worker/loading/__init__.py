@@ -1,1 +1,1 @@
-"""Loads a model of any kind: finds out the kind, and passes the load on to that kind's loader."""
+"""Load a model of any kind: find out the kind, and pass the load on to that kind's loader."""

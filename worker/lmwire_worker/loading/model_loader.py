@@ -1,4 +1,4 @@
-"""Loads models of every kind. The module itself imports no model library; `MlxModelLoader.prepare` does."""
+"""Load models of every kind. The module itself imports no model library; `MlxModelLoader.prepare` does."""
 
 import contextlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""Finds out whether a model can run in this installation. Imports no model library."""
+"""Find out whether a model can run in this installation. This module imports no model library."""
 
 import ast
 from functools import cache

@@ -1,4 +1,4 @@
-"""Decodes AAC, alone or in an MP4 file (M4A), with FFmpeg in a process of its own.
+"""Decode AAC, alone or in an MP4 file (M4A), with FFmpeg in a process of its own.
 
 The process has limits of time and memory, and a crash ends only the process.
 """

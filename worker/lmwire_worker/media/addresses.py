@@ -1,4 +1,4 @@
-"""Resolves host names, and refuses hosts that are not public."""
+"""Resolve host names, and refuse hosts that are not public."""
 
 import ipaddress
 import socket

@@ -1,4 +1,4 @@
-"""Fetches files from public hosts, within a time and a size. Redirects may lead to public hosts alone.
+"""Fetch files from public hosts, within a time and a size. Redirects may lead to public hosts alone.
 
 Proxies from the environment are not used, because a proxy would resolve the addresses unchecked.
 """

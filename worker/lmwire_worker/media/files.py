@@ -1,4 +1,4 @@
-"""Reads files under the directories that the host allowed, and no others."""
+"""Read files under the directories that the host allowed, and no others."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Decodes images, after a check of the size that they declare."""
+"""Decode images, after a check of the size that they declare."""
 
 import io
 import threading

@@ -1,4 +1,4 @@
-"""Finds the images and sounds that requests refer to."""
+"""Find the images and sounds that requests refer to."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reads the media of requests in threads, so that no step of the engine waits for a disk, a network or a decoder."""
+"""Read the media of requests in threads, so that no step of the engine waits for a disk, a network or a decoder."""
 
 import hashlib
 import threading

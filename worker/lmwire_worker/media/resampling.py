@@ -1,4 +1,4 @@
-"""Resamples sounds. Imports mlx-audio's resampling, so only what needs it imports this module."""
+"""Resample sounds with mlx-audio. Importing this module imports mlx-audio, so do it only where it is needed."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Decodes sounds into one channel, up to the allowed length."""
+"""Decode sounds into one channel, up to the allowed length."""
 
 from array import array
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Reads the bytes of an image or a sound from a request, a file or an address."""
+"""Read the bytes of an image or a sound from a request, a file or an address."""
 
 import base64
 from typing import Final

@@ -1,4 +1,4 @@
-"""Decodes Ogg Vorbis with libvorbis: miniaudio's decoder writes beyond its memory on corrupted files."""
+"""Decode Ogg Vorbis with libvorbis: miniaudio's decoder writes beyond its memory on corrupted files."""
 
 import io
 from array import array

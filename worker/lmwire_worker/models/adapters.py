@@ -1,4 +1,4 @@
-"""Loads LoRA and DoRA adapters in mlx-lm's format."""
+"""Load LoRA and DoRA adapters in mlx-lm's format."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Checks the files of a model folder, before the current model is released and before any weight is read."""
+"""Check the files of a model folder, before the current model is released and before any weight is read."""
 
 import json
 import math

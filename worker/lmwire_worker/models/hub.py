@@ -1,4 +1,4 @@
-"""Finds models in the cache of the hub, and downloads those that are not there."""
+"""Find models in the cache of the hub, and download those that are not there."""
 
 import errno
 import re

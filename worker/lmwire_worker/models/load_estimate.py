@@ -1,4 +1,4 @@
-"""Estimates the memory that a load needs from a model's files, without a model library.
+"""Estimate the memory that a load needs from a model's files, without a model library.
 
 The worker itself measures the need exactly when it loads the model. A host has to know it before it starts a worker.
 """

@@ -1,4 +1,4 @@
-"""Lists the models on this machine: `python -P -m lmwire_worker.list_models [--all] [--json] [FOLDER…]`.
+"""List the models on this machine: `python -P -m lmwire_worker.list_models [--all] [--json] [FOLDER…]`.
 
 The program loads nothing and imports no model library: a model's files show whether it can run. A damaged folder does
 not hide others. The program exits in time, and when its parent exits.

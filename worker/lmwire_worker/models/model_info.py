@@ -1,4 +1,4 @@
-"""Describes a model: what the protocol reports of it."""
+"""Describe a model: what the protocol reports of it."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Checks names of models that are not on this machine: `python -P -m lmwire_worker.models.name_check NAME…`.
+"""Check names of models that are not on this machine: `python -P -m lmwire_worker.models.name_check NAME…`.
 
 The program prints a JSON array with an object for each name that no load can find. It asks the hub and fetches nothing.
 """

@@ -1,4 +1,4 @@
-"""Finds the folder of a model by its path, hub id or alias."""
+"""Find the folder of a model by its path, hub id or alias."""
 
 import difflib
 import os

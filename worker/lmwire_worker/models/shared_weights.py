@@ -1,4 +1,4 @@
-"""Shares a model's weights between loads, so that another adapter or other options need no second read."""
+"""Share a model's weights between loads, so that another adapter or other options need no second read."""
 
 import copy
 from pathlib import Path

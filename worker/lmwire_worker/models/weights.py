@@ -1,4 +1,4 @@
-"""Reads a model's weights into memory, and measures them."""
+"""Read a model's weights into memory, and measure them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

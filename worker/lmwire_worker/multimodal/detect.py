@@ -1,4 +1,4 @@
-"""Detects models that take images, and those that this worker supports. Imports no model library."""
+"""Detect models that take images, and those that this worker supports. This module imports no model library."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Builds media inputs with a model's processor, and caches them."""
+"""Build media inputs with a model's processor, and cache them."""
 
 import threading
 from collections.abc import Callable, Collection, Sequence

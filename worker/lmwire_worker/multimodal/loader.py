@@ -1,4 +1,4 @@
-"""Opens the multimodal part of a model, beside the generation loader's own steps."""
+"""Open the multimodal part of a model, beside the generation loader's own steps."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Adapts a model of mlx-vlm to mlx-lm's batches: tokens and caches in, logits out."""
+"""Adapt a model of mlx-vlm to mlx-lm's batches: tokens and caches in, logits out."""
 
 from typing import Any
 

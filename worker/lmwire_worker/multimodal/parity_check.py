@@ -1,4 +1,4 @@
-"""Checks at load time that a model computes from images and sounds what it computes in mlx-vlm."""
+"""Check at load time that a model computes from images and sounds what it computes in mlx-vlm."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Finds a prompt's images and sounds among its tokens."""
+"""Find a prompt's images and sounds among its tokens."""
 
 import itertools
 from collections import deque

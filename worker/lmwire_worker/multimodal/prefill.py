@@ -1,4 +1,4 @@
-"""Computes a prompt up to its last image or sound, chunk by chunk, so that other requests need not wait for long."""
+"""Compute a prompt up to its last image or sound, chunk by chunk, so that other requests need not wait for long."""
 
 from dataclasses import fields
 from typing import Any, Final

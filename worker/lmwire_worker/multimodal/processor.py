@@ -1,4 +1,4 @@
-"""Reads the media of requests, builds their inputs, and finds them in prompts."""
+"""Read the media of requests, build their inputs, and find them in prompts."""
 
 import threading
 import weakref

@@ -1,4 +1,4 @@
-"""Reads a multimodal model's folder with mlx-vlm."""
+"""Read a multimodal model's folder with mlx-vlm."""
 
 import contextlib
 from collections.abc import Sequence

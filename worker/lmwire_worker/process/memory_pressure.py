@@ -1,4 +1,4 @@
-"""Reads the pressure on the system's memory: the kernel's level on macOS, stall times on Linux.
+"""Read the pressure on the system's memory: the kernel's level on macOS, stall times on Linux.
 
 macOS: 1, 2 and 4 are the levels of
 https://developer.apple.com/documentation/dispatch/dispatchsource/memorypressureevent.

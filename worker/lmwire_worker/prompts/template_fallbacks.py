@@ -1,4 +1,4 @@
-"""Rewrites conversations for templates without tools, without system messages, or with strictly alternating roles."""
+"""Rewrite conversations for templates without tools, without system messages, or with strictly alternating roles."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Probes a chat template with small conversations, to find which messages it accepts and in which form."""
+"""Probe a chat template with small conversations, to find which messages it accepts and in which form."""
 
 import itertools
 import json

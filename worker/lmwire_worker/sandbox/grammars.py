@@ -1,4 +1,4 @@
-"""Compiles grammars. The sandbox compiles each grammar first, and the worker those that stay within the limits."""
+"""Compile grammars. The sandbox compiles each grammar first, and the worker those that stay within the limits."""
 
 import re
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Keeps the worker alive while the system is short of memory: it frees caches, and admits one request at a time."""
+"""Keep the worker alive while the system is short of memory: it frees caches, and admits one request at a time."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Turns tokens into text one at a time, in constant time, and never splits a character.
+"""Turn tokens into text one at a time, in constant time, and never split a character.
 
 mlx-lm's streaming detokenizers store the whole text, and drop the first space of a completion. These detokenizers
 return the same text for an answer, and keep the first space of a continuation.

@@ -1,4 +1,4 @@
-"""Finds strings in a stream of text, also across the ends of its parts, and withholds text that may become one."""
+"""Find strings in a stream of text, also across the ends of its parts, and withhold text that may become one."""
 
 from collections import deque
 from collections.abc import Iterable

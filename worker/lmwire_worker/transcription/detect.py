@@ -1,4 +1,4 @@
-"""Detects speech models. Imports no model library."""
+"""Detect speech models. This module imports no model library."""
 
 from typing import Any, Final, Literal
 

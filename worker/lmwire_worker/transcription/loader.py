@@ -1,4 +1,4 @@
-"""Opens a speech model."""
+"""Open a speech model."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Runs a speech model: recordings, one window of one of them at a time."""
+"""Run a speech model: recordings, one window of one of them at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Converts caches between their single form and their batched form."""
+"""Convert caches between their single form and their batched form."""
 
 import copy
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Finds out whether a model computes padded prompts correctly."""
+"""Find out whether a model computes padded prompts correctly."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rounds the shapes of prefill chunks, for devices that compile kernels for each new shape."""
+"""Round the shapes of prefill chunks, for devices that compile kernels for each new shape."""
 
 from typing import Final
 

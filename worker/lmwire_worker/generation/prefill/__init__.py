@@ -1,1 +1,1 @@
-"""Chooses the chunks of a prefill, by the measured durations of earlier steps."""
+"""Choose the chunks of a prefill, by the measured durations of earlier steps."""

@@ -1,4 +1,4 @@
-"""Predicts the duration of a chunk of several prompts, from earlier chunks."""
+"""Predict the duration of a chunk of several prompts, from earlier chunks."""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,4 @@
-"""Predicts the duration of a chunk of a prompt, from earlier chunks."""
+"""Predict the duration of a chunk of a prompt, from earlier chunks."""
 
 from collections.abc import Sequence
 from typing import Final

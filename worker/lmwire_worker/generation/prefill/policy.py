@@ -1,4 +1,4 @@
-"""Chooses the length of a prefill chunk.
+"""Choose the length of a prefill chunk.
 
 A step cannot be interrupted, and running answers wait for it. Two goals conflict:
 

@@ -1,4 +1,4 @@
-"""Computes prompts, a chunk in each step."""
+"""Compute prompts, a chunk in each step."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Splits a model's caches into parts that can be stored, and builds caches from these parts.
+"""Split a model's caches into parts that can be stored, and build caches from these parts.
 
 A plain KV cache, quantized or not, can be sliced at any token. A rotating cache forgets old tokens, and a recurrent
 state belongs to its last token only: these are stored whole, as snapshots.

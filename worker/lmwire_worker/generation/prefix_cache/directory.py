@@ -1,4 +1,4 @@
-"""Manages the directory of the cache files of all models: its permissions, and its size."""
+"""Manage the directory of the cache files of all models: its permissions, and its size."""
 
 import contextlib
 import os

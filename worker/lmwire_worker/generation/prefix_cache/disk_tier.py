@@ -1,4 +1,4 @@
-"""Stores entries of the prefix cache on disk, for later processes.
+"""Store entries of the prefix cache on disk, for later processes.
 
 Threads read and write. An error costs only the entry that could not be stored.
 """

@@ -1,4 +1,4 @@
-"""Hashes everything that a model's caches depend on. Caches are reused only if the hash is the same."""
+"""Hash everything that a model's caches depend on. Caches are reused only if the hash is the same."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Compares a cached prefix with the same tokens computed again."""
+"""Compare a cached prefix with the same tokens computed again."""
 
 import copy
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Finds the largest values of each row with little sorting."""
+"""Find the largest values of each row with little sorting."""
 
 import math
 from typing import Any

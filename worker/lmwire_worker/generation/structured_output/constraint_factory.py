@@ -1,4 +1,4 @@
-"""Makes the constraint on a request's answers."""
+"""Make the constraint on a request's answers."""
 
 from functools import cached_property
 from typing import Any

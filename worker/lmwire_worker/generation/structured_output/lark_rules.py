@@ -1,4 +1,4 @@
-"""Builds a Lark grammar rule by rule."""
+"""Build a Lark grammar rule by rule."""
 
 import json
 import re
