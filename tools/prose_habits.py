@@ -29,6 +29,18 @@ OPENING: Final = Habit(
     re.compile(r"(What|Whether|Of|Those|How|Where|That|Which|Who|The ones?|From where)\b"),
     "open a docstring with a verb (`Return whether …`) or with the thing's own noun",
 )
+# Words such as "checks", "names" or "tests" are missing, since a noun may also open a docstring.
+THIRD_PERSON: Final = Habit(
+    re.compile(
+        r"(Adapts|Adds|Allows|Applies|Asks|Brings|Builds|Chooses|Closes|Collects|Compares|Compiles|Computes|Converts"
+        r"|Creates|Decides|Decodes|Describes|Detects|Does|Encodes|Estimates|Fails|Fetches|Finds|Gets|Gives|Handles|Has"
+        r"|Hashes|Holds|Keeps|Kills|Leaves|Lets|Lists|Loads|Looks|Makes|Manages|Maps|Matches|Measures|Opens|Packs"
+        r"|Parses|Plays|Predicts|Prepares|Prints|Probes|Provides|Puts|Quantizes|Raises|Reads|Receives|Renders|Replaces"
+        r"|Resolves|Returns|Rewrites|Runs|Says|Scores|Sends|Serves|Sets|Shows|Splits|Starts|Stops|Stores|Takes|Tells"
+        r"|Tokenizes|Trains|Turns (a|an|one|the|into|text|tokens)|Uses|Waits|Writes|Yields)\b"
+    ),
+    "open the docstring of a module or function with an imperative verb (`Return …`)",
+)
 HABITS: Final = (
     _habit(r"(?<!there )\b(is|are|was|were) no (?!longer\b|more\b)\w+", 'write "is not a …"'),
     _habit(r"(?<!such )(?<!sent )\bas `\w+`(?=\)|, for| for example)", 'write "such as `…`"'),
@@ -43,21 +55,29 @@ HABITS: Final = (
 )
 
 
+DESCRIBED: Final = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+"""Nodes whose docstrings open with an imperative verb."""
+
+
 class Place(NamedTuple):
     """A line of prose."""
 
     line: int
     text: str
     opens_docstring: bool = False
+    of_module_or_function: bool = False
 
 
 def prose_of_python(source: str) -> Iterator[Place]:
     """Yield the docstrings' and the comments' lines of a Python file."""
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    described = {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, DESCRIBED) and node.body}
+    for node in ast.walk(tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 for offset, line in enumerate(text.splitlines()):
-                    yield Place(node.lineno + offset, line, opens_docstring=offset == 0)
+                    opens = offset == 0
+                    yield Place(node.lineno + offset, line, opens, opens and id(node) in described)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Place(token.start[0], token.string)
@@ -77,6 +97,8 @@ def advice_on(place: Place) -> str | None:
     """Return the advice for a line of prose, or None if it has no such habit."""
     if place.opens_docstring and OPENING.pattern.match(place.text.strip()):
         return OPENING.advice
+    if place.of_module_or_function and THIRD_PERSON.pattern.match(place.text.strip()):
+        return THIRD_PERSON.advice
     return next((habit.advice for habit in HABITS if habit.pattern.search(place.text)), None)
 
 
