@@ -147,9 +147,9 @@ def test_a_prompt_that_fits_is_not_cut_for_the_sake_of_the_ladder() -> None:
     size = settled(policy, device)
     fits = int((MAX_TOKEN_GAP_STEPS - 1) * device.step_s / device.token_s) - 5
     assert size < fits < CHUNK_SIZES[CHUNK_SIZES.index(size) + 1]
-    lefts = [policy.chunk_size(1, 1, FAR, 1, left=fits) for _ in range(PROBE_INTERVAL - 1)]
-    assert mode(lefts) == fits
-    assert policy.chunk_size(1, 1, FAR, 1, left=2 * fits) in CHUNK_SIZES
+    sizes = [policy.chunk_size(1, 1, FAR, 1, remaining=fits) for _ in range(PROBE_INTERVAL - 1)]
+    assert mode(sizes) == fits
+    assert policy.chunk_size(1, 1, FAR, 1, remaining=2 * fits) in CHUNK_SIZES
 
 
 @pytest.mark.parametrize("waiting", [1, 3, 5, 9, 17])

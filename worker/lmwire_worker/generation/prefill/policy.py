@@ -71,7 +71,7 @@ class PrefillPolicy:
         self._chunk_count = 0
         """Number of chunks chosen so far."""
 
-    def chunk_size(self, running: int, prompts: int, at: int, waiting: int = 0, left: int = 0) -> int:
+    def chunk_size(self, running: int, prompts: int, at: int, waiting: int = 0, remaining: int = 0) -> int:
         """Return the number of tokens of each prompt to compute in the next step.
 
         Args:
@@ -79,7 +79,7 @@ class PrefillPolicy:
             prompts: Prompts that the step computes together.
             at: Computed tokens of the most advanced of them.
             waiting: Incomplete prompts, including those that the step does not compute.
-            left: Maximum of their remaining tokens.
+            remaining: Maximum of their remaining tokens.
         """
         if prompts == 0 or not self._chunk_cost.is_known:
             return self._last_chunk
@@ -90,8 +90,11 @@ class PrefillPolicy:
             fitting = fitting - 1 if fitting else 1
         most = 2 * self._last_chunk  # the model may not extrapolate further
         self._last_chunk = min(CHUNK_SIZES[fitting], most)
-        if self._last_chunk < left <= most and self._chunk_cost(prompts * left, at + left / 2) <= seconds:
-            return left  # otherwise the rest would need a chunk of its own
+        if (
+            self._last_chunk < remaining <= most
+            and self._chunk_cost(prompts * remaining, at + remaining / 2) <= seconds
+        ):
+            return remaining  # otherwise the rest would need a chunk of its own
         return self._last_chunk
 
     def max_batch_tokens(self, running: int, waiting: int) -> int:
