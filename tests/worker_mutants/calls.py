@@ -14,12 +14,12 @@ def leaves_a_call_without_an_end() -> None:
 
 
 @mutant("P-4", "p-1-required")
-def says_that_it_stopped_when_it_called() -> None:
+def reports_stop_instead_of_tool_calls() -> None:
     change_results(lambda result: setattr(result, "finish_reason", result.finish_reason.replace("tool_calls", "stop")))
 
 
 @mutant("Q-1", "p-1-required")
-def loses_a_piece_of_the_arguments() -> None:
+def loses_a_part_of_the_arguments() -> None:
     change_calls(lambda delta: setattr(delta, "arguments", delta.arguments.replace("true}", "")))
 
 
@@ -48,12 +48,12 @@ def calls_what_it_may_not_call() -> None:
 
 
 @mutant("K-5", "p-1-required")
-def marks_no_text_of_a_call() -> None:
+def attributes_no_text_to_a_call() -> None:
     change_deltas(lambda delta: setattr(delta, "is_call_text", False))
 
 
 @mutant("K-5", "p-2-no-calls")
-def marks_all_text_as_that_of_a_call() -> None:
+def attributes_all_text_to_a_call() -> None:
     change_deltas(lambda delta: setattr(delta, "is_call_text", True))
 
 

@@ -84,12 +84,12 @@ def ends_one_choice_for_the_cancel_of_all() -> None:
 
 
 @mutant("#generate", "generate")
-def thinks_where_there_are_no_thoughts() -> None:
+def reports_reasoning_of_a_model_without_it() -> None:
     change_deltas(lambda delta: setattr(delta, "channel", "reasoning"))
 
 
 @mutant("R-4", "r-1-reasoning")
-def counts_no_thoughts() -> None:
+def counts_no_reasoning_tokens() -> None:
     change_results(lambda result: setattr(result.usage, "reasoning_tokens", 0))
 
 
@@ -146,7 +146,7 @@ def knows_no_time_limit() -> None:
 
 
 @mutant("#tokenize", "tokenize")
-def tells_what_was_only_to_be_counted() -> None:
+def returns_tokens_that_only_had_to_be_counted() -> None:
     def tell(tokenize: Any, self: Any, request: Any, command: Any) -> Any:
         return tokenize(self, request, msgspec.structs.replace(command, count_only=False))
 
@@ -154,7 +154,7 @@ def tells_what_was_only_to_be_counted() -> None:
 
 
 @mutant("#tokenize", "tokenize-reasoning")
-def counts_a_thought_that_is_not_in_the_prompt() -> None:
+def counts_reasoning_that_is_not_in_the_prompt() -> None:
     def count(tokenize: Any, self: Any, request: Any, command: Any) -> Any:
         done = tokenize(self, request, command)
         return msgspec.structs.replace(done, count=done.count + 2) if command.reasoning == "off" else done

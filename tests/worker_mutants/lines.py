@@ -27,7 +27,7 @@ def writes_overlong_sentences() -> None:
 
 
 @mutant("F-19", "f-19-silence")
-def says_something_before_it_is_asked() -> None:
+def writes_an_event_before_the_first_request() -> None:
     os.write(1, b'{"event":"ready"}\n')
 
 
@@ -91,7 +91,7 @@ def accepts_unknown_fields() -> None:
 
 
 @mutant("F-10", "f-10-refusals")
-def says_invalid_request_of_everything() -> None:
+def reports_every_error_as_invalid_request() -> None:
     def invalid(encode: Any, error: RequestError, **ids: Any) -> Any:
         return encode(RequestError("invalid_request", error.message, field=error.field), **ids)
 

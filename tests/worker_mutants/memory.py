@@ -18,7 +18,7 @@ from support.protocol.mutation import mutant, replace, wrap
 
 
 @mutant("A-1", "a-1-same-answer")
-def says_something_else_when_it_has_heard_it_before() -> None:
+def answers_a_repeated_prompt_differently() -> None:
     seen: set[Any] = set()
 
     def add_or_confuse(add: Any, self: MockRunner, key: int, request: Any, *arguments: Any, **options: Any) -> Any:
@@ -100,17 +100,17 @@ def answers_pings_in_their_turn() -> None:
 
 
 @mutant("L-4", "l-4-idle-again")
-def says_that_it_runs_when_all_is_answered() -> None:
+def reports_running_when_all_is_answered() -> None:
     _change_pongs(lambda pong: pong.state == "idle", state="running", step_age_ms=5.0)
 
 
 @mutant("L-4", "l-4-idle-again")
-def says_that_it_is_idle_while_it_works() -> None:
+def reports_idle_while_it_works() -> None:
     _change_pongs(lambda pong: pong.active > 0, state="idle", step_age_ms=None)
 
 
 @mutant("L-5", "l-4-idle-again")
-def says_that_it_ends_though_nobody_asked() -> None:
+def reports_draining_without_a_quit() -> None:
     _change_pongs(lambda pong: pong.active > 0, state="draining")
 
 

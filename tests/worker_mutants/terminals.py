@@ -29,7 +29,7 @@ def drops_a_refusal() -> None:
 
 
 @mutant("T-1", "generate")
-def says_more_after_the_terminal() -> None:
+def writes_events_after_the_terminal() -> None:
     def put_and_go_on(put: Any, self: OutputQueue, id: str, line: bytes) -> None:
         put(self, id, line)
         self.put_stream(encoding.encode_event(events.Token(id=id, token="!", token_ids=[])))
@@ -95,7 +95,7 @@ def loses_text_when_it_merges() -> None:
 
 
 @mutant("#the-generation-fields", "generate")
-def tells_another_seed() -> None:
+def reports_another_seed() -> None:
     replace(request_state, "_seed", lambda command: 5)
 
 
