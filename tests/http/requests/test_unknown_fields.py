@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
+from lmwire_http.errors import ApiError
+from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER, UnknownFields
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, Answer, asked
 
@@ -199,7 +200,7 @@ def test_a_hostile_client_cannot_fill_the_header_the_log_or_the_memory() -> None
         odd = ask(server, CHAT, **{"evil\r\nname: x": 1, "n" * 100_000: 1, "é": 1})
         assert ignored(odd) == ["(unusual name)"]
         server.wait_for_line("further fields")
-        logged = [line for line in server.log if "is not known" in line]
+        logged = [line for line in server.log if "is not served" in line]
     assert len(logged) == 256
     assert len([line for line in logged if line.rstrip().endswith("field=field0")]) == 1
     assert not [line for line in server.log if "evil" in line]
@@ -210,3 +211,20 @@ def test_many_messages_with_unknown_fields_are_read_at_once(mock_server: Server)
     answer = ask(mock_server, CHAT, messages=[*turns, USER])
     assert ignored(answer) == ["messages[].provider_specific_fields", "messages[].mood"]
     assert json.loads(answer.body)["choices"]
+
+
+# Parts that are known but not served.
+
+
+def test_a_part_that_is_left_out_is_named_by_its_place_and_type() -> None:
+    unknown = UnknownFields({})
+    unknown.leave_out("tools[2]", "web_search")
+    unknown.leave_out("tools[5]", "web_search")
+    unknown.leave_out("tools[6]", "evil\r\nname: x")
+    assert unknown.header() == {IGNORED_FIELDS_HEADER: "tools[].web_search, tools[].(unusual name)"}
+
+
+def test_a_part_that_would_be_left_out_is_refused_if_unknown_fields_are() -> None:
+    with pytest.raises(ApiError, match=r"tools\[2\]: the type web_search is not served here") as caught:
+        UnknownFields({}, strict=True).leave_out("tools[2]", "web_search")
+    assert (caught.value.status, caught.value.param) == (400, "tools[2]")

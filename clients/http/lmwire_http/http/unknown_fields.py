@@ -1,4 +1,4 @@
-"""Unknown fields of request bodies: aliases are renamed, others are removed and reported.
+"""Unknown fields of request bodies: aliases are renamed, others are removed and reported. So are tools not served here.
 
 Only a body that failed to decode because of an unknown field comes here, so known fields cost nothing.
 """
@@ -26,6 +26,7 @@ _MAX_LOGGED: Final = 256
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _UNSHOWN_NAME: Final = "(unusual name)"
 _HEAD: Final = re.compile(r"\w+", re.ASCII)
+_INDEX: Final = re.compile(r"\[\d+\]", re.ASCII)
 
 _NEVER_IGNORED: Final = {
     name: remedy
@@ -86,7 +87,7 @@ class UnknownFields:
         self._renamed: set[str] = set()
         """The fields whose alias has the same value."""
         self.ignored: dict[str, None] = {}
-        """Paths of ignored fields, without indices, in the order of the body. There may be more than are shown."""
+        """Paths of ignored fields and parts, without indices, in the order of the body. There may be more."""
         self._has_more = False
 
     def header(self) -> dict[str, str]:
@@ -115,6 +116,23 @@ class UnknownFields:
             name: The field's name.
         """
         self._report(self._client_path(parent), name)
+
+    def leave_out(self, path: str, type: str) -> None:
+        """Add a part of the body that is known but not served here, such as a tool that another service runs.
+
+        Args:
+            path: The part's path in the body, such as `tools[2]`.
+            type: The part's type, such as `web_search`. The log and the header show it after the path.
+
+        Raises:
+            ApiError: The server refuses such parts.
+        """
+        if self.are_refused:
+            problem = (
+                f"the type {_shown(type)} is not served here; leave this out, or start the server without --strict"
+            )
+            raise invalid_field(f"{path}: {problem}", path)
+        self._report(_INDEX.sub("[]", path), type)
 
     def restore_alias(self, error: ApiError) -> None:
         """Name the client's own field in an error about a field that an alias has set."""
@@ -193,7 +211,7 @@ class UnknownFields:
         self._report(shown, name)
 
     def _report(self, shown: str, name: str) -> None:
-        field = _join(shown, name if _NAME.fullmatch(name) else _UNSHOWN_NAME)
+        field = _join(shown, _shown(name))
         if field in self.ignored:
             return
         if len(self.ignored) < _MAX_REPORTED:
@@ -216,11 +234,15 @@ class IgnoredFieldLog:
             self._logged.add(field)
             log_facts(
                 logging.WARNING,
-                "requests have a field that is not known; it is ignored without --strict",
+                "requests have a field or a part that is not served; it is ignored without --strict",
                 {"field": field},
             )
             if len(self._logged) == _MAX_LOGGED:
-                log_facts(logging.WARNING, "further fields that are not known are not logged", {"logged": _MAX_LOGGED})
+                log_facts(
+                    logging.WARNING,
+                    "further fields and parts that are not served are not logged",
+                    {"logged": _MAX_LOGGED},
+                )
 
 
 def is_unknown_field(error: msgspec.ValidationError) -> bool:
@@ -256,6 +278,10 @@ def _struct_of(value: dict[str, Any], expected: inspect.Type) -> inspect.StructT
         ):
             return member
     return None
+
+
+def _shown(name: str) -> str:
+    return name if _NAME.fullmatch(name) else _UNSHOWN_NAME
 
 
 def _join(path: str, name: str) -> str:
