@@ -1,6 +1,7 @@
 """Decoding of request bodies, and the errors for those that cannot be decoded."""
 
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -8,11 +9,14 @@ import msgspec
 
 from ..errors import ApiError, invalid_field
 from ..settings import Settings
+from .request_body import check_content_encoding
 from .unknown_fields import UnknownFields, is_unknown_field
 
 T = TypeVar("T")
 
 _JSON: Final = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?(?P<name>[^\"';\s]+)", re.IGNORECASE)
+_UTF8_NAMES: Final = ("utf-8", "utf8", "us-ascii", "ascii")
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 
@@ -28,21 +32,22 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
         form: Whether the endpoint reads a form instead of JSON.
 
     Raises:
-        ApiError: The body has another type or is compressed.
+        ApiError: The body has another type, character encoding or compression.
     """
-    if headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
-        problem = "the body must not be compressed: send it without the header content-encoding"
-        raise ApiError(415, problem, code="unsupported_media_type")
+    check_content_encoding(headers.get("content-encoding", ""))
     given = headers.get("content-type", "")
     if form and not given.lower().startswith("multipart/form-data"):
         raise ApiError(415, "the body must be multipart/form-data", code="unsupported_media_type")
     if not form and given and not _JSON.match(given):
         problem = "the body must be JSON, with the header content-type: application/json"
         raise ApiError(415, problem, code="unsupported_media_type")
+    if not form and (charset := _CHARSET.search(given)) and charset["name"].lower() not in _UTF8_NAMES:
+        problem = f"the body must be UTF-8, and its content-type says {charset['name'][:40]}: send it as UTF-8"
+        raise ApiError(415, problem, code="unsupported_media_type")
 
 
 def decode_json(body: bytes, type: type[T], unknown: UnknownFields) -> T:
-    """Return the decoded JSON body.
+    """Return the decoded JSON body. It may begin with a byte order mark.
 
     Args:
         body: The request's body.
@@ -53,11 +58,12 @@ def decode_json(body: bytes, type: type[T], unknown: UnknownFields) -> T:
         ApiError: The body is not valid JSON of that type. The error names the field.
     """
     try:
-        return _decode(body, type, unknown)
+        return _decode(body.removeprefix(BOM_UTF8), type, unknown)
     except msgspec.ValidationError as error:
         raise _validation_error(str(error)) from error
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+        problem = "it is not UTF-8; send it as UTF-8" if _is_other_unicode(body) else str(error)
+        raise ApiError(400, f"the body is not JSON: {problem}", code="invalid_json") from error
     except RecursionError as error:
         raise ApiError(400, "the body is nested too deeply", code="invalid_json") from error
 
@@ -93,6 +99,11 @@ def check_template(body: object, settings: Settings) -> None:
     if not settings.request_templates and getattr(body, "chat_template", None) is not None:
         problem = "this server runs no chat templates of requests; it does when started with --request-templates"
         raise invalid_field(f"chat_template: {problem}", "chat_template")
+
+
+def _is_other_unicode(body: bytes) -> bool:
+    """Return whether a body is UTF-16 or UTF-32: their bytes of ASCII characters contain zeros, and JSON has none."""
+    return body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0" in body[:4]
 
 
 def _decode(body: bytes, type: type[T], unknown: UnknownFields) -> T:

@@ -47,7 +47,7 @@ _ERROR_DESCRIPTIONS: Final = {
     404: "The model or object does not exist.",
     408: "The body did not arrive in time.",
     413: "The body is too long.",
-    415: "The body has another media type, or is compressed.",
+    415: "The body has another media type, character encoding or compression.",
     429: "Too many requests are waiting.",
     500: "The server or the model's process failed on this request.",
     501: "The model or its worker does not support the request.",

@@ -27,6 +27,7 @@ from .context import RequestContext
 from .decoding import check_media_type, check_template, decode_json
 from .endpoint import Endpoint
 from .forms import read_form
+from .request_body import BodyCollector, body_too_long
 from .response_writer import Message, ResponseWriter, Send
 from .unknown_fields import UnknownFields
 
@@ -155,28 +156,28 @@ class RequestHandler:
             check_media_type(self._headers, form=self._endpoint.is_form)
         length = self._headers.get("content-length", "0")
         if length.isdecimal() and int(length) > settings.max_body_bytes:
-            raise _body_too_long(settings.max_body_bytes)
+            raise body_too_long(settings.max_body_bytes)
 
     async def _read_body(self) -> bytes:
         """Return the body.
 
         Raises:
-            ApiError: The body is too long or too slow.
+            ApiError: The body is too long or too slow, or it cannot be decompressed.
             _ClientDisconnected: The client disconnected before the end of the body.
         """
         settings = self._state.settings
-        body = bytearray()
+        has_type = self._endpoint.request_type is not None
+        encoding = self._headers.get("content-encoding", "") if has_type else ""  # without one, nothing reads the body
+        body = BodyCollector(encoding, settings.max_body_bytes)
         deadline = self._context.started_at + settings.body_timeout_s
         more = True
         while more:
             message = await self._receive_in_time(deadline)
             if message["type"] == "http.disconnect":
                 raise _ClientDisconnected
-            body += message.get("body", b"")
-            if len(body) > settings.max_body_bytes:
-                raise _body_too_long(settings.max_body_bytes)
+            body.add(message.get("body", b""))
             more = message.get("more_body", False)
-        return bytes(body)
+        return body.whole()
 
     async def _receive_in_time(self, deadline: float) -> Message:
         settings = self._state.settings
@@ -243,7 +244,3 @@ class _ClientDisconnected(Exception):
 
 def _internal_error() -> ApiError:
     return ApiError(500, "the server has failed on this request; see its log", code="internal")
-
-
-def _body_too_long(limit: int) -> ApiError:
-    return ApiError(413, f"the body is longer than {limit:,} bytes, the limit", code="body_too_long")
