@@ -13,6 +13,7 @@ _LOAD: Final = "cli/test_options.py::test_every_option_of_a_load_reaches_it"
 _KIT: Final = "conformance/test_command.py"
 _HOST_KIT: Final = "conformance_host/test_kit.py"
 _SERVE: Final = "http/server/test_options.py"
+_LAUNCH = "launch/test_launch.py"
 _ANSWERS: Final = "http/server/test_answer_options.py"
 
 CHECKS: Final[dict[str, dict[str, str]]] = {
@@ -95,6 +96,12 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--json": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--timeout": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
     },
+    "launch": {
+        "AGENT": f"{_LAUNCH}::test_an_agent_uses_a_server_that_is_started_for_it",
+        "--model": f"{_LAUNCH}::test_a_model_is_chosen_by_name_and_needs_one_among_several",
+        "--url": f"{_LAUNCH}::test_an_agent_uses_a_running_server_and_the_server_stays",
+        "--api-key": f"{_LAUNCH}::test_an_api_key_reaches_the_agent_and_is_not_printed",
+    },
     "serve": {
         "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",
         "--preload": "http/pool/test_readiness.py::test_a_server_that_loads_is_alive_and_not_ready",
@@ -135,6 +142,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
         "--client-timeout": "http/server/test_client_timeouts.py::test_a_body_that_stops_coming_is_given_up",
         "--drain": "http/server/test_shutdown.py::test_a_request_that_exceeds_the_shutdown_time_gets_an_error",
+        "--stop-at-eof": "http/server/test_shutdown.py::test_the_end_of_stdin_ends_it_in_order_if_asked",
         "--stored": f"{_SERVE}::test_the_oldest_stored_response_is_dropped_at_the_limit",
         "--replicas": f"{_SERVE}::test_a_model_has_as_many_workers_as_asked_for",
         "--worker": "http/openai/test_transcriptions.py::test_what_is_said_comes_as_text",

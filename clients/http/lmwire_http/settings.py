@@ -88,6 +88,8 @@ class Settings:
     """Most open connections. A new one closes the connection that is idle for longest."""
     drain_s: float = 30.0
     """Time for running requests to finish when the server stops, in seconds."""
+    stop_at_eof: bool = False
+    """Stop when stdin ends."""
     max_stored_responses: int = 1024
     """Most stored responses of /v1/responses."""
     log_format: Literal["text", "json"] = "text"

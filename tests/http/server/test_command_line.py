@@ -67,6 +67,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--keep-alive", "2s"], "keep_alive_s", 2.0),
     (["--client-timeout", "5"], "client_timeout_s", 5.0),
     (["--drain", "0"], "drain_s", 0.0),
+    (["--stop-at-eof"], "stop_at_eof", True),
     (["--stored", "7"], "max_stored_responses", 7),
     (["--log-format", "json"], "log_format", "json"),
     (["--log-level", "warning"], "log_level", "warning"),

@@ -1,7 +1,9 @@
 """Shutdown of the server: requests finish, clients receive a response, workers exit, and the exit code is right."""
 
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -44,6 +46,18 @@ def test_a_signal_ends_it_and_its_workers_with_exit_code_0(signal: Signals) -> N
             assert ended(server, signal) == 0
         assert not any(map(is_there, workers))
         assert "Traceback" not in "".join(server.log)
+
+
+def test_the_end_of_stdin_ends_it_in_order_if_asked() -> None:
+    command = [sys.executable, "-P", "-m", "lmwire_http", "--port", "0", "--worker", WORKER, "--stop-at-eof"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stderr
+        url = re.findall(r"serves on (\S+)", process.stderr.readline())[0]
+        with RawClient(url) as client:
+            client.chat("Hello")
+            assert client.answer().status == 200
+            process.stdin.close()
+            assert process.wait(SECONDS) == 0
 
 
 def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:

@@ -130,3 +130,8 @@ def _add_timeouts(group: ArgumentGroup, defaults: Settings) -> None:
         metavar="TIME",
         help=f"time for running requests to finish when the server stops (default: {defaults.drain_s:g})",
     )
+    group.add_argument(
+        "--stop-at-eof",
+        action="store_true",
+        help="stop when stdin ends, so that the server ends with the program that started it",
+    )

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import socket
+import threading
 from functools import partial
 from types import FrameType
 from typing import Any, Final, cast
@@ -28,6 +29,7 @@ _FINAL_ERRORS_S: Final = 5
 """Time for clients to read the errors that end their requests at shutdown, in seconds."""
 _RESERVED_FILES: Final = 64
 """File descriptors for everything except connections: sockets, pipes to workers, libraries."""
+_STDIN_CHUNK_BYTES: Final = 4096
 _log = logging.getLogger("lmwire_http")
 
 
@@ -90,12 +92,20 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, state: AppState) -> None:
         super().__init__(config)
         self._state = state
+        if state.settings.stop_at_eof:
+            threading.Thread(target=self._stop_at_eof, daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop the server in order at the first signal, and at once at the second."""
         if self.should_exit:
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
+        self.should_exit = True
+
+    def _stop_at_eof(self) -> None:
+        """Stop the server in order when stdin ends."""
+        while os.read(0, _STDIN_CHUNK_BYTES):
+            pass
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:

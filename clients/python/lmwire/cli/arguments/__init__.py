@@ -11,6 +11,7 @@ import lmwire_protocol
 from .bench import add_bench
 from .chat import add_chat
 from .conformance import add_conformance
+from .launch import add_launch, split_agent_arguments
 from .parser import USAGE, Parser, Subcommands, run_later
 
 __all__ = ["Parser", "parse"]
@@ -19,7 +20,8 @@ __all__ = ["Parser", "parse"]
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the parsed command line. Call its `run` with it."""
     parser = _parser()
-    arguments = parser.parse_args(argv)
+    argv, agent_arguments = split_agent_arguments(argv)
+    arguments = parser.parse_args(argv, argparse.Namespace(agent_arguments=agent_arguments))
     if "run" not in arguments:
         parser.print_help()
         parser.exit(USAGE)
@@ -37,6 +39,7 @@ def _parser() -> Parser:
               git diff | lmwire chat MODEL -p "Review this"  one answer, in a pipeline
               lmwire models                                  models on this machine that can run
               lmwire serve MODEL                             models over HTTP, at http://127.0.0.1:8080/v1
+              lmwire launch claude --model MODEL             a coding agent that uses a model of this machine
               lmwire worker                                  the worker that a host program starts; see PROTOCOL.md
             """),
     )
@@ -44,6 +47,7 @@ def _parser() -> Parser:
     subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
     _list_workers(subcommands)
     add_chat(subcommands)
+    add_launch(subcommands)
     _add_models(subcommands)
     add_bench(subcommands)
     _add_schema(subcommands)

@@ -1,0 +1,134 @@
+"""`lmwire launch` with programs that stand in for the agents and send real requests to real servers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from support.http.http_server import MOCK, served, wait_until
+from support.process.lmwire_command import LMWIRE, lmwire
+from support.process.worker_process import SECONDS
+
+ASK = dedent("""\
+    import json, os, sys, urllib.request
+    base = os.environ["ANTHROPIC_BASE_URL"]
+    messages = [{"role": "user", "content": "Hi"}]
+    question = {"model": os.environ["ANTHROPIC_MODEL"], "max_tokens": 4, "messages": messages}
+    headers = {"content-type": "application/json", "x-api-key": os.environ["ANTHROPIC_AUTH_TOKEN"]}
+    request = urllib.request.Request(base + "/v1/messages", json.dumps(question).encode(), headers)
+    answer = json.load(urllib.request.urlopen(request))
+    json.dump({"base": base, "argv": sys.argv[1:], "answer": answer}, sys.stdout)
+    sys.exit(7)
+    """)
+"""A program that asks the model one question, prints the answer and what it was given, and exits with 7."""
+HANG = dedent("""\
+    import os, sys
+    print(os.environ["ANTHROPIC_BASE_URL"], flush=True)
+    sys.stdin.read()
+    """)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return a PATH whose only program is `claude`, which asks one question."""
+    return install(tmp_path, ASK)
+
+
+def install(folder: Path, code: str) -> str:
+    """Write the program `claude` and return a PATH with it."""
+    program = folder / "claude"
+    program.write_text(f"#!{sys.executable}\n{code}")
+    program.chmod(0o755)
+    return str(folder)
+
+
+def is_gone(url: str) -> bool:
+    """Return whether no server answers at an address."""
+    try:
+        urlopen(f"{url}/health", timeout=SECONDS).close()
+    except URLError:
+        return True
+    return False
+
+
+def test_an_agent_uses_a_server_that_is_started_for_it(path: str) -> None:
+    launched = lmwire("launch", "claude", "--model", "builtin:tiny", "--", "-p", "--model", "x", PATH=path)
+    assert launched.returncode == 7, launched.stderr
+    seen: dict[str, Any] = json.loads(launched.stdout)
+    assert seen["argv"] == ["-p", "--model", "x"]
+    assert seen["answer"]["content"]
+    assert "ANTHROPIC_MODEL=builtin:tiny" in launched.stderr
+    assert "2,048 tokens of context" in launched.stderr
+    assert "needs about" in launched.stderr
+    assert is_gone(seen["base"])
+
+
+def test_an_agent_uses_a_running_server_and_the_server_stays(path: str) -> None:
+    with served("mock", "--worker", MOCK) as server:
+        launched = lmwire("launch", "claude", "--url", server.url, PATH=path)
+        assert launched.returncode == 7, launched.stderr
+        assert json.loads(launched.stdout)["base"] == server.url
+        assert not is_gone(server.url)
+
+
+def test_an_api_key_reaches_the_agent_and_is_not_printed(path: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.txt"
+    keys.write_text("a-secret-key-of-32-characters-000")
+    keys.chmod(0o600)
+    with served("mock", "--worker", MOCK, "--api-key-file", str(keys)) as server:
+        without = lmwire("launch", "claude", "--url", server.url, PATH=path)
+        assert without.returncode == 1
+        assert "needs an API key" in without.stderr
+        launched = lmwire("launch", "claude", "--url", server.url, PATH=path, LMWIRE_API_KEY=keys.read_text())
+    assert launched.returncode == 7, launched.stderr
+    assert keys.read_text() not in launched.stderr
+
+
+def test_a_model_is_chosen_by_name_and_needs_one_among_several(path: str) -> None:
+    with served("mock", "mock:step_ms=1", "--worker", MOCK) as server:
+        assert "choose one with --model" in lmwire("launch", "claude", "--url", server.url, PATH=path).stderr
+        unknown = lmwire("launch", "claude", "--url", server.url, "--model", "third", PATH=path)
+        assert "does not serve 'third'; it serves: " in unknown.stderr
+        chosen = lmwire("launch", "claude", "--url", server.url, "--model", "mock:step_ms=1", PATH=path)
+    assert json.loads(chosen.stdout)["answer"]["model"] == "mock:step_ms=1"
+
+
+def test_a_missing_agent_or_server_is_named_with_the_remedy(path: str) -> None:
+    assert "npm install --global @openai/codex" in lmwire("launch", "codex", PATH=path).stderr
+    nowhere = lmwire("launch", "claude", "--url", "http://127.0.0.1:1", PATH=path)
+    assert nowhere.returncode == 1
+    assert "no server answers at http://127.0.0.1:1" in nowhere.stderr
+    assert "is not an address" in lmwire("launch", "claude", "--url", "ftp://x", PATH=path).stderr
+
+
+def test_a_server_that_cannot_start_shows_why(path: str) -> None:
+    launched = lmwire("launch", "claude", "--model", "./no-such-model", PATH=path)
+    assert launched.returncode == 1
+    assert "no-such-model" in launched.stderr
+    assert "the server could not start" in launched.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_started_server_ends_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [LMWIRE, "launch", "claude", "--model", "builtin:tiny"],
+        env={**os.environ, "PATH": install(tmp_path, HANG)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        assert process.stdout
+        url = process.stdout.readline().decode().strip()
+        assert not is_gone(url)
+        process.send_signal(number)
+        assert process.wait(SECONDS) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+        wait_until(lambda: is_gone(url), "the server still runs")
