@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmwire import MessageDict
 
 from ..errors import invalid_field
-from .call_ids import CallIds
+from ..inference.missing_call_ids import CallIds
 from .content_parts import Content, wire_content
 from .unsupported_fields import reject_fields
 

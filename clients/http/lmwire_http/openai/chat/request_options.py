@@ -8,10 +8,10 @@ from lmwire import ChatOptions
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields, shared_fields
+from ...inference.reasoning_effort import effort_options
 from .. import messages
 from ..generation_params import client_field as renamed_option
 from ..generation_params import generation_options
-from ..reasoning_effort import effort_options
 from ..response_format import JsonSchemaFormat, wire_format
 from ..tools import function_options, wire_choice, wire_tools
 from ..unsupported_fields import reject_fields

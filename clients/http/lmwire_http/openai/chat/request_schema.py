@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ...inference.reasoning_effort import ReasoningEffort
 from ...settings import MAX_IMAGE_GROUP
 from ..generation_params import Count, GenerationParams
 from ..messages import Message
-from ..reasoning_effort import ReasoningEffort
 from ..response_format import ResponseFormat
 from ..tools import Function, FunctionChoice, Tool, ToolChoice
 

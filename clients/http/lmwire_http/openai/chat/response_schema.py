@@ -9,9 +9,9 @@ from lmwire import Answer, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
+from ...inference.finish_reason import FinishReason, finish_reason
+from ...inference.logprobs import Logprobs, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
-from ..finish_reason import FinishReason, finish_reason
-from ..logprobs import Logprobs, content_logprobs
 from ..usage import Usage, total_usage
 
 ChatFinishReason: TypeAlias = FinishReason | Literal["function_call"]

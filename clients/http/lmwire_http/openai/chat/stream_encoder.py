@@ -19,9 +19,9 @@ from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
+from ...inference.logprobs import Logprobs, TokenLogprob, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..generation_params import UsageChunk
-from ..logprobs import Logprobs, TokenLogprob, content_logprobs
 from ..usage import Usage, total_usage
 from .response_schema import ChatFinishReason, chat_finish_reason
 

@@ -9,9 +9,9 @@ from lmwire_protocol import events
 from ...errors import invalid_field
 from ...http.context import RequestContext
 from ...http.replies import Json
+from ...inference.finish_reason import finish_reason
 from ...inference.new_media import check_new_media, new_media
 from ...inference.worker_lease import lease_worker
-from ..finish_reason import finish_reason
 from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages

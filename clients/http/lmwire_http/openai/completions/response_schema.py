@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from lmwire import Answer
 
-from ..finish_reason import FinishReason, finish_reason
+from ...inference.finish_reason import FinishReason, finish_reason
 from ..usage import Usage
 from .logprobs import CompletionLogprobs, LogprobsEncoder
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from ...errors import invalid_field
 from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
+from ...inference.logprobs import TokenLogprob
 from ..ids import new_id
-from ..logprobs import TokenLogprob
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 

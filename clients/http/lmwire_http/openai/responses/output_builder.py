@@ -6,8 +6,8 @@ from typing import TypeAlias
 from lmwire import TokenDelta, ToolCallDelta
 
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
+from ...inference.logprobs import TokenLogprob, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
-from ..logprobs import TokenLogprob, content_logprobs
 from .items import FunctionCall, Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
 from .stream_events import (
     ArgumentsDelta,

@@ -7,9 +7,9 @@ from lmwire import ChatOptions, ToolDict
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields, shared_fields
+from ...inference.reasoning_effort import effort_options
 from ..generation_params import client_field as renamed_option
 from ..generation_params import generation_options
-from ..reasoning_effort import effort_options
 from ..response_format import JsonObjectFormat, wire_schema
 from ..tools import Function, wire_tool
 from ..unsupported_fields import reject_fields

@@ -4,8 +4,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from ...inference.reasoning_effort import ReasoningEffort
 from ..generation_params import Count, GenerationParams
-from ..reasoning_effort import ReasoningEffort
 from ..response_format import JsonObjectFormat, TextFormat
 
 

@@ -13,9 +13,9 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Plain, Reply, reply_with
 from ...http.sse import data_event
+from ...inference.finish_reason import finish_reason
 from ...inference.model_kinds import check_capability
 from ...inference.worker_lease import lease_worker
-from ..finish_reason import finish_reason
 from .request_schema import TranscriptionRequest, client_field, transcription_options
 from .response_schema import (
     Transcription,

@@ -1,4 +1,4 @@
-"""Log-probabilities in the format of chat completions."""
+"""Log-probabilities in the format of OpenAI's chat completions and of Ollama's API."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""OpenAI's reasoning effort, as options of the worker."""
+"""The reasoning effort in OpenAI's terms, as options of the worker."""
 
 from typing import Any, Final, Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Reasons why an answer ended, in OpenAI's API."""
+"""Reasons why an answer ended, as OpenAI's and Ollama's clients know them."""
 
 from typing import Literal, TypeAlias
 
@@ -9,9 +9,9 @@ _RETRY_S = 1.0
 
 
 def finish_reason(reason: str) -> FinishReason:
-    """Return the worker's finish reason in OpenAI's terms.
+    """Return the worker's finish reason in the clients' terms.
 
-    All limits are `length` to OpenAI's clients: `max_tokens`, the context length, `timeout_ms` and memory.
+    All limits are `length` to the clients: `max_tokens`, the context length, `timeout_ms` and memory.
 
     Raises:
         ApiError: The server has cancelled the answer.
