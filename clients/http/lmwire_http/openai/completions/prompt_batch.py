@@ -11,9 +11,9 @@ from lmwire_protocol import events
 
 from ...http.context import RequestContext
 from ...inference.generation import Batch, Generation, run_generation
+from ...inference.merge_streams import merge_streams
 from ...pool import Lease
 from .best_of import best_answers
-from .merge_streams import merge_streams
 from .request_schema import (
     CompletionRequest,
     client_field,
