@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lmwire_http.errors import ApiError
 from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.openai.responses.conversation import Conversation
 from lmwire_http.openai.responses.items import InputItem, ItemReference, read_items
@@ -11,12 +12,12 @@ from lmwire_http.openai.responses.items import InputItem, ItemReference, read_it
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
-def items(input: Any) -> list[InputItem]:
+def items(input: Any) -> list[InputItem | None]:
     return [item for item in read_items(input, UnknownFields({})) if not isinstance(item, ItemReference)]
 
 
 def conversation(input: Any, instructions: str | None = None, earlier: Any = ()) -> Conversation:
-    return Conversation(instructions, items(earlier) if earlier else [], items(input))
+    return Conversation(instructions, filter(None, items(earlier) if earlier else []), items(input))
 
 
 def said(text: str, **fields: Any) -> dict[str, Any]:
@@ -115,3 +116,63 @@ def test_the_messages_of_the_wire_have_the_clients_names(wire: str, clients: str
     ]
     read = conversation(given, instructions="Be brief.", earlier=[{"role": "user", "content": image}])
     assert read.client_field(wire) == clients
+
+
+def test_a_custom_call_is_the_call_of_a_function_with_one_text() -> None:
+    call = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "+x", "status": "completed"}
+    output = {"type": "custom_tool_call_output", "call_id": "a", "output": "done"}
+    assert conversation([call, output]).messages == [
+        {"role": "assistant", "tool_calls": [{"id": "a", "name": "patch", "arguments": {"input": "+x"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "done"},
+    ]
+
+
+def test_a_call_in_a_namespace_has_the_functions_name() -> None:
+    [message] = conversation([{**called("a"), "namespace": "agents"}]).messages
+    assert [call["name"] for call in message.get("tool_calls", ())] == ["agents__look"]
+
+
+@pytest.mark.parametrize(
+    ("call", "output", "arguments", "result"),
+    [
+        (
+            {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}},
+            {"type": "local_shell_call_output", "id": "a", "output": "made.txt"},
+            '{"type":"exec","command":["ls"]}',
+            "made.txt",
+        ),
+        (
+            {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}},
+            {"type": "shell_call_output", "call_id": "a", "output": [{"stdout": "made.txt", "stderr": ""}]},
+            '{"commands":["ls"]}',
+            '[{"stdout":"made.txt","stderr":""}]',
+        ),
+    ],
+)
+def test_calls_of_openais_shells_are_read_as_functions(
+    call: dict[str, Any], output: dict[str, Any], arguments: str, result: str
+) -> None:
+    asked, answered = conversation([call, output]).messages
+    assert [each["arguments"] for each in asked.get("tool_calls", ())] == [arguments]
+    assert answered == {"role": "tool", "tool_call_id": "a", "content": result}
+
+
+def test_items_without_a_text_to_read_are_left_out_and_named() -> None:
+    unknown = UnknownFields({})
+    hosted = [{"type": "web_search_call", "id": "ws_1", "action": {}}, {"type": "image_generation_call", "result": "x"}]
+    first, second, third = read_items([*hosted, {"role": "user", "content": "Hi"}], unknown)
+    assert (first, second) == (None, None) and third is not None
+    assert [*unknown.ignored] == ["input[].web_search_call", "input[].image_generation_call"]
+
+
+@pytest.mark.parametrize("field", ["content", "output", "encrypted_content"])
+def test_an_item_of_an_unknown_type_with_something_to_read_is_refused(field: str) -> None:
+    with pytest.raises(ApiError, match="send it as a message") as refused:
+        items([{"role": "user", "content": "Hi"}, {"type": "compaction", field: "x"}])
+    assert refused.value.param == "input[1].type"
+
+
+def test_a_conversation_without_anything_to_read_is_refused() -> None:
+    with pytest.raises(ApiError) as refused:
+        conversation([{"type": "web_search_call", "id": "ws_1"}])
+    assert refused.value.param == "input"

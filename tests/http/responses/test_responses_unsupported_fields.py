@@ -22,7 +22,8 @@ def client(scripted_server: Server) -> OpenAI:
         ({"input": []}, "input"),
         ({"input": 5}, "input"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
-        ({"input": [{"type": "computer_call"}]}, "input[0].type"),
+        ({"input": [{"type": "telepathy", "content": "x"}]}, "input[0].type"),
+        ({"input": [{"type": "web_search_call"}]}, "input"),
         ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0].text"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
@@ -40,7 +41,7 @@ def client(scripted_server: Server) -> OpenAI:
             {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "["}, {"role": "user"}]},
             "input[1].content",
         ),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [FUNCTION], "tool_choice": {"type": "web_search"}}, "tool_choice.type"),
         ({"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "sing"}}, "tool_choice.name"),
         (
             {

@@ -11,6 +11,9 @@ from ...inference.media_inputs import image_input
 from ..content_parts import PartDict, separate_texts
 from ..messages import wire_arguments
 from .items import (
+    Call,
+    CustomToolCall,
+    CustomToolCallOutput,
     FunctionCall,
     FunctionCallOutput,
     InputFile,
@@ -23,6 +26,7 @@ from .items import (
     Reasoning,
     Refusal,
 )
+from .tool_set import function_name, input_arguments
 
 _MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content)?(.*)")
 _MEDIA: Final = re.compile(r"\.media(\.\w+)?")
@@ -43,13 +47,15 @@ class Conversation:
     Args:
         instructions: The system message; None without one.
         earlier: The items of the stored conversation, up to its last response.
-        items: The request's own items.
+        items: The request's own items. None is one that is left out.
 
     Raises:
         ApiError: An item is not supported.
     """
 
-    def __init__(self, instructions: str | None, earlier: Iterable[InputItem], items: Sequence[InputItem]) -> None:
+    def __init__(
+        self, instructions: str | None, earlier: Iterable[InputItem], items: Sequence[InputItem | None]
+    ) -> None:
         self.messages: list[MessageDict] = []
         self._sources: list[_Source] = []
         if instructions:
@@ -57,7 +63,10 @@ class Conversation:
         for item in earlier:
             self._add_item(item, "previous_response_id")
         for number, item in enumerate(items):
-            self._add_item(item, f"input[{number}]")
+            if item is not None:
+                self._add_item(item, f"input[{number}]")
+        if not self.messages:
+            raise invalid_field("input: has no item that the model can read; add a message", "input")
         for message in self.messages:
             if "tool_calls" not in message:
                 message.setdefault("content", "")
@@ -87,13 +96,19 @@ class Conversation:
                 turn = self._turn(path, "content", "tool_calls")
                 turn["reasoning"] = turn.get("reasoning", "") + _joined_reasoning(item)
             case FunctionCall():
-                call: Any = {"id": item.call_id, "name": item.name, "arguments": wire_arguments(item.arguments)}
-                self._turn(path).setdefault("tool_calls", []).append(call)
-            case FunctionCallOutput():
+                self._add_call(item, wire_arguments(item.arguments), path)
+            case CustomToolCall():
+                self._add_call(item, input_arguments(item.input), path)
+            case FunctionCallOutput() | CustomToolCallOutput():
                 where = f"{path}.output"
                 output = item.output if isinstance(item.output, str) else _parts(item.output, where)
                 message: MessageDict = {"role": "tool", "tool_call_id": item.call_id, "content": output}
                 self._add(message, _source(path, "output"))
+
+    def _add_call(self, item: Call, arguments: dict[str, Any] | str, path: str) -> None:
+        name = function_name(item.name, item.namespace)
+        call: Any = {"id": item.call_id, "name": name, "arguments": arguments}
+        self._turn(path).setdefault("tool_calls", []).append(call)
 
     def _turn(self, path: str, *later: str) -> Any:
         """Return the last message if it is the assistant's and has none of the later fields, else a new one."""

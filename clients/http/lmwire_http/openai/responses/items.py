@@ -4,7 +4,7 @@ Ids and statuses in requests are accepted and ignored.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -14,8 +14,11 @@ from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
 from ...inference.logprobs import TokenLogprob
 from ..ids import new_id
+from .hosted_tool_items import as_function_item
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
+_CONTENT: Final = frozenset({"content", "output", "encrypted_content"})
+"""Fields of items that the model must read."""
 
 
 class _Part(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +108,20 @@ class FunctionCall(Item, tag="function_call", kw_only=True):
     """
     caller: Any = None
     """Ignored."""
-    namespace: None = None
+    namespace: str | None = None
+    """The namespace of the function; null without one."""
+
+
+class CustomToolCall(Item, tag="custom_tool_call", kw_only=True):
+    """A call of a custom tool."""
+
+    call_id: str
+    name: str
+    input: str
+    """Any text. In a call that was cut off, with the status `incomplete`, it is the start of a JSON object."""
+    caller: Any = None
+    """Ignored."""
+    namespace: str | None = None
 
 
 class FunctionCallOutput(Item, tag="function_call_output", kw_only=True):
@@ -114,10 +130,20 @@ class FunctionCallOutput(Item, tag="function_call_output", kw_only=True):
     call_id: str
     output: str | list[InputText | InputImage | InputFile]
     name: str | None = None
-    """Ignored: the call has the name."""
+    """Ignored, as are the next two fields: the call has them."""
     caller: Any = None
-    """Ignored."""
-    namespace: None = None
+    namespace: str | None = None
+
+
+class CustomToolCallOutput(Item, tag="custom_tool_call_output", kw_only=True):
+    """The result of a call of a custom tool."""
+
+    call_id: str
+    output: str | list[InputText | InputImage | InputFile]
+    name: str | None = None
+    """Ignored, as are the next two fields: the call has them."""
+    caller: Any = None
+    namespace: str | None = None
 
 
 class Reasoning(Item, tag="reasoning", kw_only=True):
@@ -134,36 +160,54 @@ class ItemReference(Item, tag="item_reference", kw_only=True):
     """A reference to an item of a stored response, by its id."""
 
 
-InputItem: TypeAlias = Message | FunctionCall | FunctionCallOutput | Reasoning
-OutputItem: TypeAlias = Reasoning | Message | FunctionCall
+Call: TypeAlias = FunctionCall | CustomToolCall
+InputItem: TypeAlias = Message | Call | FunctionCallOutput | CustomToolCallOutput | Reasoning
+OutputItem: TypeAlias = Reasoning | Message | Call
 
 
 class _InputField(Struct):
     """The part of a body with the items, so that errors name the field."""
 
-    input: list[InputItem | ItemReference]
+    input: list[InputItem | ItemReference | None]
 
 
-def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Sequence[InputItem | ItemReference]:
-    """Return the items of a request.
+_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in get_args(InputItem | ItemReference))
+
+
+def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Sequence[InputItem | ItemReference | None]:
+    """Return the items of a request. None takes the place of those that are left out.
 
     Args:
         input: The text or items.
-        unknown: Collects unknown fields.
+        unknown: Collects unknown fields and the items that are left out.
 
     Raises:
-        ApiError: The items are invalid.
+        ApiError: The items are invalid, or one must not be left out.
     """
     if isinstance(input, str):
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    return convert({"input": [_with_defaults(item) for item in input]}, _InputField, unknown).input
+    served = [_served(as_function_item(item), f"input[{place}]", unknown) for place, item in enumerate(input)]
+    return convert({"input": served}, _InputField, unknown).input
 
 
-def _with_defaults(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item with its type, and with arguments as text."""
+def _served(item: dict[str, Any], path: str, unknown: UnknownFields) -> dict[str, Any] | None:
+    """Return an item with its type, and with arguments as text; None for one that is left out.
+
+    A call of a tool that OpenAI's service ran, such as a web search, does not contain the result: the message after it
+    does. An item of an unknown type that contains one is not left out, since the model needs to read it.
+    """
     item = {"type": _default_type(item), **item}
+    kind = item["type"]
+    if isinstance(kind, str) and kind not in _TYPES:
+        if not _CONTENT.isdisjoint(item):
+            problem = (
+                f"the model cannot read items of the type {kind!r}, and this one has content; send it as a message"
+            )
+            raise invalid_field(f"{path}.type: {problem}", f"{path}.type")
+        unknown.leave_out(path, kind)
+        return None
     if isinstance(item.get("arguments"), dict):
         item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
     return item

@@ -5,13 +5,10 @@ from typing import TypeAlias
 
 from lmwire import TokenDelta, ToolCallDelta
 
-from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.logprobs import TokenLogprob, content_logprobs
-from ...inference.partial_tool_calls import ArgumentsBuffer
-from .items import FunctionCall, Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
+from .call_items import call_events, call_item
+from .items import Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
 from .stream_events import (
-    ArgumentsDelta,
-    ArgumentsDone,
     Event,
     ItemAdded,
     ItemDone,
@@ -22,6 +19,7 @@ from .stream_events import (
     TextDelta,
     TextDone,
 )
+from .tool_set import ToolSet
 
 _Kind: TypeAlias = type[Message] | type[Reasoning]
 
@@ -32,9 +30,13 @@ class OutputBuilder:
     A call is held back until it is complete, since an added item cannot be withdrawn. A call that was cut off becomes
     an incomplete item, whose arguments are not valid JSON. The text of an invalid call becomes text. White space
     between items is dropped.
+
+    Args:
+        tools: The tools that the model can call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: ToolSet) -> None:
+        self._tools = tools
         self.items: list[OutputItem] = []
         """The finished items."""
         self._open_item: _OpenItem | None = None
@@ -115,17 +117,9 @@ class OutputBuilder:
 
     def _finish_call(self, status: Status) -> Iterator[Event]:
         call, self._call_deltas, self._invalid_call = self._call_deltas, [], []
-        buffer = ArgumentsBuffer()
-        arguments = "".join(buffer.next_delta(delta.arguments, delta.complete) for delta in call)
-        id, index = item_id("fc"), len(self.items)
-        name, call_id = call[0].name or "", client_call_id(call[0].call_id, OPENAI_PREFIX)
-        started = FunctionCall(id=id, call_id=call_id, name=name, arguments="", status="in_progress")
-        whole = FunctionCall(id=id, call_id=call_id, name=name, arguments=arguments, status=status)
-        yield ItemAdded(output_index=index, item=started)
-        yield ArgumentsDelta(item_id=id, output_index=index, delta=arguments)
-        yield ArgumentsDone(item_id=id, output_index=index, name=name, arguments=arguments)
-        yield ItemDone(output_index=index, item=whole)
-        self.items.append(whole)
+        item = call_item(call, self._tools, status)
+        yield from call_events(item, len(self.items))
+        self.items.append(item)
 
 
 class _OpenItem:

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from lmwire import ChatOptions, ToolDict
+from lmwire import ChatOptions
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields, shared_fields
@@ -11,9 +11,9 @@ from ...inference.reasoning_effort import effort_options
 from ..generation_params import client_field as renamed_option
 from ..generation_params import generation_options
 from ..response_format import JsonObjectFormat, wire_schema
-from ..tools import Function, wire_tool
 from ..unsupported_fields import reject_fields
-from .request_schema import ChooseAllowed, ChooseFunction, JsonSchemaFormat, ResponseRequest, Tool
+from .request_schema import JsonSchemaFormat, ResponseRequest
+from .tool_set import ToolSet
 
 _LOGPROBS: Final = "message.output_text.logprobs"
 
@@ -28,18 +28,21 @@ _CONVERTED: Final = (
     *("top_logprobs", "reasoning", "reasoning_budget"),
 )
 _OPTIONS: Final = shared_fields(ResponseRequest, ChatOptions, converted=_CONVERTED)
-_TOOL_FIELD: Final = re.compile(r"^(tools\[\d+\])\.function\b")
 _FORMAT_FIELD: Final = re.compile(r"^format\b")
 
 
-def chat_options(body: ResponseRequest) -> ChatOptions:
+def chat_options(body: ResponseRequest, tools: ToolSet) -> ChatOptions:
     """Return all options except the conversation.
+
+    Args:
+        body: The request's body.
+        tools: Its tools.
 
     Raises:
         ApiError: A field is not supported, or fields contradict each other.
     """
     _check(body)
-    options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS), **_tools(body), **_format(body)}
+    options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS), **tools.options(), **_format(body)}
     options["strict_media"] = body.strict_media is True
     if body.max_output_tokens is not None:
         options["max_tokens"] = body.max_output_tokens
@@ -59,14 +62,12 @@ def wants_logprobs(body: ResponseRequest) -> bool:
 
 
 def client_field(body: ResponseRequest, field: str) -> str:
-    """Return the client's name of a worker's field outside of the conversation.
+    """Return the client's name of a worker's field outside of the conversation and the tools.
 
     Args:
         body: The request's body.
         field: The path of the worker's field.
     """
-    if found := _TOOL_FIELD.match(field):
-        return _TOOL_FIELD.sub(found[1], field)
     if body.format is None and _FORMAT_FIELD.match(field):
         return _FORMAT_FIELD.sub("text.format", field)
     match field:
@@ -82,41 +83,14 @@ def client_field(body: ResponseRequest, field: str) -> str:
 
 def _check(body: ResponseRequest) -> None:
     reject_fields(body, _UNSUPPORTED)
+    if body.background:
+        raise invalid_field("background: responses do not run in the background; leave it out, or stream", "background")
     if body.n not in {None, 1}:
         raise invalid_field("n: a response has one answer; send another request for another answer", "n")
     if body.format is not None and body.text and body.text.format:
         raise invalid_field("format: says the same as `text.format`; give one of them", "format")
     if body.truncate is not None and body.truncation is not None:
         raise invalid_field("truncate: says the same as `truncation`; give one of them", "truncate")
-
-
-def _tools(body: ResponseRequest) -> dict[str, Any]:
-    choice, tools = body.tool_choice, body.tools or []
-    options: dict[str, Any] = {}
-    if isinstance(choice, ChooseAllowed):
-        options["tool_choice"] = choice.mode
-        tools = _allowed(choice, tools)
-    elif isinstance(choice, ChooseFunction):
-        options["tool_choice"] = {"name": choice.name}
-    elif choice is not None:
-        options["tool_choice"] = choice
-    if tools:
-        options["tools"] = [_wire_tool(tool) for tool in tools]
-    return options
-
-
-def _allowed(choice: ChooseAllowed, tools: list[Tool]) -> list[Tool]:
-    known = {tool.name for tool in tools}
-    for place, allowed in enumerate(choice.tools):
-        if allowed.name not in known:
-            path = f"tool_choice.tools[{place}].name"
-            raise invalid_field(f"{path}: {allowed.name!r} is not one of `tools`", path)
-    names = {allowed.name for allowed in choice.tools}
-    return [tool for tool in tools if tool.name in names]
-
-
-def _wire_tool(tool: Tool) -> ToolDict:
-    return wire_tool(Function(**given_fields(tool, "name", "description", "parameters", "strict")))
 
 
 def _format(body: ResponseRequest) -> dict[str, Any]:

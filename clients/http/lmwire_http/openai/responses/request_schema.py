@@ -9,45 +9,6 @@ from ..generation_params import Count, GenerationParams
 from ..response_format import JsonObjectFormat, TextFormat
 
 
-class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A function that the model may call. Tools of other types are not supported."""
-
-    type: Literal["function"] = "function"
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    """A JSON Schema."""
-    strict: bool | None = None
-    """Make the arguments follow the schema, token by token."""
-    defer_loading: Literal[False] | None = None
-    allowed_callers: list[Literal["direct"]] | None = None
-    output_schema: dict[str, Any] | None = None
-    """Ignored: results of calls are not checked."""
-
-
-class ChooseFunction(Struct, tag_field="type", tag="function", kw_only=True, forbid_unknown_fields=True):
-    """The function that the model must call."""
-
-    name: str
-
-
-class AllowedTool(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One of `tools`."""
-
-    type: Literal["function"]
-    name: str
-
-
-class ChooseAllowed(Struct, tag_field="type", tag="allowed_tools", kw_only=True, forbid_unknown_fields=True):
-    """The tools that the model sees."""
-
-    mode: Literal["auto", "required"]
-    tools: list[AllowedTool]
-
-
-ToolChoice: TypeAlias = Literal["none", "auto", "required"] | ChooseFunction | ChooseAllowed
-
-
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True, forbid_unknown_fields=True):
     """JSON that follows a schema, token by token, whatever `strict` says."""
 
@@ -99,8 +60,10 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     """A text or items. An item without a type is a message."""
     instructions: str | None = None
     previous_response_id: str | None = None
-    tools: list[Tool] | None = None
-    tool_choice: ToolChoice | None = None
+    tools: list[dict[str, Any]] | None = None
+    """Functions, custom tools, and namespaces of both. Others are left out: only OpenAI's own service has them."""
+    tool_choice: str | dict[str, Any] | None = None
+    """`none`, `auto`, `required`, one of the tools, or the allowed ones."""
     parallel_tool_calls: bool | None = None
     text: TextConfig | None = None
     reasoning: ReasoningConfig | None = None
@@ -112,7 +75,8 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     """Store the response, so that requests can continue or get it. True if absent."""
 
     metadata: dict[str, str] | None = None
-    """Returned in the response. The next six fields are ignored."""
+    """Returned in the response. The next seven fields are ignored."""
+    client_metadata: dict[str, Any] | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
@@ -120,7 +84,8 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     prompt_cache_options: dict[str, Any] | None = None
     max_tool_calls: int | None = None
     """Applies to tools that a server runs. There are none here."""
-    background: Literal[False] | None = None
+    background: bool | None = None
+    """Must not be true: responses do not run in the background."""
 
     conversation: Any = None
     """Not supported, as are the next three fields. The error names an alternative."""

@@ -28,6 +28,8 @@ from .stream_events import (
     ResponseIncomplete,
     ResponseInProgress,
 )
+from .tool_schema import read_choice, read_tools
+from .tool_set import ToolSet
 
 _frame: Final = NamedEventEncoder(AnyEvent).encode
 
@@ -55,7 +57,10 @@ class ResponseGeneration:
 
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
         self._context, self._body = context, body
-        self._options: Any = chat_options(body)
+        tools = read_tools(body.tools or [], context.unknown_fields)
+        choice = None if body.tool_choice is None else read_choice(body.tool_choice, context.unknown_fields)
+        self._tools = ToolSet(tools, choice)
+        self._options: Any = chat_options(body, self._tools)
         earlier = self._find_earlier()
         items = [
             self._resolve_reference(item, number)
@@ -65,9 +70,9 @@ class ResponseGeneration:
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)
         restore_call_ids(self._conversation.messages, OPENAI_PREFIX)
-        self._items = items
-        self._output = OutputBuilder()
-        self._response = new_response(body)
+        self._items = [item for item in items if item is not None]
+        self._output = OutputBuilder(self._tools)
+        self._response = new_response(body, tools, choice)
         self._sequence = 0
 
     async def whole(self) -> Json:
@@ -124,7 +129,7 @@ class ResponseGeneration:
             )
         return found
 
-    def _resolve_reference(self, item: InputItem | ItemReference, number: int) -> InputItem:
+    def _resolve_reference(self, item: InputItem | ItemReference | None, number: int) -> InputItem | None:
         """Return the item, or the item of a stored response that it refers to."""
         if not isinstance(item, ItemReference):
             return item
@@ -150,7 +155,8 @@ class ResponseGeneration:
             yield generation
 
     def _rename(self, field: str) -> str:
-        return self._conversation.client_field(field) or client_field(self._body, field)
+        found = self._conversation.client_field(field) or self._tools.client_field(field)
+        return found or client_field(self._body, field)
 
     def _begin(self) -> list[Event]:
         return [ResponseCreated(response=self._response), ResponseInProgress(response=self._response)]

@@ -1,5 +1,6 @@
 """The response object: the request's fields, the output, the status and the usage."""
 
+from collections.abc import Sequence
 from time import time
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from ...inference.finish_reason import finish_reason
 from .items import OutputItem, item_id
 from .request_options import wants_logprobs
 from .request_schema import ResponseRequest
+from .tool_schema import Tool, ToolChoice
 
 ResponseStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
@@ -93,16 +95,22 @@ class Response(Struct, kw_only=True):
     min_p: float | UnsetType = UNSET
 
 
-def new_response(body: ResponseRequest) -> Response:
-    """Return a response without output."""
+def new_response(body: ResponseRequest, tools: Sequence[Tool | None], choice: ToolChoice | None) -> Response:
+    """Return a response without output.
+
+    Args:
+        body: The request's body.
+        tools: Its tools. None is one that is left out.
+        choice: Its choice among them.
+    """
     return Response(
         id=item_id("resp"),
         created_at=int(time()),
         model=body.model,
         instructions=body.instructions,
         previous_response_id=body.previous_response_id,
-        tools=_without_nulls(body.tools or []),
-        tool_choice="auto" if body.tool_choice is None else _without_nulls(body.tool_choice),
+        tools=_without_nulls([tool for tool in tools if tool]),
+        tool_choice="auto" if choice is None else _without_nulls(choice),
         parallel_tool_calls=body.parallel_tool_calls is not False,
         text={"format": {"type": "text"}} | (_without_nulls(body.text) if body.text else {}),
         reasoning={"effort": None, "summary": None} | (_without_nulls(body.reasoning) if body.reasoning else {}),

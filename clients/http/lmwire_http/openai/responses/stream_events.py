@@ -133,6 +133,22 @@ class ArgumentsDone(Event, tag="response.function_call_arguments.done"):
     arguments: str
 
 
+class InputDelta(Event, tag="response.custom_tool_call_input.delta"):
+    """More input of a custom tool."""
+
+    item_id: str
+    output_index: int
+    delta: str
+
+
+class InputDone(Event, tag="response.custom_tool_call_input.done"):
+    """The whole input."""
+
+    item_id: str
+    output_index: int
+    input: str
+
+
 AnyEvent: TypeAlias = (
     ResponseCreated
     | ResponseInProgress
@@ -149,4 +165,6 @@ AnyEvent: TypeAlias = (
     | ReasoningDone
     | ArgumentsDelta
     | ArgumentsDone
+    | InputDelta
+    | InputDone
 )
