@@ -139,7 +139,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--usage-chunk": "http/openai/test_usage_chunk.py::test_the_usage_chunk_repeats_the_last_choice_on_request",
         "--max-body": f"{_SERVE}::test_a_body_that_is_too_large_is_refused",
         "--image-group": "http/openai/test_image_groups.py::test_an_option_sets_the_default",
-        "--keep-alive": "http/server/test_client_timeouts.py::test_a_stream_without_a_token_is_kept_alive_by_comments",
+        "--keep-alive": "http/requests/test_waiting_events.py::test_a_stream_that_waits_sends_events_at_intervals",
         "--client-timeout": "http/server/test_client_timeouts.py::test_a_body_that_stops_coming_is_given_up",
         "--drain": "http/server/test_shutdown.py::test_a_request_that_exceeds_the_shutdown_time_gets_an_error",
         "--stop-at-eof": "http/server/test_shutdown.py::test_the_end_of_stdin_ends_it_in_order_if_asked",

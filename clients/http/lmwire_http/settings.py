@@ -79,7 +79,7 @@ class Settings:
     step_limit_s: float = 300.0
     """Replace a worker that makes no progress on its requests for this time, in seconds; never if 0."""
     keep_alive_s: float = 10.0
-    """Time of silence in a stream before a comment is sent, in seconds."""
+    """Time of silence in a stream before an event that says nothing is sent, in seconds."""
     client_timeout_s: float = 60.0
     """Longest pause of a client while it sends a request or reads its response, in seconds."""
     body_timeout_s: float = 300.0

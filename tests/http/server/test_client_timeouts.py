@@ -1,4 +1,4 @@
-"""Clients that send nothing, or read nothing: streams are kept alive by comments, and every wait has a limit."""
+"""Clients that send nothing, or read nothing: every wait has a limit."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +18,7 @@ POURED = 2_000_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     script = Path(__file__).parents[1] / "held_answers.json"
-    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05", "--client-timeout", "1") as server:
+    with served("--worker", f"{MOCK} --scenario {script}", "--client-timeout", "1") as server:
         yield server
 
 
@@ -34,36 +34,6 @@ def slow_server() -> Iterator[Server]:
     """It waits for any byte for long, and for all of a body not."""
     with served("--worker", MOCK, "--body-timeout", "1") as server:
         yield server
-
-
-def test_a_stream_without_a_token_is_kept_alive_by_comments(server: Server) -> None:
-    with RawClient(server.url) as client:
-        client.chat("wait", stream=True)
-        head = client.read_until(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 ")
-        for _ in range(3):
-            client.read_until(b": keep-alive\n\n")
-
-
-def test_a_stream_is_kept_alive_while_its_model_loads(server: Server) -> None:
-    with RawClient(server.url) as client:
-        client.chat("Hello", model="never", stream=True)
-        client.read_until(b": keep-alive\n\n")
-
-
-def test_an_error_after_a_comment_is_an_event(server: Server) -> None:
-    with RawClient(server.url) as client:
-        client.chat("fail late", stream=True)
-        answer = client.answer()
-    assert answer.status == 200
-    assert answer.body.startswith(b": keep-alive\n\n")
-    assert b'"code":"engine_error"' in answer.body.split(b"\n\n")[-2]
-
-
-def test_an_answer_that_is_not_streamed_has_no_comments(server: Server) -> None:
-    with RawClient(server.url) as client:
-        client.chat("answer late")
-        assert client.answer().json["choices"][0]["message"]["content"] == "Late"
 
 
 def test_a_body_that_stops_coming_is_given_up(server: Server) -> None:

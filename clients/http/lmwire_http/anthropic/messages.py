@@ -12,6 +12,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.replies import Json, Reply, reply_with
+from ..http.sse import WaitingEvent
 from ..inference.chat import run_chat
 from ..inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, renamed
 from ..inference.generation import Batch, Generation
@@ -25,6 +26,7 @@ from .stream_events import (
     MessageDelta,
     MessageStart,
     MessageStop,
+    Ping,
     StopDelta,
     collect_content,
     encode_event,
@@ -48,6 +50,7 @@ class MessageGeneration:
         self._options = chat_options(body)
         self._blocks = ContentBuilder(shows_thinking=shows_thinking(body))
         self._prompt_tokens = 0
+        self.waiting = WaitingEvent(lambda: encode_event(Ping()))
         self._id = f"msg_{uuid.uuid4().hex}"
 
     async def whole(self) -> Json:

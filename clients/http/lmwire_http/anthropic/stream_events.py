@@ -51,6 +51,10 @@ class Event(Struct, tag_field="type"):
     """Base of all events."""
 
 
+class Ping(Event, tag="ping"):
+    """A sign that the server still works on the message. It may come at any place."""
+
+
 class MessageStart(Event, tag="message_start"):
     """The message, without content."""
 
@@ -96,7 +100,7 @@ class MessageStop(Event, tag="message_stop"):
 
 
 AnyEvent: TypeAlias = (
-    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop
+    Ping | MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop
 )
 
 

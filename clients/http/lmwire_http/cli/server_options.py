@@ -104,7 +104,7 @@ def _add_timeouts(group: ArgumentGroup, defaults: Settings) -> None:
         dest="keep_alive_s",
         type=positive_duration,
         metavar="TIME",
-        help=f"send a comment after this time of silence in a stream (default: {defaults.keep_alive_s:g})",
+        help=f"send an event without content after this silence in a stream (default: {defaults.keep_alive_s:g})",
     )
     group.add_argument(
         "--client-timeout",

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from .sse import WaitingEvent
+
 
 @dataclass(frozen=True, slots=True)
 class Json:
@@ -32,6 +34,8 @@ class EventStream:
 
     frames: AsyncIterator[bytes]
     """Pieces of one or more whole events. The iterator is closed when the client disconnects."""
+    waiting: WaitingEvent
+    """The event that is sent during silence."""
 
 
 Reply: TypeAlias = Json | Plain | EventStream
@@ -39,6 +43,11 @@ Reply: TypeAlias = Json | Plain | EventStream
 
 class Streamable(Protocol):
     """A result that an endpoint can send as a whole or as a stream."""
+
+    @property
+    def waiting(self) -> WaitingEvent:
+        """The event that the stream sends during silence, from the request's start on."""
+        ...
 
     async def whole(self) -> Reply:
         """Return the result when it is complete."""
@@ -56,4 +65,4 @@ async def reply_with(result: Streamable, *, stream: bool | None) -> Reply:
         result: The result, which runs only when it is read.
         stream: The request's `stream` field.
     """
-    return EventStream(result.frames()) if stream else await result.whole()
+    return EventStream(result.frames(), result.waiting) if stream else await result.whole()

@@ -1,7 +1,7 @@
 """Sending of one response, whole or event by event."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, Final, TypeAlias, cast
@@ -11,12 +11,12 @@ import msgspec
 from ..errors import ApiError
 from .error_formats import ErrorFormat
 from .replies import EventStream, Json, Plain, Reply
+from .sse import WaitingEvent
 from .unknown_fields import UnknownFields
 
 Message: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-_COMMENT: Final = b": keep-alive\n\n"
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _EVENT_STREAM: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -28,7 +28,7 @@ class ResponseWriter:
         send: The ASGI send function.
         error_format: The format of errors.
         request_id: The request's id, which every response has in its headers.
-        keep_alive_s: Time of silence in a stream before a comment is sent, in seconds.
+        keep_alive_s: Time of silence in a stream before its waiting event is sent, in seconds.
         unknown_fields: The ignored fields of the request, which the response has in a header.
     """
 
@@ -62,7 +62,7 @@ class ResponseWriter:
             case Plain():
                 await self._send_whole(reply.status, reply.media_type, reply.content, reply.headers)
             case EventStream():
-                await self._stream(reply.frames)
+                await self._stream(reply)
 
     async def write_error(self, error: ApiError) -> None:
         """Send an error as a whole response, or as the last event of a stream that has started."""
@@ -75,23 +75,23 @@ class ResponseWriter:
             content = msgspec.json.encode(self._error_format.body(error, self._request_id))
             await self._send_whole(error.status, "application/json", content, _error_headers(error))
 
-    async def _stream(self, frames: AsyncIterator[bytes]) -> None:
-        """Send events as they come, and comments during silence, so that proxies keep the connection open."""
-        comments = asyncio.create_task(self._send_comments())
+    async def _stream(self, stream: EventStream) -> None:
+        """Send events as they come, and waiting events during silence."""
+        waiting = asyncio.create_task(self._send_waiting_events(stream.waiting))
         try:
-            async with aclosing(cast(Any, frames)):
-                async for frame in frames:
+            async with aclosing(cast(Any, stream.frames)):
+                async for frame in stream.frames:
                     await self._send_part(frame)
         finally:
-            comments.cancel()
+            waiting.cancel()
         await self._send_part(b"", more=False)
 
-    async def _send_comments(self) -> None:
+    async def _send_waiting_events(self, event: WaitingEvent) -> None:
         self._sent_at = monotonic()
         while True:
-            await asyncio.sleep(max(0.0, self._sent_at + self._keep_alive_s - monotonic()))
-            if monotonic() >= self._sent_at + self._keep_alive_s:
-                await self._send_part(_COMMENT)
+            is_due = await event.until_due(max(0.0, self._sent_at + self._keep_alive_s - monotonic()))
+            if is_due or monotonic() >= self._sent_at + self._keep_alive_s:
+                await self._send_part(event.encode())
 
     async def _send_part(self, content: bytes, *, more: bool = True) -> None:
         if not self._started:

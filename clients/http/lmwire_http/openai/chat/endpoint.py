@@ -1,6 +1,6 @@
 """POST /v1/chat/completions."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from time import time
 from typing import Any, Final
@@ -18,6 +18,7 @@ from ...inference.new_media import new_media
 from ..generation_params import usage_chunk
 from ..ids import new_id
 from ..messages import wire_messages
+from ..prompt_progress import ProgressTracker
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
 from .request_options import chat_options, client_field, image_group_size
 from .request_schema import ChatRequest
@@ -25,6 +26,7 @@ from .response_schema import ChatCompletion, ChoiceParts, chat_completion, colle
 from .stream_encoder import ChatStreamEncoder, Chunk
 from .transcript import TranscriptCompletion, writes_down_speech
 
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
 IMAGE_ANSWER_TOKENS: Final = 2048
 """Maximum length of an answer about new images, if the request has none."""
 
@@ -49,6 +51,15 @@ class ChatGeneration:
         self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
         self._group_size = image_group_size(body, context.state.settings.image_group)
         self._id, self._created = new_id("chatcmpl"), int(time())
+        self._encoder = ChatStreamEncoder(
+            self._id,
+            self._created,
+            body.model,
+            usage=usage_chunk(body, context.state.settings),
+            has_functions=body.functions is not None,
+        )
+        self._progress = ProgressTracker(is_wanted=bool(body.return_progress), encode=self._encoder.waiting)
+        self.waiting = self._progress.waiting
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
@@ -70,17 +81,11 @@ class ChatGeneration:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""
-        encoder = ChatStreamEncoder(
-            self._id,
-            self._created,
-            self._body.model,
-            usage=usage_chunk(self._body, self._context.state.settings),
-            has_functions=self._body.functions is not None,
-        )
+        encoder = self._encoder
         results: list[events.ResultDone] = []
-        for group in image_groups(self._messages, self._group_size):
+        for number, group in enumerate(image_groups(self._messages, self._group_size)):
             heading = encoder.text(group.heading) if group.heading else b""
-            async with self._generation(group) as generation:
+            async with self._generation(group, self._progress.options(number)) as generation:
                 if results:  # the first heading waits for a token: until then, an error has an HTTP status
                     yield heading
                     heading = b""
@@ -93,12 +98,14 @@ class ChatGeneration:
                 results.append(generation.result)
         yield encoder.end(join_results(results))
 
-    def _generation(self, group: ImageGroup) -> AbstractAsyncContextManager[Generation]:
+    def _generation(
+        self, group: ImageGroup, progress: Mapping[str, Any] = _NO_OPTIONS
+    ) -> AbstractAsyncContextManager[Generation]:
         return run_chat(
             self._context,
             self._body.model,
             group.messages,
-            self._options,
+            {**self._options, **progress},
             rename=lambda field: client_field(self._body, group.client_field(field)),
             checks_media=self._body.strict_media is not False,
             max_tokens=self._max_tokens,

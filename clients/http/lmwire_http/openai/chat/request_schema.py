@@ -63,5 +63,7 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     reasoning_budget: int | None = None
     chunk: Annotated[int, Meta(ge=1, le=MAX_IMAGE_GROUP)] | None = None
     """Maximum number of images in a prompt. More images are worked through in groups of this size."""
+    return_progress: bool | None = None
+    """Report the progress of the prompt in chunks of a stream, as llama.cpp does."""
     strict_media: bool | None = None
     """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

@@ -22,6 +22,7 @@ from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.logprobs import Logprobs, TokenLogprob, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..generation_params import UsageChunk
+from ..prompt_progress import PromptProgress
 from ..usage import Usage, total_usage
 from .response_schema import ChatFinishReason, chat_finish_reason
 
@@ -77,6 +78,8 @@ class Chunk(Struct, kw_only=True):
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
     """Present if requested: null, except in the last chunk, which has no choices."""
+    prompt_progress: PromptProgress | UnsetType = UNSET
+    """Present, if requested, in chunks that come while the prompt is processed."""
 
 
 class ChatStreamEncoder:
@@ -110,6 +113,12 @@ class ChatStreamEncoder:
     def text(self, text: str) -> bytes:
         """Return the chunks for text of the first choice that the model did not write."""
         return b"".join([self._frame(choice) for choice in [*self._begin(0), _choice(0, Delta(content=text))]])
+
+    def waiting(self, progress: PromptProgress | None) -> bytes:
+        """Return a chunk with an empty delta, for a stream that has nothing else to send."""
+        chunk = self._chunk(_choice(0, Delta()))
+        chunk.prompt_progress = progress or UNSET
+        return data_event(chunk)
 
     def end(self, result: events.ResultDone) -> bytes:
         """Return the last chunks.

@@ -9,6 +9,7 @@ from lmwire_protocol import events
 from ...errors import invalid_field
 from ...http.context import RequestContext
 from ...http.replies import Json
+from ...http.sse import WaitingEvent
 from ...inference.finish_reason import finish_reason
 from ...inference.new_media import check_new_media, new_media
 from ...inference.worker_lease import lease_worker
@@ -60,6 +61,10 @@ class TranscriptCompletion:
         _check(body)
         self._sounds = [(path, part["media"]) for path, part in new_media(messages)]
         self._id, self._created = new_id("chatcmpl"), int(time())
+        self._encoder = ChatStreamEncoder(
+            self._id, self._created, body.model, usage=usage_chunk(body, context.state.settings)
+        )
+        self.waiting = WaitingEvent(lambda: self._encoder.waiting(None))
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
@@ -72,16 +77,12 @@ class TranscriptCompletion:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks, one for each segment, as they come."""
-        encoder = ChatStreamEncoder(
-            self._id,
-            self._created,
-            self._body.model,
-            usage=usage_chunk(self._body, self._context.state.settings),
-        )
         async for text in self._texts():
-            yield encoder.text(text)
+            yield self._encoder.text(text)
         timings = events.Timings(queued_ms=0.0, total_ms=0.0)
-        yield encoder.end(events.ResultDone(id="", finish_reason="stop", seed=0, usage=_NO_USAGE, timings=timings))
+        yield self._encoder.end(
+            events.ResultDone(id="", finish_reason="stop", seed=0, usage=_NO_USAGE, timings=timings)
+        )
 
     async def _texts(self) -> AsyncIterator[str]:
         for number, (path, sound) in enumerate(self._sounds):

@@ -11,6 +11,7 @@ from ...http.replies import Json, Reply, reply_with
 from ...inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..generation_params import usage_chunk
 from ..ids import new_id
+from ..prompt_progress import ProgressTracker
 from ..usage import total_usage
 from .prompt_batch import PromptBatch
 from .request_schema import CompletionRequest
@@ -33,6 +34,16 @@ class CompletionGeneration:
         self._context, self._body = context, body
         self._prompts = PromptBatch(context, body)
         self._id, self._created = new_id("cmpl"), int(time())
+        self._encoder = CompletionStreamEncoder(
+            self._id,
+            self._created,
+            body.model,
+            n=self._prompts.n,
+            before=self._prompts.echo_texts,
+            usage=usage_chunk(body, context.state.settings),
+        )
+        self._progress = ProgressTracker(is_wanted=bool(body.return_progress), encode=self._encoder.waiting)
+        self.waiting = self._progress.waiting
 
     async def whole(self) -> Json:
         """Return the whole completion."""
@@ -54,15 +65,8 @@ class CompletionGeneration:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the completion's chunks as they come."""
-        encoder = CompletionStreamEncoder(
-            self._id,
-            self._created,
-            self._body.model,
-            n=self._prompts.n,
-            before=self._prompts.echo_texts,
-            usage=usage_chunk(self._body, self._context.state.settings),
-        )
-        async with aclosing(self._prompts.stream()) as items:
+        encoder = self._encoder
+        async with aclosing(self._prompts.stream(self._progress)) as items:
             async for number, item in items:
                 frames = encoder.deltas(number, item) if isinstance(item, list) else encoder.finish_prompt(number, item)
                 if frames:

@@ -1,7 +1,7 @@
 """The prompts of a completion request. Each is a request to a worker, and they run together."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -13,6 +13,7 @@ from ...http.context import RequestContext
 from ...inference.generation import Batch, Generation, run_generation
 from ...inference.merge_streams import merge_streams
 from ...pool import Lease
+from ..prompt_progress import ProgressTracker
 from .best_of import best_answers
 from .request_schema import (
     CompletionRequest,
@@ -22,6 +23,7 @@ from .request_schema import (
     prompts_of,
 )
 
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
 _MAX_TOKENS: Final = 16
 """OpenAI's default."""
 _MAX_CONCURRENT: Final = 32
@@ -60,13 +62,17 @@ class PromptBatch:
         """Text before each prompt's choices: the prompt if the request sets `echo`, else empty."""
         return [prompt if self._body.echo and isinstance(prompt, str) else "" for prompt in self._prompts]
 
-    async def stream(self) -> AsyncGenerator[StreamItem, None]:
+    async def stream(self, progress: ProgressTracker) -> AsyncGenerator[StreamItem, None]:
         """Yield the items of all prompts as they come.
+
+        Args:
+            progress: Tracks the progress of the prompts.
 
         Raises:
             ApiError: A generation has failed.
         """
-        async with aclosing(merge_streams([self._stream(number) for number in range(len(self._prompts))])) as parts:
+        sources = [self._stream(number, progress) for number in range(len(self._prompts))]
+        async with aclosing(merge_streams(sources)) as parts:
             async for part in parts:
                 yield part
 
@@ -79,8 +85,8 @@ class PromptBatch:
         async with aclosing(merge_streams([self._answers(number) for number in range(len(self._prompts))])) as wholes:
             return sorted([whole async for whole in wholes], key=lambda whole: whole[0])
 
-    async def _stream(self, number: int) -> AsyncIterator[StreamItem]:
-        async with self._slots, self._generation(number) as generation:
+    async def _stream(self, number: int, progress: ProgressTracker) -> AsyncIterator[StreamItem]:
+        async with self._slots, self._generation(number, progress.options(number)) as generation:
             async for batch in generation:
                 yield number, batch
             yield number, generation.result
@@ -92,7 +98,9 @@ class PromptBatch:
                 answers = best_answers(answers, self.n)
             yield number, answers, generation.result.usage
 
-    def _generation(self, number: int) -> AbstractAsyncContextManager[Generation]:
+    def _generation(
+        self, number: int, progress: Mapping[str, Any] = _NO_OPTIONS
+    ) -> AbstractAsyncContextManager[Generation]:
         prompt = self._prompts[number]
 
         async def start(lease: Lease, options: dict[str, Any]) -> AsyncStream:
@@ -101,7 +109,7 @@ class PromptBatch:
         return run_generation(
             self._context,
             self._body.model,
-            self._options,
+            {**self._options, **progress},
             start,
             prompt=[prompt],
             rename=partial(client_field, self._body, number),

@@ -30,6 +30,8 @@ class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=Tr
     """Return the log-probabilities of each token and of this number of alternatives."""
     best_of: Annotated[int, Meta(ge=1, le=16)] | None = None
     """Generate this number of answers to each prompt, and return the `n` with the highest mean log-probability."""
+    return_progress: bool | None = None
+    """Report the progress of the prompt in chunks of a stream, as llama.cpp does."""
     suffix: Any = None
     """Not supported."""
 

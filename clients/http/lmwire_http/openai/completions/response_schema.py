@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import Answer
 
 from ...inference.finish_reason import FinishReason, finish_reason
+from ..prompt_progress import PromptProgress
 from ..usage import Usage
 from .logprobs import CompletionLogprobs, LogprobsEncoder
 
@@ -32,6 +33,8 @@ class Completion(Struct, kw_only=True):
     choices: list[CompletionChoice]
     usage: Usage | UnsetType | None = UNSET
     """Token counts of all prompts together."""
+    prompt_progress: PromptProgress | UnsetType = UNSET
+    """Present, if requested, in chunks that come while the prompts are processed."""
 
 
 def make_choices(answers: Sequence[Answer], *, first: int, before: str, logprobs: bool) -> list[CompletionChoice]:

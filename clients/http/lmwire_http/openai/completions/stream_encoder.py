@@ -10,6 +10,7 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.finish_reason import finish_reason
 from ..generation_params import UsageChunk
+from ..prompt_progress import PromptProgress
 from ..usage import Usage, total_usage
 from .logprobs import LogprobsEncoder
 from .response_schema import Completion, CompletionChoice
@@ -47,6 +48,12 @@ class CompletionStreamEncoder:
             batch: The deltas.
         """
         return b"".join([self._frames(number, delta) for delta in batch])
+
+    def waiting(self, progress: PromptProgress | None) -> bytes:
+        """Return a chunk with an empty text, for a stream that has nothing else to send."""
+        chunk = self._chunk(CompletionChoice(index=0, text=""))
+        chunk.prompt_progress = progress or UNSET
+        return data_event(chunk)
 
     def finish_prompt(self, number: int, result: events.ResultDone) -> bytes:
         """Return the chunks that end a prompt's choices.

@@ -9,7 +9,7 @@ import msgspec
 from ...errors import ApiError, invalid_field
 from ...http.context import RequestContext
 from ...http.replies import Json
-from ...http.sse import NamedEventEncoder
+from ...http.sse import NamedEventEncoder, WaitingEvent, comment
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
@@ -74,6 +74,7 @@ class ResponseGeneration:
         self._output = OutputBuilder(self._tools)
         self._response = new_response(body, tools, choice)
         self._sequence = 0
+        self.waiting = WaitingEvent(comment)
 
     async def whole(self) -> Json:
         """Return the whole response."""

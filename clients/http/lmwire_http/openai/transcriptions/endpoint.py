@@ -12,7 +12,7 @@ from lmwire_protocol import events
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Plain, Reply, reply_with
-from ...http.sse import data_event
+from ...http.sse import WaitingEvent, comment, data_event
 from ...inference.finish_reason import finish_reason
 from ...inference.model_kinds import check_capability
 from ...inference.worker_lease import lease_worker
@@ -53,6 +53,7 @@ class TranscriptGeneration:
     def __init__(self, context: RequestContext, body: TranscriptionRequest) -> None:
         self._context, self._body = context, body
         self._options = transcription_options(body)
+        self.waiting = WaitingEvent(comment)
 
     async def whole(self) -> Reply:
         """Return the whole transcription in the requested format."""
