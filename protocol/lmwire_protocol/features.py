@@ -74,6 +74,8 @@ FEATURES: Final = (
     "chat.tool_choice.function",
     "tokenize.reasoning",
     "tokenize.continue_final_message",
+    "tokenize.add_special_tokens",
+    "tokenize.token_ids",
     DEFAULT_MODEL,
 )
 """Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a

@@ -49,10 +49,11 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
         _when({"tool_choice": {"type": "object"}}, _SOME_TOOLS),
     ],
     commands.Tokenize: [
-        _one_of("prompt", "messages"),
+        _one_of("prompt", "messages", "token_ids"),
         _CLOSED_IF_CONTINUED,
         _when(
-            {"prompt": True},
+            {"messages": True},
+            {},
             {
                 "properties": {
                     "tools": {"maxItems": 0},
@@ -65,6 +66,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
                 }
             },
         ),
+        _when({"prompt": True}, {}, {"properties": {"add_special_tokens": {"const": True}}}),
     ],
     commands.Cancel: [_one_of("target", "all")],
     messages.Media: [_one_of("data", "path", "url")],

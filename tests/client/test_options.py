@@ -123,6 +123,8 @@ def test_options_are_the_fields_of_the_commands() -> None:
         "prompt",
         "messages",
         "count_only",
+        "add_special_tokens",
+        "token_ids",
     }
     assert set(EmbedOptions.__annotations__) == set(Embed.__struct_fields__) - {"input", "encoding"}
     assert set(TranscribeOptions.__annotations__) == set(Transcribe.__struct_fields__) - {"audio"}
@@ -247,6 +249,8 @@ def test_all_features_are_detected_in_commands() -> None:
         commands.generate_command("x", OPTIONS),
         commands.chat_command([*MESSAGES, sound], CHAT),
         commands.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
+        commands.tokenize_command("x", {}, count_only=True, add_special_tokens=False),
+        commands.detokenize_command([1]),
         commands.embed_command(["x"], {}),
         commands.transcribe_command({"data": ""}, {}),
         commands.chat_command(OPENAI_MESSAGES, cast(Any, {"tool_choice": OPENAI_TOOL_CHOICE})),

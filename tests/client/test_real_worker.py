@@ -146,6 +146,9 @@ def test_all_of_generation_at_once_on_the_built_in_model(make_worker: MakeWorker
             ids, text = await worker.tokenize([SUM])
             assert "What is 17 + 25?" in text
             assert await worker.count_tokens([SUM]) == len(ids) == chosen.result.usage.prompt_tokens
+            assert await worker.detokenize(ids) == text
+            bare = await worker.tokenize("Hi", add_special_tokens=False)
+            assert (bare.text, await worker.detokenize(bare.ids)) == ("Hi", "Hi")
             ids, text = await worker.tokenize([SUM], reasoning="on")
             assert (text.endswith("<think>\n"), len(ids)) == (True, thinking.result.usage.prompt_tokens)
             assert await worker.count_tokens([SUM], reasoning="off") == direct.result.usage.prompt_tokens

@@ -43,6 +43,7 @@ def test_a_message_that_calls_cannot_be_gone_on_with() -> None:
 def test_words_are_tokens() -> None:
     mock = runner()
     assert mock.tokenize(Tokenize(prompt="to be or")) == ([0, 1, 2], "to be or")
+    assert mock.tokenize(Tokenize(token_ids=[7, 8])) == ([7, 8], "7 8 ")
     messages = chat("not to").messages
     assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([0, 1, 2], "not to be")
 

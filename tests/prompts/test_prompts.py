@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart
+from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart, Tokenize
 from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.sandbox import Sandbox
@@ -73,6 +73,19 @@ def test_a_prompt_that_is_empty_or_names_no_token_is_refused(text: str | list[in
     assert (caught.value.code, caught.value.field) == ("invalid_request", field)
 
 
+def test_tokens_become_the_text_that_they_are_the_tokens_of() -> None:
+    text = "<|endoftext|>Once upon a time , Grüße"
+    tokens = generate(text).tokens
+    found = build_prompt(Tokenize(token_ids=tokens), Encoder(tokenizer(None)), VOCABULARY, QWEN)
+    assert (found.tokens, found.text) == (tokens, text)
+
+
+def test_a_token_that_the_model_does_not_have_has_no_text() -> None:
+    with pytest.raises(RequestError) as caught:
+        build_prompt(Tokenize(token_ids=[5, 600]), Encoder(tokenizer(None)), 512, QWEN)
+    assert (caught.value.code, caught.value.field) == ("invalid_request", "token_ids[1]")
+
+
 def test_no_beginning_of_text_is_doubled() -> None:
     from tokenizers.processors import TemplateProcessing
 
@@ -84,6 +97,8 @@ def test_no_beginning_of_text_is_doubled() -> None:
     )
     for text in ("Hello", "<|endoftext|>Hello"):
         assert generate(text, found).tokens.count(begin) == 1
+    bare = Tokenize(prompt="Hello", add_special_tokens=False)
+    assert build_prompt(bare, Encoder(found), VOCABULARY, QWEN).tokens.count(begin) == 0
     chat = Chat(messages=[user("Hello")])
     assert build_prompt(chat, Encoder(found), VOCABULARY, QWEN).tokens.count(begin) == 1
 

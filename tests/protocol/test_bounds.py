@@ -115,7 +115,11 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "tool_choice": {"type": "function", "function": {"name": "look"}},
         },
     ],
-    "tokenize": [{"prompt": "a", "count_only": True}, {"messages": MESSAGES, **TEMPLATE}],
+    "tokenize": [
+        {"prompt": "a", "count_only": True, "add_special_tokens": False},
+        {"messages": MESSAGES, **TEMPLATE},
+        {"token_ids": [1]},
+    ],
     "embed": [
         {"input": ["a", *EMBEDDED], "normalize": True, "dimensions": 1, "encoding": "float"},
     ],

@@ -97,6 +97,11 @@ def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, senten
             '`tool_choice`: must be "auto", "none", "required" or an object, not "maybe"',
         ),
         ('{"cmd":"tokenize","prompt":"a","prefix":"b"}', "`prefix`: goes with `messages`, not with `prompt`"),
+        ('{"cmd":"tokenize","token_ids":[1],"prefix":"b"}', "`prefix`: goes with `messages`, not with `token_ids`"),
+        (
+            '{"cmd":"tokenize","token_ids":[1],"add_special_tokens":false}',
+            "`add_special_tokens`: goes with `prompt`, not with `token_ids`",
+        ),
         ('{"cmd":"tokenize","prompt":"a","reasoning":"on"}', "`reasoning`: goes with `messages`, not with `prompt`"),
         ('{"cmd":"cancel","all":false}', "`all`: must be true, not false"),
         ('{"cmd":"cancel"}', "`target`: give exactly one of `target` and `all`"),

@@ -4,6 +4,7 @@ The worker's output is read in the tasks' own event loop.
 """
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack, cast
@@ -14,6 +15,7 @@ from .attachments import media
 from .base_worker import BaseWorker
 from .commands import (
     chat_command,
+    detokenize_command,
     embed_command,
     generate_command,
     load_command,
@@ -111,11 +113,21 @@ class AsyncWorker(BaseWorker):
         return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
 
     async def tokenize(
-        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+        self,
+        prompt: str | Messages,
+        *,
+        add_special_tokens: bool = True,
+        timeout: float | None = None,
+        **template: Unpack[TemplateOptions],
     ) -> Tokens:
         """See `Worker.tokenize`."""
-        stream = self.stream(tokenize_command(prompt, template, count_only=False), timeout=timeout)
-        return assemble_tokens(await stream.collect())
+        command = tokenize_command(prompt, template, count_only=False, add_special_tokens=add_special_tokens)
+        return assemble_tokens(await self.stream(command, timeout=timeout).collect())
+
+    async def detokenize(self, token_ids: Sequence[int], *, timeout: float | None = None) -> str:
+        """See `Worker.detokenize`."""
+        stream = self.stream(detokenize_command(token_ids), timeout=timeout)
+        return assemble_tokens(await stream.collect()).text
 
     async def count_tokens(
         self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]

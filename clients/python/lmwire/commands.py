@@ -1,5 +1,6 @@
 """Commands, made from the arguments of the workers' methods."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -34,18 +35,26 @@ def chat_command(messages: Messages, options: ChatOptions) -> Chat:
     return Chat(messages=_plain([*messages]), **_plain(options))
 
 
-def tokenize_command(prompt: str | Messages, options: TemplateOptions, *, count_only: bool) -> Tokenize:
+def tokenize_command(
+    prompt: str | Messages, options: TemplateOptions, *, count_only: bool, add_special_tokens: bool = True
+) -> Tokenize:
     """Return the command that tokenizes a prompt.
 
     Args:
         prompt: Text, or a conversation.
         options: Options that affect the prompt of a conversation.
         count_only: Whether the worker returns only the number of tokens.
+        add_special_tokens: Whether a text gets the tokens that the tokenizer puts around it.
     """
-    fields: dict[str, Any] = {**_plain(options), "count_only": count_only}
+    fields: dict[str, Any] = {**_plain(options), "count_only": count_only, "add_special_tokens": add_special_tokens}
     if isinstance(prompt, str):
         return Tokenize(prompt=prompt, **fields)
     return Tokenize(messages=_plain([*prompt]), **fields)
+
+
+def detokenize_command(token_ids: Sequence[int]) -> Tokenize:
+    """Return the command that returns the text of tokens."""
+    return Tokenize(token_ids=list(token_ids))
 
 
 def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:

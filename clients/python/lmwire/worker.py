@@ -1,5 +1,6 @@
 """The worker class for threads."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack, cast
@@ -10,6 +11,7 @@ from .attachments import media
 from .base_worker import BaseWorker
 from .commands import (
     chat_command,
+    detokenize_command,
     embed_command,
     generate_command,
     load_command,
@@ -130,17 +132,32 @@ class Worker(BaseWorker):
         return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
 
     def tokenize(
-        self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]
+        self,
+        prompt: str | Messages,
+        *,
+        add_special_tokens: bool = True,
+        timeout: float | None = None,
+        **template: Unpack[TemplateOptions],
     ) -> Tokens:
         """Return the tokens of a prompt, without generating.
 
         Args:
             prompt: Text as for `generate`, or a conversation as for `chat`.
+            add_special_tokens: Add the tokens that the tokenizer puts around a text. Must be true for a conversation.
             timeout: Longest time, in seconds.
             **template: Fields of `tokenize` that affect a conversation's prompt.
         """
-        stream = self.stream(tokenize_command(prompt, template, count_only=False), timeout=timeout)
-        return assemble_tokens(stream.collect())
+        command = tokenize_command(prompt, template, count_only=False, add_special_tokens=add_special_tokens)
+        return assemble_tokens(self.stream(command, timeout=timeout).collect())
+
+    def detokenize(self, token_ids: Sequence[int], *, timeout: float | None = None) -> str:
+        """Return the text of tokens, special ones included.
+
+        Args:
+            token_ids: The tokens; at least one.
+            timeout: Longest time, in seconds.
+        """
+        return assemble_tokens(self.stream(detokenize_command(token_ids), timeout=timeout).collect()).text
 
     def count_tokens(
         self, prompt: str | Messages, *, timeout: float | None = None, **template: Unpack[TemplateOptions]

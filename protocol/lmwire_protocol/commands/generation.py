@@ -165,7 +165,7 @@ class Chat(Generation, frozen=True):
 
 
 class Tokenize(Command, frozen=True):
-    """Convert a prompt to tokens without generating. Exactly one of `prompt` and `messages` is given."""
+    """Convert a prompt to tokens, or tokens to their text. One of `prompt`, `messages` and `token_ids` is given."""
 
     name = "tokenize"
     done = events.TokenizeDone
@@ -191,15 +191,23 @@ class Tokenize(Command, frozen=True):
     """The same as in `chat`."""
     count_only: bool = False
     """Send no token events."""
+    add_special_tokens: bool = True
+    """Add the tokens that the tokenizer puts around a text, such as the beginning-of-text token. False only with
+    `prompt`."""
+    token_ids: Annotated[list[NonNegative], Meta(min_length=1)] | None = None
+    """Tokens, whose text is returned."""
 
     def __post_init__(self) -> None:
-        if (self.prompt is None) == (self.messages is None):
-            raise ValueError("prompt: give exactly one of `prompt` and `messages`")
-        if self.prompt is not None:
+        given = [name for name in ("prompt", "messages", "token_ids") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("prompt: give exactly one of `prompt`, `messages` and `token_ids`")
+        if self.messages is None:
             plain = Tokenize(messages=[])
             for field in _TEMPLATE_FIELDS:
                 if getattr(self, field) != getattr(plain, field):
-                    raise ValueError(f"{field}: goes with `messages`, not with `prompt`")
+                    raise ValueError(f"{field}: goes with `messages`, not with `{given[0]}`")
+        if not self.add_special_tokens and self.prompt is None:
+            raise ValueError(f"add_special_tokens: goes with `prompt`, not with `{given[0]}`")
         _check_continued(self)
 
 

@@ -20,7 +20,7 @@ def said(request: Load | Generate | Chat | Tokenize) -> str:
     if isinstance(request, Generate):
         return request.prompt if isinstance(request.prompt, str) else "".join(f"{id} " for id in request.prompt)
     if isinstance(request, Tokenize) and request.messages is None:
-        return request.prompt or ""
+        return request.prompt or "".join(f"{id} " for id in request.token_ids or ())
     assert request.messages
     return told_of(request.messages[-1])
 
@@ -67,8 +67,10 @@ def echo(request: Generate | Chat, context_len: int) -> list[str]:
 
 
 def tokenize(request: Tokenize) -> tuple[list[int], str]:
-    """Return a prompt's tokens, which are numbered from 0, and its text."""
+    """Return a prompt's tokens, which are numbered from 0, and its text. The text of a token is its number."""
     prompt = _words_of(request)
+    if request.token_ids is not None:
+        return request.token_ids, "".join(prompt)
     return list(range(len(prompt))), "".join(prompt)
 
 

@@ -21,7 +21,7 @@ class Prompt:
     tokens: list[int]
     """Token ids; at least one."""
     text: str
-    """The text of the tokens; empty if the request gave token ids."""
+    """The text of the tokens; empty if `generate` has token ids."""
     opening: str = ""
     """The end of the text that belongs to the assistant's turn; empty for `generate`."""
     media_layout: Any = None
@@ -50,11 +50,15 @@ def build_prompt(
         RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
     """
     if isinstance(request, Generate) and not isinstance(request.prompt, str):
-        return Prompt(_check_token_ids(list(request.prompt), vocab_size), "")
+        return Prompt(_check_token_ids(list(request.prompt), vocab_size, "prompt"), "")
+    if isinstance(request, Tokenize) and request.token_ids is not None:
+        tokens = _check_token_ids(request.token_ids, vocab_size, "token_ids")
+        return Prompt(tokens, encoder.decode(tokens))
     field, opening = "messages", ""
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
         field, text = "prompt", request.prompt
-        adds_special_tokens = not _has_bos_token(text, encoder.tokenizer)
+        wants_special_tokens = isinstance(request, Generate) or request.add_special_tokens
+        adds_special_tokens = wants_special_tokens and not _has_bos_token(text, encoder.tokenizer)
     else:
         assert isinstance(request, Chat | Tokenize)
         renderer = ConversationRenderer(request, encoder.tokenizer, syntax, media)
@@ -91,9 +95,9 @@ def _check_tokens(tokens: list[int], vocab_size: int, field: str) -> None:
         raise RequestError("invalid_request", problem, field=field)
 
 
-def _check_token_ids(tokens: list[int], vocab_size: int) -> list[int]:
+def _check_token_ids(tokens: list[int], vocab_size: int, field: str) -> list[int]:
     if max(tokens) >= vocab_size:
         index = next(index for index, token in enumerate(tokens) if token >= vocab_size)
-        problem = f"prompt[{index}]: {tokens[index]} is not a token of this model, whose vocabulary has {vocab_size}"
-        raise RequestError("invalid_request", problem, field=f"prompt[{index}]")
+        problem = f"{field}[{index}]: {tokens[index]} is not a token of this model, whose vocabulary has {vocab_size}"
+        raise RequestError("invalid_request", problem, field=f"{field}[{index}]")
     return tokens

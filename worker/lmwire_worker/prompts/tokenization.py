@@ -2,7 +2,7 @@
 
 import math
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import mlx.core as mx
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -69,6 +69,11 @@ class Encoder:
             return self._tokenize(text, add_special_tokens=add_special_tokens)
         before, after = self._surrounding_tokens if add_special_tokens else ([], [])
         return [*before, *ends[0], *ends[1], *after]
+
+    def decode(self, tokens: list[int]) -> str:
+        """Return the text of tokens, special ones included."""
+        options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+        return cast(str, self.tokenizer.decode(tokens, **options))
 
     @cached_property
     def _surrounding_tokens(self) -> tuple[list[int], list[int]]:
