@@ -13,11 +13,13 @@ DEEP := .cache/random-deep
 # One that sees, whose answers take longer than what surrounds them.
 SEEING := .cache/random-seeing
 
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
 SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check conformance style lint format schema traceability lock dist bench
+.PHONY: help setup chat test check go conformance style lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +39,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory go
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
@@ -50,6 +53,18 @@ test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, 
 check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check everything but the slow tests
 	@$(MAKE) --no-print-directory test FAST=1
+
+go: $(STAMP) ## check and test the Go client, where Go is installed
+	@if ! command -v go >/dev/null; then \
+		echo "Go is not installed, so clients/go is not tested"; \
+		[ "$$CI" != true ]; exit; \
+	fi; \
+	set -ex; cd clients/go; \
+	test -z "$$(gofmt -l . | tee /dev/stderr)"; \
+	go vet ./...; \
+	if GOBIN="$(CURDIR)/.cache/go" go install $(STATICCHECK); then "$(CURDIR)/.cache/go/staticcheck" ./...; \
+	else echo "staticcheck cannot be fetched"; [ "$$CI" != true ]; fi; \
+	go test -race ./...
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

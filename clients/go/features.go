@@ -1,0 +1,120 @@
+package lmwire
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:generate go test -run TestFeaturesFollowTheSchema -update
+
+// A requirement has the features of which a worker must list one, for a field and for some of its values and forms.
+type requirement struct {
+	Features []string            `json:"features,omitzero"`
+	Values   map[string][]string `json:"values,omitzero"`
+	Forms    map[string][]string `json:"forms,omitzero"`
+}
+
+// featureTable has the requirements of each command by the path of the field. The empty path is the command itself.
+type featureTable map[string]map[string]requirement
+
+//go:embed features.json
+var featuresJSON []byte
+
+var newerThan10 = sync.OnceValue(func() (table featureTable) {
+	if err := json.Unmarshal(featuresJSON, &table); err != nil {
+		panic(err)
+	}
+	return table
+})
+
+// A featureSet has the features that a worker lists. A host sends nothing else that is newer than protocol 1.0.
+type featureSet struct {
+	listed map[string]bool
+}
+
+func newFeatureSet(features []string) featureSet {
+	listed := map[string]bool{}
+	for _, feature := range features {
+		listed[feature] = true
+	}
+	return featureSet{listed}
+}
+
+func (s featureSet) lists(feature string) bool { return s.listed[feature] }
+
+// missing returns the features of a command that the worker does not list.
+func (s featureSet) missing(command string, fields []byte) []string {
+	requirements := newerThan10()[command]
+	if len(requirements) == 0 {
+		return nil
+	}
+	check := featureCheck{listed: s.listed, requirements: requirements}
+	check.need(requirements[""].Features)
+	var object map[string]any
+	if json.Unmarshal(fields, &object) == nil {
+		check.object("", object)
+	}
+	slices.Sort(check.missing)
+	return slices.Compact(check.missing)
+}
+
+type featureCheck struct {
+	listed       map[string]bool
+	requirements map[string]requirement
+	missing      []string
+}
+
+// need notes that one of the features is missing.
+func (c *featureCheck) need(features []string) {
+	if len(features) > 0 && !slices.ContainsFunc(features, func(feature string) bool { return c.listed[feature] }) {
+		c.missing = append(c.missing, strings.Join(features, " or "))
+	}
+}
+
+func (c *featureCheck) object(path string, object map[string]any) {
+	for name, value := range object {
+		field := name
+		if path != "" {
+			field = path + "." + name
+		}
+		c.value(field, value)
+	}
+	c.absent(path, object)
+}
+
+func (c *featureCheck) value(path string, value any) {
+	required := c.requirements[path]
+	c.need(required.Features)
+	switch value := value.(type) {
+	case string:
+		c.need(required.Values[value])
+		c.need(required.Forms["string"])
+	case []any:
+		for _, item := range value {
+			c.value(path+"[]", item)
+		}
+	case map[string]any:
+		c.object(path, value)
+	}
+}
+
+// absent checks the fields that an older worker requires.
+func (c *featureCheck) absent(path string, object map[string]any) {
+	for field, required := range c.requirements {
+		parent, name := "", field
+		if dot := strings.LastIndexByte(field, '.'); dot >= 0 {
+			parent, name = field[:dot], field[dot+1:]
+		}
+		features := required.Forms["absent"]
+		if parent != path || features == nil || object[name] != nil {
+			continue
+		}
+		if name == "tool_call_id" && object["role"] != string(ToolRole) {
+			continue // other messages have none
+		}
+		c.need(features)
+	}
+}

@@ -1,0 +1,3 @@
+module github.com/lmwire/lmwire/clients/go
+
+go 1.25.0
