@@ -89,7 +89,7 @@ type ChatParams struct {
 	Generation
 }
 
-// TokenizeParams are the fields of `tokenize`: exactly one of Prompt and Messages, and those of [ChatParams] that change
+// TokenizeParams are the fields of `tokenize`: exactly one of Prompt, TokenIDs and Messages, and those of [ChatParams] that change
 // the prompt.
 type TokenizeParams struct {
 	Prompt               *string        `json:"prompt,omitzero"`
@@ -101,7 +101,9 @@ type TokenizeParams struct {
 	ContinueFinalMessage bool           `json:"continue_final_message,omitzero"`
 	Prefix               string         `json:"prefix,omitzero"`
 	Reasoning            string         `json:"reasoning,omitzero"`
-	CountOnly            bool           `json:"count_only,omitzero"` // Return the count alone.
+	CountOnly            bool           `json:"count_only,omitzero"`         // Return the count alone.
+	TokenIDs             []int64        `json:"token_ids,omitzero"`          // Tokens to turn into text, instead of a prompt.
+	AddSpecialTokens     *bool          `json:"add_special_tokens,omitzero"` // Add those around a text. Nil: true.
 }
 
 // EmbedParams are the fields of `embed`.

@@ -277,6 +277,10 @@ func TestTheWorkerDescribesItself(t *testing.T) {
 	if err != nil || tokens.Count != 3 || len(tokens.IDs) != 3 || tokens.Text != "to be or" {
 		t.Errorf("%v: %+v", err, tokens)
 	}
+	text, err := worker.Tokenize(within(t), TokenizeParams{TokenIDs: tokens.IDs})
+	if err != nil || text.Text == "" || !slices.Equal(text.IDs, tokens.IDs) {
+		t.Errorf("%v: %+v", err, text)
+	}
 	if _, err := worker.Unload(within(t)); err != nil {
 		t.Error(err)
 	}
