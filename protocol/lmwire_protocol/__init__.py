@@ -48,6 +48,7 @@ from .framing import Line, LineSplitter, escape_separators
 from .messages import (
     AudioPart,
     CalledTool,
+    ContextFile,
     Function,
     ImagePart,
     Media,
@@ -74,6 +75,7 @@ __all__ = [
     "Chat",
     "ChoiceFormat",
     "Command",
+    "ContextFile",
     "Embed",
     "Format",
     "Function",

@@ -22,6 +22,7 @@ _GENERATION: Final = (
     "cache",
     "timeout_ms",
 )
+_INFILL: Final = ("suffix", "context_files")
 _CHAT: Final = (
     "tools",
     "chat_template",
@@ -66,6 +67,7 @@ FEATURES: Final = (
     "cache",
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
+    *(f"generate.{field}" for field in _INFILL),
     *(f"chat.{field}" for field in _CHAT),
     *(f"{command}.{field}" for command in ("chat", "tokenize") for field in _SHAPES),
     "generate.stop.string",

@@ -59,6 +59,9 @@ LOGIT_BIASES = 1024
 CHOICES = 1024
 """Texts of a `choice` format, a count."""
 
+CONTEXT_FILES = 256
+"""Files beside a gap to fill in one request, a count."""
+
 TOOLS = 1024
 """Tools of one request, a count."""
 

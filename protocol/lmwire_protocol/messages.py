@@ -1,4 +1,4 @@
-"""The parts of a conversation: messages, their parts, and the tools that a model may call."""
+"""The parts of prompts: messages, their parts, tools that a model may call, and files beside a gap."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
@@ -201,3 +201,12 @@ class NamedTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
         else:
             force_setattr(self, "name", self.function.name)
             force_setattr(self, "function", None)
+
+
+class ContextFile(Struct, forbid_unknown_fields=True, frozen=True):
+    """Another file of the project in which the model fills a gap, or a part of one."""
+
+    name: str
+    """Its path or name."""
+    text: str
+    """Its text."""

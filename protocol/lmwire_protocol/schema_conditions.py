@@ -43,6 +43,10 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
             {"top_logprobs": {"minimum": 1}}, {"required": ["logprobs"], "properties": {"logprobs": {"const": True}}}
         ),
     ],
+    commands.Generate: [
+        _when({"suffix": True}, {"properties": {"prompt": {"type": "string"}}}),
+        _when({"context_files": {"minItems": 1}}, {"required": ["suffix"]}),
+    ],
     commands.Chat: [
         _CLOSED_IF_CONTINUED,
         _when({"tool_choice": {"const": "required"}}, _SOME_TOOLS),

@@ -11,6 +11,7 @@ from lmwire import (
     EmbedOptions,
     GenerateOptions,
     LoadOptions,
+    PromptOptions,
     TemplateOptions,
     TranscribeOptions,
     UnsupportedByWorker,
@@ -25,6 +26,7 @@ from lmwire_protocol import (
     Chat,
     ChoiceFormat,
     Command,
+    ContextFile,
     Embed,
     Function,
     Generate,
@@ -96,6 +98,7 @@ OPTIONS: GenerateOptions = {
     "cache": "pin",
     "timeout_ms": 5000,
 }
+PROMPT: PromptOptions = {**OPTIONS, "suffix": "upon", "context_files": [{"name": "a", "text": "b"}]}
 TEMPLATE: TemplateOptions = {
     "tools": [TOOL],
     "chat_template": "{{ messages }}",
@@ -118,6 +121,7 @@ CHAT: ChatOptions = {
 def test_options_are_the_fields_of_the_commands() -> None:
     assert set(LoadOptions.__annotations__) == set(Load.__struct_fields__) - {"path"}
     assert set(GenerateOptions.__annotations__) == set(Generation.__struct_fields__)
+    assert set(PromptOptions.__annotations__) == set(Generate.__struct_fields__) - {"prompt"}
     assert set(ChatOptions.__annotations__) == set(Chat.__struct_fields__) - {"messages"}
     assert set(TemplateOptions.__annotations__) == set(Tokenize.__struct_fields__) - {
         "prompt",
@@ -140,6 +144,7 @@ def test_options_are_the_fields_of_the_commands() -> None:
         (options.MediaDict, Media),
         (options.ToolDict, Tool),
         (options.FunctionDict, Function),
+        (options.ContextFileDict, ContextFile),
         (options.NamedToolDict, NamedTool),
         (options.JsonObjectFormatDict, JsonObjectFormat),
         (options.JsonSchemaFormatDict, JsonSchemaFormat),
@@ -161,10 +166,10 @@ def test_plain_data_has_the_fields_of_its_struct(dictionary: Any, struct: type[m
 @on_both_clients
 async def test_every_option_reaches_the_worker(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ServesAll")) as worker:
-        generated = json.loads(await worker.generate("Once", **OPTIONS).text())
+        generated = json.loads(await worker.generate("Once", **PROMPT).text())
         answered = json.loads(await worker.chat(MESSAGES, **CHAT).text())
     given = json.loads(msgspec.json.encode(OPTIONS))
-    assert {"cmd": "generate", "prompt": "Once", **given}.items() <= generated.items()
+    assert {"cmd": "generate", "prompt": "Once", **PROMPT, **given}.items() <= generated.items()
     assert {"cmd": "chat", "messages": MESSAGES, **CHAT, **given}.items() <= answered.items()
     assert isinstance(decode_command(answered), Chat)
 
@@ -246,7 +251,7 @@ def test_all_features_are_detected_in_commands() -> None:
     every_feature = [
         commands.load_command("x", LOAD),
         Cache(action="clear"),
-        commands.generate_command("x", OPTIONS),
+        commands.generate_command("x", PROMPT),
         commands.chat_command([*MESSAGES, sound], CHAT),
         commands.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
         commands.tokenize_command("x", {}, count_only=True, add_special_tokens=False),

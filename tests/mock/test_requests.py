@@ -96,6 +96,6 @@ def test_the_features_are_what_is_served() -> None:
     assert set(MockModelLoader(script).features) == set(FEATURES) - missing | {"chat.format"}
 
 
-def test_the_capabilities_are_the_runners_commands() -> None:
+def test_the_capabilities_are_the_runners_commands_and_gaps() -> None:
     opened = MockModelLoader().open(Load(path="mock"), lambda *progress: None, lambda: None)
-    assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe"]
+    assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe", "suffix"]

@@ -16,6 +16,7 @@ import pytest
 from random_model import write_model
 from random_vision import write_vision_model
 from support.models.fake_hub import Hub, running
+from support.models.infill_tokenizers import write_infill_model
 from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
 from support.process.worker_process import TERMINALS, Event, WorkerProcess
@@ -54,6 +55,7 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("The tools", "80"): Setting(changes={"80": {"tool_choice": "required"}, "81": {"max_tokens": 40}}),
     ("embed", "91"): Setting("embeddings"),
     ("transcribe", "92"): Setting("speech", changes={"92": {"audio": {"path": "note.wav"}}}),
+    ("generate", "96"): Setting("infill"),
     ("ping", "14"): Setting(before=RUNNING),
     ("stats", "15"): Setting(before=RUNNING),
     ("cancel", "12"): Setting(changes={"12": LONG}),
@@ -76,6 +78,7 @@ def models(folder: Path) -> dict[str, Callable[[], str]]:
         return str(folder / name if (folder / name).exists() else write(folder / name))
 
     return {
+        "infill": lambda: written(write_infill_model, "infill"),
         "vision": lambda: written(write_vision_model, "vision"),
         "embeddings": lambda: written(write_embedding_model, "embeddings"),
         "speech": lambda: written(write_whisper, "speech"),

@@ -107,6 +107,7 @@ def write_model(
     printable: bool = True,
     end_scale: float = 1.3,
     seed: int = 0,
+    special: tuple[str, ...] = SPECIAL,
     **overrides: Any,
 ) -> Path:
     """Write a model with random weights unless the same one is there, and return the folder.
@@ -120,16 +121,20 @@ def write_model(
         printable: Greedy text consists of syllables and spaces; off, of any bytes, which need not be valid UTF-8.
         end_scale: How eagerly the model ends its turn. 0: never, when greedy; 1: about as often as any other token.
         seed: Fixes the weights.
+        special: The special tokens, those of `SPECIAL` among them.
         **overrides: Fields of config.json, for example `hidden_size=16`.
     """
     config = {"model_type": family, **FAMILIES[family], "vocab_size": vocab_size, **overrides}
     recipe = {"config": dict(config), "dtype": dtype, "quantize": quantize, "printable": printable}
-    recipe |= {"end_scale": end_scale, "seed": seed, "source": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
+    recipe |= {"end_scale": end_scale, "seed": seed, "special": special}
+    recipe |= {"source": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
     if not begin(folder, recipe):
         return folder
-    vocabulary = write_tokenizer(folder, vocab_size)
+    vocabulary = write_tokenizer(folder, vocab_size, special)
     config["eos_token_id"] = vocabulary[END_OF_TURN]
-    silent = [token_id for text, token_id in vocabulary.items() if printable and not _is_printable(text)]
+    silent = [
+        token_id for text, token_id in vocabulary.items() if printable and (text in special or not _is_printable(text))
+    ]
     scales = dict.fromkeys(silent, 0.1) | {vocabulary[END_OF_TURN]: end_scale}
     _write_weights(folder, config, scales, dtype=dtype, quantize=quantize, seed=seed)
     return finish(folder, recipe)

@@ -26,11 +26,11 @@ from .errors import WorkerLost
 from .options import (
     ChatOptions,
     EmbedOptions,
-    GenerateOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
+    PromptOptions,
     TemplateOptions,
     TranscribeOptions,
 )
@@ -107,7 +107,7 @@ class AsyncWorker(BaseWorker):
         *,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[GenerateOptions],
+        **options: Unpack[PromptOptions],
     ) -> AsyncStream:
         """See `Worker.generate`."""
         return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)

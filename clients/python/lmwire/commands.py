@@ -10,11 +10,11 @@ from lmwire_protocol import Chat, Embed, Generate, Load, Media, Tokenize, Transc
 from .options import (
     ChatOptions,
     EmbedOptions,
-    GenerateOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
+    PromptOptions,
     TemplateOptions,
     TranscribeOptions,
 )
@@ -25,7 +25,7 @@ def load_command(path: str, options: LoadOptions) -> Load:
     return Load(path=path, **options)
 
 
-def generate_command(prompt: str | list[int], options: GenerateOptions) -> Generate:
+def generate_command(prompt: str | list[int], options: PromptOptions) -> Generate:
     """Return the command that continues a prompt; `Worker.generate` has the arguments."""
     return Generate(prompt=prompt, **_plain(options))
 

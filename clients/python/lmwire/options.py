@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from lmwire_protocol import (
+    ContextFile,
     Format,
     ImagePart,
     Message,
@@ -120,6 +121,13 @@ FormatDict: TypeAlias = (
 )
 
 
+class ContextFileDict(TypedDict):
+    """Another file of the project in which the model fills a gap."""
+
+    name: str
+    text: str
+
+
 class LoadOptions(TypedDict, total=False):
     """Options of `load`; see `lmwire_protocol.Load`."""
 
@@ -136,7 +144,7 @@ class LoadOptions(TypedDict, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """Options of `generate`; see `lmwire_protocol.Generation`."""
+    """Options that `generate` and `chat` share; see `lmwire_protocol.Generation`."""
 
     max_tokens: int
     min_tokens: int
@@ -162,6 +170,13 @@ class GenerateOptions(TypedDict, total=False):
     truncate: Literal["none", "left", "middle"]
     cache: Literal["on", "off", "pin"]
     timeout_ms: int
+
+
+class PromptOptions(GenerateOptions, total=False):
+    """Options of `generate`; see `lmwire_protocol.Generate`."""
+
+    suffix: str
+    context_files: Sequence[ContextFile | ContextFileDict]
 
 
 class TemplateOptions(TypedDict, total=False):

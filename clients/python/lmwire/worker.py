@@ -22,11 +22,11 @@ from .errors import WorkerLost
 from .options import (
     ChatOptions,
     EmbedOptions,
-    GenerateOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
+    PromptOptions,
     TemplateOptions,
     TranscribeOptions,
 )
@@ -119,7 +119,7 @@ class Worker(BaseWorker):
         *,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[GenerateOptions],
+        **options: Unpack[PromptOptions],
     ) -> Stream:
         """Start a continuation of a prompt.
 

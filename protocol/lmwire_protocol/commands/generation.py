@@ -8,8 +8,8 @@ from msgspec.structs import force_setattr
 from .. import events
 from ..formats import Format
 from ..framing import json_bytes
-from ..limits import LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
-from ..messages import Message, NamedTool, Tool
+from ..limits import CONTEXT_FILES, LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
+from ..messages import ContextFile, Message, NamedTool, Tool
 from .base import Command, NonNegative, Positive
 
 _TEMPLATE_FIELDS: Final = (
@@ -111,7 +111,7 @@ class Generation(Command, frozen=True, kw_only=True):
 
 
 class Generate(Generation, frozen=True):
-    """Continue a prompt without a chat template."""
+    """Continue a prompt without a chat template, or fill the gap between a prompt and a suffix."""
 
     name = "generate"
     done = events.ResultDone
@@ -119,6 +119,18 @@ class Generate(Generation, frozen=True):
     prompt: str | Annotated[list[NonNegative], Meta(min_length=1)]
     """Text, which the model's tokenizer encodes (with a beginning-of-text token if the model has one), or token ids,
     which are used unchanged."""
+    suffix: str | None = None
+    """Text after a gap, which the answer fills. `prompt` is then the text before the gap. Needs a model with the
+    capability `suffix`."""
+    context_files: Annotated[list[ContextFile], Meta(max_length=CONTEXT_FILES)] = []
+    """Other files that the model sees before the text around the gap, the most relevant last. Needs `suffix`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.suffix is not None and not isinstance(self.prompt, str):
+            raise ValueError("suffix: needs a `prompt` of text, not of token ids")
+        if self.context_files and self.suffix is None:
+            raise ValueError("context_files: needs `suffix`")
 
 
 class Chat(Generation, frozen=True):

@@ -51,7 +51,8 @@ class ModelDone(Done, tag="done"):
     """Maximum number of tokens of prompt and answer together."""
     weights_bytes: int
     capabilities: list[str]
-    """The commands that this model serves, and `images` and `sounds` if it takes those as well."""
+    """The commands that this model serves. Also `images` and `sounds` if it takes those, and `suffix` if it fills
+    gaps."""
     quantization: Quantization | None = None
     """Absent if the model is not quantized."""
     adapter_path: str | None = None

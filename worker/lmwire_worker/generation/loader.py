@@ -20,6 +20,7 @@ from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax, find_syntax
+from ..prompts.infill import find_infill_format
 from ..prompts.model_templates import choose_template
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions
@@ -87,6 +88,8 @@ class TextModelLoader:
         media = media_loader.open(network, context.media_policy, report) if media_loader else None
         if media:
             model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
+        if find_infill_format(tokenizer, model.vocab_size):
+            model = replace(model, capabilities=[*model.capabilities, "suffix"])
         batches = media_loader is None or media_loader.supports_batching
         runner = GenerationRunner(
             network, tokenizer, model, budget, disk, media, batches=batches, weights=weights, syntax=syntax

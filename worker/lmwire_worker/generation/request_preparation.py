@@ -14,6 +14,7 @@ from ..engine.interface import ModelInfo
 from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
+from ..prompts.infill import InfillPrompts, find_infill_format
 from ..prompts.template_probe import probe_template
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
@@ -62,13 +63,17 @@ class RequestPreparer:
     ) -> None:
         self.eos_token_ids = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
         """The model's end-of-turn tokens."""
-        self.xtc_special_tokens = self.eos_token_ids.union(tokenizer.encode("\n", add_special_tokens=False))
+        infill = find_infill_format(tokenizer, model.vocab_size)
+        self.end_token_ids = self.eos_token_ids | (infill.end_token_ids if infill else set())
+        """The tokens that end a turn or a gap."""
+        self.xtc_special_tokens = self.end_token_ids.union(tokenizer.encode("\n", add_special_tokens=False))
         """Tokens that XTC never excludes. Without them, an answer could neither end nor start a line when that is
         almost certain."""
         self._model = model
         self._media = media
         self._tokenizer = tokenizer
         self._encoder = Encoder(tokenizer, model.context_len, max_bytes)
+        self._infill = InfillPrompts(infill, self._encoder) if infill else None
         self._new_detokenizer = make_detokenizers(tokenizer)
         self._format_logprob = LogprobFormatter(token_bytes(tokenizer))
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
@@ -95,7 +100,7 @@ class RequestPreparer:
             RequestError: invalid_request, unsupported.
         """
         expander: Any = self._media
-        return build_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media)
+        return build_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media, self._infill)
 
     def prepare(self, request: Generate | Chat, media: abc.Sequence[Any] = ()) -> PreparedRequest:
         """Do all work on a request that can take long.
@@ -160,7 +165,7 @@ class RequestPreparer:
             choice,
             request,
             max_tokens=max_tokens if request.max_tokens is None else min(request.max_tokens, max_tokens),
-            eos_token_ids=self.eos_token_ids,
+            eos_token_ids=self.end_token_ids if _fills_gap(request) else self.eos_token_ids,
             detokenizer=self._new_detokenizer(prompt if _continues_text(request) else None),
             answer=None if state is None else self._answer(request, state),
             stops=stops,
@@ -175,6 +180,10 @@ class RequestPreparer:
         assert isinstance(request, Chat), "a text that is continued has no channels"
         reads_calls = bool(request.tools) and request.tool_choice != "none"
         return OutputParser(self._syntax, state, request.tools, reads_calls)
+
+
+def _fills_gap(request: Generate | Chat) -> bool:
+    return isinstance(request, Generate) and request.suffix is not None
 
 
 def _continues_text(request: Generate | Chat) -> bool:

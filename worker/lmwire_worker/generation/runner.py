@@ -329,12 +329,12 @@ class GenerationRunner:
     def _new_batch(self) -> Batch:
         network, preparer = self._network, self._preparer
         if isinstance(network, TargetDraftPair):
-            return SpeculativeBatch(network, preparer.eos_token_ids, preparer.xtc_special_tokens)
+            return SpeculativeBatch(network, preparer.end_token_ids, preparer.xtc_special_tokens)
         return LengthBucketedBatch(
             network,
             self.max_batch_size,
             self._max_prefill_batch,
-            preparer.eos_token_ids,
+            preparer.end_token_ids,
             preparer.xtc_special_tokens,
             positions=self.model.context_len,
             padding=self._max_padding_tokens,

@@ -83,6 +83,9 @@ def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[
 
 
 def _words_of(request: Generate | Chat | Tokenize) -> list[str]:
-    if isinstance(request, Generate) or (isinstance(request, Tokenize) and request.messages is None):
+    if isinstance(request, Generate):
+        files = [f"{file.name}\n{file.text}\n" for file in request.context_files]
+        return [word for text in (*files, said(request), request.suffix or "") for word in words(text)]
+    if isinstance(request, Tokenize) and request.messages is None:
         return words(said(request))
     return words(said(request) + request.prefix) or [""]  # an empty turn is one token, for the markers of its template

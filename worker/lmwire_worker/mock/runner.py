@@ -128,7 +128,7 @@ class MockRunner:
             hidden_size=0,
             context_len=load.context_len or CONTEXT_LEN,
             weights_bytes=0,
-            capabilities=["generate", "chat", "tokenize", "embed", "transcribe"],
+            capabilities=["generate", "chat", "tokenize", "embed", "transcribe", "suffix"],
             adapter_path=load.adapter_path,
             chat_template_name=load.chat_template_name,
         )

@@ -10,6 +10,7 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 
 from ..output_parsing import Syntax
 from .conversation import ConversationRenderer
+from .infill import InfillPrompts
 from .media_expander import MediaExpander
 from .tokenization import Encoder
 
@@ -35,6 +36,7 @@ def build_prompt(
     syntax: Syntax,
     media: MediaExpander | None = None,
     media_inputs: Sequence[Any] = (),
+    infill: InfillPrompts | None = None,
 ) -> Prompt:
     """Return the prompt of a request.
 
@@ -45,10 +47,16 @@ def build_prompt(
         syntax: The model's output syntax.
         media: The media of a multimodal model; None for a text model.
         media_inputs: The request's images and sounds, in order.
+        infill: Builds the prompts with a gap; None for a model that fills none.
 
     Raises:
         RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
     """
+    if isinstance(request, Generate) and request.suffix is not None:
+        if infill is None:
+            problem = "suffix: this model's vocabulary has no tokens around a gap; load a model that fills gaps"
+            raise RequestError("unsupported", f"{problem}, such as Qwen2.5-Coder", field="suffix")
+        return Prompt(infill.build(request, request.suffix), "")
     if isinstance(request, Generate) and not isinstance(request.prompt, str):
         return Prompt(_check_token_ids(list(request.prompt), vocab_size, "prompt"), "")
     if isinstance(request, Tokenize) and request.token_ids is not None:

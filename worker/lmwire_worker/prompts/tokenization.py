@@ -31,7 +31,8 @@ class Encoder:
 
     def __init__(self, tokenizer: TokenizerWrapper, context_len: float = math.inf, budget: float = math.inf) -> None:
         self.tokenizer = tokenizer
-        self._context_len = context_len
+        self.context_len = context_len
+        """Maximum number of tokens of a prompt."""
         self._budget = budget
 
     def encode(self, text: str, *, add_special_tokens: bool, allow_overflow: bool) -> list[int]:
@@ -46,8 +47,8 @@ class Encoder:
             RequestError: context_overflow, out_of_memory.
         """
         large = len(text) >= LARGE_CHARACTERS
-        if large and not allow_overflow and (least := self._lower_bound.tokens(text)) > self._context_len:
-            problem = f"the prompt has at least {least} tokens, and the context holds {self._context_len}"
+        if large and not allow_overflow and (least := self._lower_bound.tokens(text)) > self.context_len:
+            problem = f"the prompt has at least {least} tokens, and the context holds {self.context_len}"
             raise RequestError("context_overflow", f"{problem}; shorten it, or send `truncate`")
         return self._tokenize(text, add_special_tokens=add_special_tokens)
 
@@ -63,11 +64,11 @@ class Encoder:
             RequestError: out_of_memory.
         """
         ends = None
-        if len(text) >= LARGE_CHARACTERS and self._context_len != math.inf:
-            ends = tokenize_ends(text, self._tokenize, int(self._context_len), truncate)
+        if len(text) >= LARGE_CHARACTERS and self.context_len != math.inf:
+            ends = tokenize_ends(text, self._tokenize, int(self.context_len), truncate)
         if ends is None:
             return self._tokenize(text, add_special_tokens=add_special_tokens)
-        before, after = self._surrounding_tokens if add_special_tokens else ([], [])
+        before, after = self.surrounding_tokens if add_special_tokens else ([], [])
         return [*before, *ends[0], *ends[1], *after]
 
     def decode(self, tokens: list[int]) -> str:
@@ -76,7 +77,7 @@ class Encoder:
         return cast(str, self.tokenizer.decode(tokens, **options))
 
     @cached_property
-    def _surrounding_tokens(self) -> tuple[list[int], list[int]]:
+    def surrounding_tokens(self) -> tuple[list[int], list[int]]:
         """Tokens that the tokenizer puts before and after a text."""
         bare, full = self._tokenize("a"), self._tokenize("a", add_special_tokens=True)
         start = next((at for at in range(len(full)) if full[at : at + len(bare)] == bare), 0)

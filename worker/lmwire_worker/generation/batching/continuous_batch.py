@@ -29,7 +29,7 @@ class ContinuousBatch(BatchGenerator):
     Args:
         model: The network.
         prompts: Maximum number of prompts prefilled together.
-        eos_token_ids: The model's end-of-turn tokens.
+        eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
         positions: Maximum number of positions of the model. Padding never exceeds it.
         first_uid: The uid of the first row.

@@ -29,7 +29,7 @@ class LengthBucketedBatch:
         model: The network.
         rows: Maximum number of rows decoded together.
         prompts: Maximum number of prompts of one bucket prefilled together.
-        eos_token_ids: The model's end-of-turn tokens.
+        eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
         positions: Maximum number of positions of the model.
         padding: Maximum tokens of padding in a batch; see `max_padding_tokens`.

@@ -47,7 +47,7 @@ class StepSampler:
     Args:
         rows: The rows of the batch.
         histories: The tokens of each row, without the newest one, which the next call receives.
-        eos_token_ids: The model's end-of-turn tokens.
+        eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
     """
 
@@ -93,7 +93,7 @@ class RowTable:
     """The rows by uid. mlx-lm passes it to every batch object as the generator's sampler.
 
     Args:
-        eos_token_ids: The model's end-of-turn tokens.
+        eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
     """
 

@@ -35,7 +35,7 @@ class SpeculativeBatch:
 
     Args:
         pair: The target model and its draft model. All of their caches are plain KV caches.
-        eos_token_ids: The model's end-of-turn tokens.
+        eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
     """
 
@@ -224,7 +224,7 @@ class _SpeculativeState:
         """Prepare to sample, at the end of the prompt.
 
         Args:
-            eos_token_ids: The model's end-of-turn tokens.
+            eos_token_ids: The tokens that end a turn or a gap.
             xtc_special_tokens: Tokens that XTC never excludes.
         """
         self._sample = StepSampler([self.row], [self.tokens[:-1]], eos_token_ids, xtc_special_tokens)

@@ -4,18 +4,16 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
-from lmwire import GenerateOptions
+from lmwire import PromptOptions
 
 from ...errors import invalid_field
 from ..generation_params import Count, GenerationParams, generation_options
 from ..generation_params import client_field as renamed_option
-from ..unsupported_fields import reject_fields
 
 Prompt: TypeAlias = str | list[int]
 """Text or token ids."""
 
 _TOKEN_FIELD: Final = "prompt["
-_UNSUPPORTED: Final = {"suffix": "text before a suffix is not supported; put the text to continue into `prompt`"}
 
 
 class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
@@ -32,8 +30,8 @@ class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=Tr
     """Generate this number of answers to each prompt, and return the `n` with the highest mean log-probability."""
     return_progress: bool | None = None
     """Report the progress of the prompt in chunks of a stream, as llama.cpp does."""
-    suffix: Any = None
-    """Not supported."""
+    suffix: str | None = None
+    """Text after a gap, which the answer fills. Empty: none. Needs a model that fills gaps."""
 
 
 def prompts_of(body: CompletionRequest) -> list[Prompt]:
@@ -54,18 +52,19 @@ def prompts_of(body: CompletionRequest) -> list[Prompt]:
     return [given] if isinstance(given[0], int) else given
 
 
-def completion_options(body: CompletionRequest) -> GenerateOptions:
+def completion_options(body: CompletionRequest) -> PromptOptions:
     """Return all options except the prompts, as the client library takes them.
 
     Raises:
         ApiError: A field is not supported, or fields contradict each other.
     """
-    reject_fields(body, _UNSUPPORTED)
     if body.best_of is not None:
         _check_best_of(body, body.best_of)
     if body.echo:
         _check_echo(body)
-    options = generation_options(body)
+    options: PromptOptions = {**generation_options(body)}
+    if body.suffix:
+        options["suffix"] = body.suffix
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
     if body.logprobs is not None:
