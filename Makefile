@@ -54,17 +54,19 @@ check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check everything but the slow tests
 	@$(MAKE) --no-print-directory test FAST=1
 
-go: $(STAMP) ## check and test the Go client, where Go is installed
+go: $(STAMP) ## check and test the Go client and its example, where Go is installed
 	@if ! command -v go >/dev/null; then \
 		echo "Go is not installed, so clients/go is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
-	set -ex; cd clients/go; \
-	test -z "$$(gofmt -l . | tee /dev/stderr)"; \
-	go vet ./...; \
-	if GOBIN="$(CURDIR)/.cache/go" go install $(STATICCHECK); then "$(CURDIR)/.cache/go/staticcheck" ./...; \
-	else echo "staticcheck cannot be fetched"; [ "$$CI" != true ]; fi; \
-	go test -race ./...
+	test -z "$$(gofmt -l clients/go examples | tee /dev/stderr)" || exit 1; \
+	linter=$(CURDIR)/.cache/go/staticcheck; \
+	GOBIN="$${linter%/*}" go install $(STATICCHECK) || { \
+		echo "staticcheck cannot be fetched, so it does not run"; linter=true; [ "$$CI" != true ] || exit 1; \
+	}; \
+	for module in clients/go examples/go-commit; do \
+		(set -ex; cd $$module; go vet ./...; "$$linter" ./...; go test -race ./...) || exit 1; \
+	done
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

@@ -70,6 +70,10 @@ func bindEvent(object map[string]any, event any) error {
 		if event.Channel == "" {
 			event.Channel = Content
 		}
+	case *Progress:
+		if event.Current < 0 || event.Total != nil && *event.Total < 0 {
+			return errors.New("`current` and `total` must not be negative")
+		}
 	case *Result:
 		event.FinishReason = event.FinishReason.known()
 		for i := range event.Choices {
