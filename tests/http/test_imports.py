@@ -15,7 +15,7 @@ LAYERS = (
     ("telemetry", "pool"),
     ("http",),
     ("inference",),
-    ("openai", "anthropic", "operations"),
+    ("openai", "anthropic", "rerank", "operations"),
     ("app",),
     ("server",),
     ("cli",),

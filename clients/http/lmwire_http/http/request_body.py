@@ -20,7 +20,7 @@ def check_content_encoding(encoding: str) -> None:
         ApiError: The encoding is not supported.
     """
     if (name := _normalized(encoding)) not in _UNENCODED and name not in _WINDOW_BITS:
-        problem = "the body may have the content-encoding gzip or deflate, and no other: send one of these, or none"
+        problem = "the body must be uncompressed, or have the content-encoding gzip or deflate"
         raise ApiError(415, problem, code="unsupported_media_type", headers={"accept-encoding": "gzip, deflate"})
 
 

@@ -1,7 +1,7 @@
 """Requests to workers about a conversation: the answer to it, and the length of its prompt."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
 from lmwire import AsyncStream, MessageDict, TemplateOptions
@@ -75,6 +75,29 @@ async def count_prompt_tokens(
     Raises:
         ApiError: The worker cannot make the prompt.
     """
+    async with lease_for_prompt(context, model, messages, options, rename=rename) as (lease, template):
+        return await lease.worker.count_tokens(messages, **template)
+
+
+@asynccontextmanager
+async def lease_for_prompt(
+    context: RequestContext, model: str, messages: Sequence[MessageDict], options: Options, *, rename: RenameField
+) -> AsyncGenerator[tuple[Lease, Any]]:
+    """Lease a worker that makes the prompt of a chat. It does not generate, so the request does not queue.
+
+    Args:
+        context: The request's context.
+        model: The model's name in the request.
+        messages: The conversation.
+        options: The options that the request sets.
+        rename: Maps field paths to those of the client.
+
+    Yields:
+        The lease, and the options that affect the prompt, as the client library takes them.
+
+    Raises:
+        ApiError: The worker cannot make the prompt.
+    """
     complete = with_chat_defaults(options, context.state.settings)
     template: Any = {name: value for name, value in complete.items() if name in TemplateOptions.__annotations__}
     context.model = model
@@ -82,4 +105,4 @@ async def count_prompt_tokens(
         async with context.state.pool.lease(model, prompt=[*options.get("tools", ()), *messages]) as lease:
             context.model = lease.model_id
             await drop_unknown_variables(context, template, lease.worker)
-            return await lease.worker.count_tokens(messages, **template)
+            yield lease, template

@@ -9,6 +9,7 @@ from .completions.endpoint import COMPLETIONS
 from .embeddings import EMBEDDINGS
 from .models import MODEL, MODELS
 from .responses import endpoints as responses
+from .tokenization import DETOKENIZE, TOKENIZE
 from .transcriptions.endpoint import TRANSCRIPTIONS
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (
@@ -18,6 +19,8 @@ ENDPOINTS: Final[Sequence[Endpoint]] = (
     MODEL,
     EMBEDDINGS,
     TRANSCRIPTIONS,
+    TOKENIZE,
+    DETOKENIZE,
     *responses.RESPONSES,
 )
 UNSUPPORTED_PATHS: Final[Mapping[str, str]] = responses.UNSUPPORTED_PATHS

@@ -1,0 +1,175 @@
+"""POST /v1/tokenize and POST /v1/detokenize, as clients of vLLM and llama-server use them.
+
+The two servers have the same paths and different bodies. A request with `content` gets llama-server's response.
+"""
+
+from typing import Annotated, Any, Final, TypeAlias
+
+from msgspec import Meta, Struct
+
+from lmwire import Tokens
+from lmwire_protocol import events
+
+from ..errors import invalid_field
+from ..http.context import RequestContext
+from ..http.endpoint import Endpoint
+from ..http.replies import Json, Reply
+from ..inference.chat import lease_for_prompt
+from ..inference.field_aliases import TEMPLATE_ALIASES
+from ..inference.option_fields import given_fields
+from .messages import Message, client_field, wire_messages
+from .tools import Tool, wire_tools
+
+Tokenized: TypeAlias = tuple[Tokens, events.ModelDone]
+"""The tokens, and the model whose tokens they are."""
+_TEMPLATE_FIELDS: Final = ("chat_template", "template_args", "add_generation_prompt", "continue_final_message")
+_NO_PIECES: Final = "is not supported; POST /detokenize returns the text of tokens"
+
+
+class TokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A text or a conversation to tokenize. One of `content`, `prompt` and `messages` is given."""
+
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
+
+    content: str | None = None
+    """llama-server: a text."""
+    add_special: bool | None = None
+    """Add the tokens that the tokenizer puts around a text. If absent, they are not added to `content`."""
+    parse_special: bool | None = None
+    """Must be true: special tokens in a text are always found."""
+    with_pieces: bool | None = None
+    """Not supported."""
+
+    prompt: str | None = None
+    """vLLM: a text."""
+    messages: Annotated[list[Message], Meta(min_length=1)] | None = None
+    """vLLM: a conversation. The fields from `tools` on have the meaning of chat completions."""
+    add_special_tokens: bool | None = None
+    """Add the tokens that the tokenizer puts around a text. If absent, they are added to `prompt`."""
+    return_token_strs: bool | None = None
+    """Not supported."""
+    tools: list[Tool] | None = None
+    chat_template: str | None = None
+    template_args: dict[str, Any] | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+
+
+class ContentTokens(Struct, kw_only=True):
+    """The tokens of `content`, as llama-server returns them."""
+
+    tokens: list[int]
+
+
+class PromptTokens(Struct, kw_only=True):
+    """The tokens of `prompt` or `messages`, as vLLM returns them."""
+
+    count: int
+    """Number of tokens."""
+    max_model_len: int
+    """Context length in tokens."""
+    tokens: list[int]
+    token_strs: None = None
+
+
+class DetokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Tokens to turn into text."""
+
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
+    tokens: list[Annotated[int, Meta(ge=0, le=2**53 - 1)]]
+
+
+class DetokenizedText(Struct, kw_only=True):
+    """The text of tokens, special tokens included."""
+
+    prompt: str
+    """vLLM's name of the text."""
+    content: str
+    """llama-server's name of the same text."""
+
+
+async def _tokenize(context: RequestContext, body: TokenizeRequest) -> Reply:
+    _check(body)
+    if body.content is not None:
+        tokens, _ = await _tokenize_text(context, body, "content", add_special_tokens=body.add_special or False)
+        return Json(ContentTokens(tokens=tokens.ids))
+    if body.messages is not None:
+        tokens, model = await _tokenize_messages(context, body, body.messages)
+    else:
+        adds = body.add_special_tokens is not False
+        tokens, model = await _tokenize_text(context, body, "prompt", add_special_tokens=adds)
+    return Json(PromptTokens(count=len(tokens.ids), max_model_len=model.context_len, tokens=tokens.ids))
+
+
+async def _tokenize_text(
+    context: RequestContext, body: TokenizeRequest, field: str, *, add_special_tokens: bool
+) -> Tokenized:
+    """Return the tokens of a text field."""
+    async with lease_for_prompt(
+        context, body.model, (), {}, rename=lambda name: field if name == "prompt" else name
+    ) as (
+        lease,
+        _,
+    ):
+        text = getattr(body, field)
+        if not (text or add_special_tokens):
+            return Tokens([], ""), lease.model  # a worker refuses a prompt without tokens
+        return await lease.worker.tokenize(text, add_special_tokens=add_special_tokens), lease.model
+
+
+async def _tokenize_messages(context: RequestContext, body: TokenizeRequest, given: list[Message]) -> Tokenized:
+    messages = wire_messages(given)
+    options = given_fields(body, *_TEMPLATE_FIELDS)
+    if body.tools:
+        options["tools"] = wire_tools(body.tools)
+    async with lease_for_prompt(
+        context, body.model, messages, options, rename=lambda field: client_field(given, field)
+    ) as (lease, template):
+        return await lease.worker.tokenize(messages, **template), lease.model
+
+
+def _check(body: TokenizeRequest) -> None:
+    given = given_fields(body, "content", "prompt", "messages")
+    if len(given) != 1:
+        raise invalid_field("prompt: give exactly one of `prompt`, `messages` and `content`", "prompt")
+    if body.with_pieces:
+        raise invalid_field(f"with_pieces: {_NO_PIECES}", "with_pieces")
+    if body.return_token_strs:
+        raise invalid_field(f"return_token_strs: {_NO_PIECES}", "return_token_strs")
+    if body.parse_special is False:
+        problem = "must be true: special tokens in a text are always found"
+        raise invalid_field(f"parse_special: {problem}", "parse_special")
+    if body.messages is not None and body.add_special_tokens:
+        problem = "must be false with `messages`: the chat template adds the special tokens"
+        raise invalid_field(f"add_special_tokens: {problem}", "add_special_tokens")
+    if body.messages is None and (misplaced := next(iter(given_fields(body, "tools", *_TEMPLATE_FIELDS)), None)):
+        raise invalid_field(f"{misplaced}: goes with `messages`; leave it out", misplaced)
+
+
+async def _detokenize(context: RequestContext, body: DetokenizeRequest) -> Reply:
+    async with lease_for_prompt(
+        context, body.model, (), {}, rename=lambda field: field.replace("token_ids", "tokens", 1)
+    ) as (lease, _):
+        text = await lease.worker.detokenize(body.tokens) if body.tokens else ""
+    return Json(DetokenizedText(prompt=text, content=text))
+
+
+TOKENIZE: Final = Endpoint(
+    method="POST",
+    path="/v1/tokenize",
+    summary="Turn a text or a conversation into tokens.",
+    handler=_tokenize,
+    request_type=TokenizeRequest,
+    aliases=TEMPLATE_ALIASES,
+    response_type=PromptTokens | ContentTokens,
+)
+DETOKENIZE: Final = Endpoint(
+    method="POST",
+    path="/v1/detokenize",
+    summary="Turn tokens into text.",
+    handler=_detokenize,
+    request_type=DetokenizeRequest,
+    response_type=DetokenizedText,
+)
