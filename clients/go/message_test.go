@@ -49,9 +49,10 @@ func sameJSON(t *testing.T, one, other string) bool {
 
 func TestTheZeroValueOfAFieldIsNotSent(t *testing.T) {
 	for want, params := range map[string]any{
-		`{"messages":[{"role":"user","content":"Hi"}]}`:          chat("Hi"),
-		`{"prompt":"Once"}`:                                      GenerateParams{Prompt: "Once"},
-		`{"prompt":[1,2]}`:                                       GenerateParams{TokenIDs: []int64{1, 2}},
+		`{"messages":[{"role":"user","content":"Hi"}]}`: chat("Hi"),
+		`{"prompt":"Once"}`:                             GenerateParams{Prompt: "Once"},
+		`{"prompt":"a","suffix":"","context_files":[{"name":"b","text":"c"}],"n":2}`: GenerateParams{Prompt: "a", Suffix: Ptr(""), ContextFiles: []ContextFile{{"b", "c"}}, Generation: Generation{N: 2}},
+		`{"prompt":[1,2]}`: GenerateParams{TokenIDs: []int64{1, 2}},
 		`{"prompt":"","max_tokens":0,"temperature":0,"top_k":0}`: GenerateParams{Generation: Generation{MaxTokens: Ptr[int64](0), Temperature: Ptr(0.0), TopK: Ptr[int64](0)}},
 		`{}`: LoadParams{},
 		`{"input":[{"type":"text","text":"a"}],"normalize":false}`:    EmbedParams{Input: Texts("a"), Normalize: Ptr(false)},

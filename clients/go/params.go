@@ -57,7 +57,17 @@ type Generation struct {
 type GenerateParams struct {
 	Prompt   string  `json:"prompt"`
 	TokenIDs []int64 `json:"-"`
+	// Suffix is the text after a gap, which the answer fills. Prompt is the text before it; both may be empty. It needs a
+	// model with the capability "suffix".
+	Suffix       *string       `json:"suffix,omitzero"`
+	ContextFiles []ContextFile `json:"context_files,omitzero"` // With Suffix: other files, the most relevant last.
 	Generation
+}
+
+// A ContextFile is another file of the project in which the model fills a gap, or a part of one.
+type ContextFile struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // MarshalJSON returns the fields as the protocol has them, in which the prompt is a text or token ids.
@@ -66,10 +76,11 @@ func (p GenerateParams) MarshalJSON() ([]byte, error) {
 	if p.TokenIDs != nil {
 		prompt = p.TokenIDs
 	}
+	type fields GenerateParams
 	return encode(struct {
-		Prompt any `json:"prompt"`
-		Generation
-	}{prompt, p.Generation})
+		Prompt any `json:"prompt"` // hides that of the fields
+		fields
+	}{prompt, fields(p)})
 }
 
 // ChatParams are the fields of `chat`.

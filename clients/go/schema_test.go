@@ -50,7 +50,7 @@ var typesOfTheProtocol = map[string]any{
 	"TokenizeDone": tokenizeDone{}, "EmbedDone": embedDone{}, "TranscribeDone": TranscriptResult{}, "CacheDone": cacheDone{},
 	"CancelDone": cancelDone{}, "PingDone": PingReply{}, "StatsDone": Stats{}, "QuitDone": quitDone{},
 
-	"Message": Message{}, "Tool": Tool{}, "Function": Function{}, "CalledTool": ToolCall{}, "Media": Media{},
+	"Message": Message{}, "ContextFile": ContextFile{}, "Tool": Tool{}, "Function": Function{}, "CalledTool": ToolCall{}, "Media": Media{},
 	"TextPart": Part{}, "ImagePart": Part{}, "AudioPart": Part{},
 	"JsonObjectFormat": Format{}, "JsonSchemaFormat": Format{}, "RegexFormat": Format{}, "LarkFormat": Format{},
 	"ChoiceFormat": Format{}, "NamedTool": struct {

@@ -276,7 +276,7 @@ func generateParams(fields []byte) (params lmwire.GenerateParams) {
 	delete(members, "prompt")
 	rest, err := json.Marshal(members)
 	must(err)
-	params.Generation = decode[lmwire.Generation](rest)
+	params = decode[lmwire.GenerateParams](rest)
 	if prompt[0] == '[' {
 		must(json.Unmarshal(prompt, &params.TokenIDs))
 	} else {
