@@ -30,6 +30,7 @@ class Endpoint:
         text_media_types: Media types that the response can have instead.
         event_type: The type of a stream's events, if the response can be a stream.
         status_types: The types of JSON responses with other statuses, errors excluded.
+        error_statuses: Statuses of errors that other endpoints do not have.
         is_public: Whether no API key is needed.
         always_fails_with: Returns the error for every request, before its body is read; None for real endpoints.
     """
@@ -46,5 +47,6 @@ class Endpoint:
     text_media_types: Sequence[str] = ()
     event_type: Any = None
     status_types: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    error_statuses: Sequence[int] = ()
     is_public: bool = False
     always_fails_with: "Callable[[], ApiError] | None" = None

@@ -46,6 +46,7 @@ _ERROR_DESCRIPTIONS: Final = {
     403: "The web page's origin is not allowed, or the Host is not a name of this server.",
     404: "The model or object does not exist.",
     408: "The body did not arrive in time.",
+    409: "Requests use the model.",
     413: "The body is too long.",
     415: "The body has another media type, character encoding or compression.",
     429: "Too many requests are waiting.",
@@ -221,7 +222,7 @@ def _event_schema(data: Any, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _error_statuses(endpoint: Endpoint) -> list[int]:
-    statuses: set[int] = set(_ERRORS_OF_ALL)
+    statuses: set[int] = {*_ERRORS_OF_ALL, *endpoint.error_statuses}
     if not endpoint.is_public:
         statuses.update(_ERRORS_OF_MODELS)
     if endpoint.request_type is not None:

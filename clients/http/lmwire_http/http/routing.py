@@ -37,7 +37,8 @@ def make_router(
     for endpoint in endpoints:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     routes = [Route(path, _UnsupportedPath(path, message, state)) for path, message in unsupported.items()]
-    routes += [Route(path, _PathRoute(path, methods, state)) for path, methods in by_path.items()]
+    for path in sorted(by_path, key=lambda path: "{" in path):  # a variable of a path matches also a path of its own
+        routes.append(Route(path, _PathRoute(path, by_path[path], state)))
     router = Router(
         routes,
         default=_UnknownPath(sorted(by_path), state),

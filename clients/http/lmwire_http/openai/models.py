@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
-from ..pool import ServedModel
+from ..pool import ModelState, ServedModel
 
 
 class Model(Struct, kw_only=True):
@@ -25,6 +25,7 @@ class Model(Struct, kw_only=True):
     """The same value, by vLLM's name for it."""
     loaded: bool
     """True while the model is in memory."""
+    state: ModelState
     capabilities: list[str] | UnsetType = UNSET
     """Capabilities of a loaded model: `chat`, `generate`, `embed`, `transcribe`, `images` and others."""
 
@@ -52,6 +53,7 @@ def _to_model(served: ServedModel) -> Model:
         context_length=context,
         max_model_len=context,
         loaded=served.loaded is not None,
+        state=served.state,
         capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
     )
 

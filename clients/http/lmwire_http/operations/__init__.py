@@ -1,4 +1,4 @@
-"""Endpoints for operators: health, readiness, metrics and a page about the API."""
+"""Endpoints for operators: health, readiness, metrics, the models in memory, and a page about the API."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,5 +7,6 @@ from ..http.endpoint import Endpoint
 from .docs import DOCS
 from .health import HEALTH, READY
 from .metrics_endpoint import METRICS
+from .model_memory import MODEL_MEMORY
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS, *DOCS)
+ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS, *MODEL_MEMORY, *DOCS)

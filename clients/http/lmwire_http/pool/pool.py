@@ -30,12 +30,13 @@ from .model_lifecycle import ModelLifecycle
 from .model_resolver import ModelResolver
 from .model_spec import ModelSpec
 from .replica import Replica
-from .status import Lease, ModelStatus, ServedModel
+from .status import Lease, LoadedModel, ModelStatus, ServedModel, UnloadedModel
 from .worker_factory import make_worker
 
 T = TypeVar("T")
 _log = logging.getLogger("lmwire_http")
 _GENERATION_CONFIG: Final = "load.generation_config"
+_RETRY_S: Final = 1.0
 
 
 class Pool:
@@ -110,6 +111,42 @@ class Pool:
                 with replica.in_use(), model.paths.redacting(replica.loaded):
                     release = partial(model.fair_queue.finish, queued)
                     yield Lease(worker, replica.loaded, model.spec.id, queued.waited_s, release)
+
+    async def load(self, name: str) -> LoadedModel:
+        """Load a model, unless it is in memory, and return when it can serve requests.
+
+        Args:
+            name: The model's name in the request.
+
+        Raises:
+            ApiError: The model does not exist or cannot be loaded now.
+        """
+        model = self._managed(await self._resolver.resolve(name))
+        started_at = monotonic()
+        with self._in_use(model):
+            await self._ensure_loaded(model)
+            seconds = monotonic() - started_at
+            return LoadedModel(self._to_served(model.spec), seconds, await model.memory_bytes())
+
+    async def unload(self, name: str) -> UnloadedModel:
+        """Unload a model, and return when its workers have exited. A model that is not in memory stays so.
+
+        Args:
+            name: The model's name in the request.
+
+        Raises:
+            ApiError: The model does not exist, or requests use it.
+        """
+        spec = await self._resolver.resolve(name)
+        model = self._models.get(spec.id) or self._find_loaded(spec)
+        if model is None or not model.has_memory:
+            return UnloadedModel(spec.id, 0)
+        used = None if model.users else await model.memory_bytes()
+        if model.users:
+            problem = f"{model.spec.id} has {model.users} requests; try again when they have ended"
+            raise ApiError(409, problem, code="model_in_use", param="model", retry_after=_RETRY_S)
+        await asyncio.wait([self._lifecycle.unload(model)])  # it goes on if the client disconnects
+        return UnloadedModel(model.spec.id, used)
 
     async def served_models(self) -> list[ServedModel]:
         """Return all models that requests can name, loaded ones first, then by name.
@@ -274,4 +311,5 @@ class Pool:
             size_bytes=spec.size_bytes,
             context_len=loaded.context_len if loaded else spec.context_len,
             loaded=loaded,
+            state="loaded" if loaded else "loading" if model and model.load_task else "unloaded",
         )

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from lmwire import AsyncWorker
 from lmwire_protocol import events
+
+ModelState: TypeAlias = Literal["loaded", "loading", "unloaded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,27 @@ class ServedModel:
     """Context length in tokens; None if unknown."""
     loaded: events.ModelDone | None
     """The worker's description of the model; None while it is not loaded."""
+    state: ModelState
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that a request has loaded."""
+
+    model: ServedModel
+    seconds: float
+    """Time until the model could serve requests, in seconds; almost 0 if it was in memory."""
+    memory_bytes: int | None
+    """Memory that its workers use, in bytes; None if they do not report it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadedModel:
+    """A model that a request has unloaded."""
+
+    id: str
+    freed_bytes: int | None
+    """Memory that its workers used, in bytes; None if they did not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
