@@ -19,7 +19,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go conformance style lint format schema traceability lock dist bench
+.PHONY: help setup chat test check go node conformance style lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory go
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory go node
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
@@ -67,6 +67,18 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 	for module in clients/go examples/go-commit; do \
 		(set -ex; cd $$module; go vet ./...; "$$linter" ./...; go test -race ./...) || exit 1; \
 	done
+
+node: $(STAMP) ## check and test the Node client, where npm is installed
+	@if ! command -v npm >/dev/null; then \
+		echo "npm is not installed, so clients/node is not tested"; \
+		[ "$$CI" != true ]; exit; \
+	fi; \
+	cd clients/node; \
+	npm ci --silent || { echo "clients/node cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
+	set -ex; \
+	npm run --silent lint; \
+	npm test --silent; \
+	"$(CURDIR)/$(BIN)/lmwire" conformance host --timeout 20 -- node dist/test/conformance-driver.js
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

@@ -1,0 +1,150 @@
+import type { Connection } from "./connection.js";
+import type { RawEvent } from "./event-check.js";
+import type {
+  Logprob,
+  ProgressEvent,
+  ResultDone,
+  Timings,
+  TokenEvent,
+  ToolCallEvent,
+  Usage,
+} from "./generated/types.js";
+import { type RequestOptions, RequestStream } from "./request-stream.js";
+
+/** An event of an answer: text, a part of a tool call, or progress of the prompt. */
+export type AnswerEvent = TokenEvent | ToolCallEvent | ProgressEvent;
+
+/** A whole tool call. */
+export interface ToolCall {
+  /** The `tool_call_id` of the message with its result. */
+  id: string;
+  name: string;
+  /** The arguments as JSON text. */
+  arguments: string;
+}
+
+/** Why an answer ended. `other` stands for reasons that are newer than this package. */
+export type FinishReason = ResultDone["finish_reason"] | "other";
+
+const FINISH_REASONS: ReadonlySet<string> = new Set<ResultDone["finish_reason"]>([
+  "stop",
+  "length",
+  "tool_calls",
+  "cancelled",
+  "timeout",
+  "capacity",
+]);
+
+/** One answer, whole or as far as it came. */
+export interface Choice {
+  /** The text of the answer, without reasoning. */
+  text: string;
+  /** What a reasoning model wrote before its answer. */
+  reasoning: string;
+  tool_calls: ToolCall[];
+  /** All tokens, those of reasoning, calls and markers included. */
+  token_ids: number[];
+  /** Empty unless the request asked for them. */
+  logprobs: Logprob[];
+  finish_reason: FinishReason;
+  /** The stop string that ended the answer. */
+  stop: string | undefined;
+}
+
+/** The result of `chat` and `generate`: the first answer, and all of them in `choices`. */
+export interface Answer extends Choice {
+  /** One for each of `n`. */
+  choices: Choice[];
+  seed: number;
+  usage: Usage;
+  timings: Timings;
+}
+
+/** Collects the events of one answer. */
+class ChoiceBuilder {
+  readonly choice: Choice = {
+    text: "",
+    reasoning: "",
+    tool_calls: [],
+    token_ids: [],
+    logprobs: [],
+    finish_reason: "other",
+    stop: undefined,
+  };
+  readonly #calls = new Map<number, ToolCall>();
+
+  addToken(event: TokenEvent): void {
+    const { choice } = this;
+    if (event.channel === "reasoning") choice.reasoning += event.token;
+    else if ((event.channel ?? "content") === "content") choice.text += event.token;
+    for (const id of event.token_ids) choice.token_ids.push(id);
+    for (const logprob of event.logprobs ?? []) choice.logprobs.push(logprob);
+  }
+
+  addCall(event: ToolCallEvent): void {
+    let call = this.#calls.get(event.index);
+    if (!call) {
+      call = { id: event.call_id ?? "", name: event.name ?? "", arguments: "" };
+      this.#calls.set(event.index, call);
+    }
+    call.arguments += event.arguments ?? "";
+    if (event.complete) this.choice.tool_calls.push(call);
+  }
+}
+
+/** An answer as it is generated. */
+export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
+  readonly #builders: ChoiceBuilder[] = [];
+
+  /** @internal */
+  constructor(connection: Connection, command: string, fields: object, options?: RequestOptions) {
+    super(connection, command, fields, options);
+  }
+
+  protected override accept(raw: RawEvent): AnswerEvent | undefined {
+    const event = raw as unknown as AnswerEvent;
+    if (event.event === "token") this.#builder(event.choice).addToken(event);
+    else if (event.event === "tool_call") this.#builder(event.choice).addCall(event);
+    return event;
+  }
+
+  protected override merge(waiting: AnswerEvent, event: AnswerEvent): boolean {
+    if (waiting.event !== "token" || event.event !== "token") return false;
+    if (waiting.choice !== event.choice || waiting.channel !== event.channel || waiting.call !== event.call)
+      return false;
+    waiting.token += event.token;
+    waiting.token_ids.push(...event.token_ids);
+    if (event.logprobs) waiting.logprobs = [...(waiting.logprobs ?? []), ...event.logprobs];
+    return true;
+  }
+
+  protected override finish(raw: RawEvent): Answer {
+    const done = raw as unknown as ResultDone;
+    const ends = done.choices ?? [done];
+    const choices = ends.map((end, index) => {
+      const { choice } = this.#builder(index);
+      const finish_reason = FINISH_REASONS.has(end.finish_reason) ? end.finish_reason : "other";
+      return Object.assign(choice, { finish_reason, stop: end.stop });
+    });
+    const { seed, usage, timings } = done;
+    return { ...choices[0]!, choices, seed, usage, timings };
+  }
+
+  /** Yield only the text of the first answer, without reasoning. */
+  async *text(): AsyncGenerator<string, void, undefined> {
+    for await (const event of this) {
+      if (event.event === "token" && !event.choice && (event.channel ?? "content") === "content" && event.token) {
+        yield event.token;
+      }
+    }
+  }
+
+  #builder(choice = 0): ChoiceBuilder {
+    let builder = this.#builders[choice];
+    if (!builder) {
+      builder = new ChoiceBuilder();
+      this.#builders[choice] = builder;
+    }
+    return builder;
+  }
+}

@@ -1,0 +1,98 @@
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { StartFailed } from "./errors.js";
+import { VERSION } from "./version.js";
+
+/** Longest wait for a worker that is downloaded first, in milliseconds. */
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+const INSTALL = "install it with: uv tool install 'lmwire[cpu]' (on macOS: 'lmwire[worker]')";
+
+/** A worker that was found. */
+export interface FoundWorker {
+  command: string[];
+  /** Where it was found, for a message. */
+  place: string;
+  /** Whether the command may lead to another machine. */
+  isWholeCommand?: boolean;
+  /** Longest wait for the first reply, if it is longer than usual. */
+  startTimeoutMs?: number;
+}
+
+/**
+ * Return the command that starts a worker. These places are tried in order: a folder `lmwire` beside the program,
+ * `$LMWIRE_WORKER`, `lmwire` on PATH, and `uvx`, which downloads it.
+ *
+ * @param env - The environment of the worker.
+ * @throws StartFailed if there is none.
+ */
+export function findWorker(env: NodeJS.ProcessEnv = process.env): FoundWorker {
+  const found = besideProgram() ?? fromVariable(env.LMWIRE_WORKER) ?? onPath(env) ?? byUvx(env);
+  if (found) return found;
+  throw new StartFailed(
+    `no worker: there is no folder lmwire beside the program, no $LMWIRE_WORKER, and no lmwire on PATH; ${INSTALL}`,
+  );
+}
+
+/** Return the worker that is shipped with the program: an app's executable, or a script that Node runs. */
+function besideProgram(): FoundWorker | undefined {
+  const { resourcesPath } = process as { resourcesPath?: string };
+  const programs = [process.argv[1], process.execPath].filter((program) => program !== undefined);
+  const folders = [...programs.map(realFolder), resourcesPath].filter((folder) => folder !== undefined);
+  const program = folders.map((folder) => join(folder, "lmwire", executable("lmwire"))).find(isExecutable);
+  return program ? { command: [program, "worker"], place: program } : undefined;
+}
+
+function realFolder(program: string): string | undefined {
+  try {
+    return dirname(realpathSync(program));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Return the worker of the variable: a program, or a whole command as a JSON list. */
+function fromVariable(value: string | undefined): FoundWorker | undefined {
+  if (!value) return undefined;
+  const place = "$LMWIRE_WORKER";
+  if (!value.trimStart().startsWith("[")) return { command: [value, "worker"], place };
+  try {
+    const command: unknown = JSON.parse(value);
+    if (Array.isArray(command) && command.length && command.every((word) => typeof word === "string")) {
+      return { command, place, isWholeCommand: true };
+    }
+  } catch {}
+  throw new StartFailed(`${place} must be a program, or a command as a JSON list of strings`);
+}
+
+function onPath(env: NodeJS.ProcessEnv): FoundWorker | undefined {
+  const program = lookUp("lmwire", env);
+  return program ? { command: [program, "worker"], place: program } : undefined;
+}
+
+function byUvx(env: NodeJS.ProcessEnv): FoundWorker | undefined {
+  const program = lookUp("uvx", env);
+  const requirement = `lmwire[${process.platform === "darwin" ? "worker" : "cpu"}]==${VERSION}`;
+  const command = program ? [program, "--from", requirement, "lmwire", "worker"] : undefined;
+  return command && { command, place: `uvx ${requirement}`, startTimeoutMs: DOWNLOAD_TIMEOUT_MS };
+}
+
+/** Return a program of PATH. Empty and relative entries mean the working directory, and are skipped. */
+function lookUp(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  const folders = (env.PATH ?? "")
+    .split(delimiter)
+    .filter((folder) => folder.startsWith("/") || /^[A-Za-z]:/.test(folder));
+  return folders.map((folder) => join(folder, executable(name))).find(isExecutable);
+}
+
+function executable(name: string): string {
+  return process.platform === "win32" ? `${name}.exe` : name;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
