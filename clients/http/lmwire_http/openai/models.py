@@ -9,6 +9,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
 from ..pool import ModelState, ServedModel
+from .codex_models import CodexModel, codex_models
 
 
 class Model(Struct, kw_only=True):
@@ -35,10 +36,13 @@ class Models(Struct, kw_only=True):
 
     object: Literal["list"] = "list"
     data: list[Model]
+    models: list[CodexModel]
+    """The same models for Codex CLI, without those that cannot chat."""
 
 
 async def _list_models(context: RequestContext, _: None) -> Reply:
-    return Json(Models(data=[_to_model(served) for served in await context.state.pool.served_models()]))
+    served = await context.state.pool.served_models()
+    return Json(Models(data=[*map(_to_model, served)], models=codex_models(served)))
 
 
 async def _get_model(context: RequestContext, _: None) -> Reply:
