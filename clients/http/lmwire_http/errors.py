@@ -47,12 +47,7 @@ class ApiError(Exception):
         param: The path of the invalid field.
         retry_after: Seconds after which the same request may succeed.
         headers: Further response headers.
-
-    Attributes:
-        stream_events: Encoded events that end a stream with this error, instead of the error format's own event.
     """
-
-    stream_events: bytes | None = None
 
     def __init__(
         self,

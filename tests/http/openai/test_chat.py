@@ -193,6 +193,13 @@ def test_a_seed_gives_the_same_answers_again_each_of_n_its_own(client: OpenAI) -
     assert len(set(texts(-7))) > 1
 
 
+def test_top_log_probabilities_need_no_other_field_as_in_responses(client: OpenAI) -> None:
+    alone = say(client, WHO, top_logprobs=2, max_tokens=3).choices[0].logprobs
+    assert alone == say(client, WHO, logprobs=True, top_logprobs=2, max_tokens=3).choices[0].logprobs
+    assert [len(token.top_logprobs) for token in alone.content] == [2, 2, 2]
+    assert say(client, WHO, top_logprobs=0, max_tokens=3).choices[0].logprobs is None
+
+
 def test_log_probabilities_come_for_each_token_of_the_text(client: OpenAI) -> None:
     whole = say(client, WHO, logprobs=True, top_logprobs=2, max_tokens=6).choices[0]
     tokens = whole.logprobs.content

@@ -53,7 +53,7 @@ def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
         ({"max_tokens": None, "max_completion_tokens": -1}, "max_completion_tokens"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-        ({"top_logprobs": 1}, "top_logprobs"),
+        ({"logprobs": False, "top_logprobs": 1}, "top_logprobs"),
         ({"reasoning_effort": "lots"}, "reasoning_effort"),
         ({"reasoning_budget": -1}, "reasoning_budget"),
         ({"verbosity": "loud"}, "verbosity"),

@@ -1,7 +1,5 @@
 """The models of /v1/models as Codex CLI reads them."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 from lmwire_http.openai.codex_models import codex_models
@@ -33,6 +31,7 @@ def model(id: str, *capabilities: str, context_len: int | None = None) -> Served
         size_bytes=0,
         context_len=context_len,
         loaded=_loaded(list(capabilities)) if capabilities else None,
+        state="loaded" if capabilities else "unloaded",
     )
 
 
@@ -44,7 +43,7 @@ def _loaded(capabilities: list[str]) -> events.ModelDone:
 def test_codex_reads_the_models_beside_openais_list(tiny_server: Server) -> None:
     listed = asked(tiny_server.url, "GET", "/v1/models?client_version=0.169.0").json
     [tiny] = listed["models"]
-    assert NEEDED <= tiny.keys()
+    assert tiny.keys() >= NEEDED
     assert (tiny["slug"], tiny["context_window"]) == (listed["data"][0]["id"], 2048)
     assert "models" not in asked(tiny_server.url, "GET", "/v1/models/builtin:tiny").json
 

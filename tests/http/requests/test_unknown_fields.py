@@ -45,8 +45,8 @@ def ignored(answer: Answer) -> list[str]:
 def test_an_unknown_field_is_ignored_and_named_in_a_header(mock_server: Server, path: str) -> None:
     plain = ask(mock_server, path)
     assert IGNORED_FIELDS_HEADER not in plain.headers
-    answer = ask(mock_server, path, client_metadata={"a": 1}, nothing=None, surprise=[1])
-    assert ignored(answer) == ["client_metadata", "surprise"]
+    answer = ask(mock_server, path, request_notes={"a": 1}, nothing=None, surprise=[1])
+    assert ignored(answer) == ["request_notes", "surprise"]
     assert "surprise" not in answer.body.decode()
 
 
@@ -97,9 +97,9 @@ def test_a_strict_server_names_the_place_of_a_field(strict_server: Server) -> No
                     {"role": "user", "content": [{"type": "input_text", "text": "x", "weight": 1}]},
                 ],
                 "tools": [{"type": "function", "name": "look", "returns": {}}],
-                "client_metadata": {},
+                "request_notes": {},
             },
-            ["tools[].returns", "client_metadata", "input[].mood", "input[].content[].weight"],
+            ["tools[].returns", "request_notes", "input[].mood", "input[].content[].weight"],
         ),
         (
             MESSAGES,
@@ -137,7 +137,7 @@ def test_a_form_may_have_unknown_fields_too(mock_server: Server, strict_server: 
 
 def test_a_stream_and_an_error_have_the_header(mock_server: Server) -> None:
     assert ignored(ask(mock_server, CHAT, stream=True, surprise=1)) == ["surprise"]
-    refused = ask(mock_server, CHAT, surprise=1, top_logprobs=1)
+    refused = ask(mock_server, CHAT, surprise=1, top_logprobs=-1)
     assert (refused.status, refused.headers[IGNORED_FIELDS_HEADER]) == (400, "surprise")
 
 

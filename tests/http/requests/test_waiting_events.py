@@ -12,11 +12,12 @@ from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, RawClient
 
 USER: Final = {"role": "user", "content": "wait"}
-COMPLETIONS, MESSAGES = "/v1/completions", "/v1/messages"
+COMPLETIONS, MESSAGES, RESPONSES = "/v1/completions", "/v1/messages", "/v1/responses"
 PROMPTS: Final[dict[str, Any]] = {
     CHAT: {"messages": [USER]},
     COMPLETIONS: {"prompt": "wait"},
     MESSAGES: {"messages": [USER], "max_tokens": 8},
+    RESPONSES: {"input": "wait"},
 }
 PREFILL: Final[Any] = [
     {"stage": "prefill", "current": 20, "total": 100, "unit": "tokens", "delay_ms": 150},
@@ -55,6 +56,9 @@ def start_stream(client: RawClient, path: str, **fields: Any) -> None:
     client.ask("POST", path, {"model": "mock", "stream": True, **PROMPTS[path], **fields})
     head = client.read_until(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
+    if path == RESPONSES:
+        begun = client.read_until(b"\n\n\r\n")  # a stream begins with two events, which come together
+        assert b"event: response.created\n" in begun and b"event: response.in_progress\n" in begun
 
 
 def is_empty(path: str, name: str, event: Any) -> bool:
@@ -66,6 +70,9 @@ def is_empty(path: str, name: str, event: Any) -> bool:
         case "/v1/completions":
             [choice] = event["choices"]
             return (choice["text"], choice["finish_reason"]) == ("", None)
+        case "/v1/responses":
+            assert name == event["type"]
+            return name == "response.in_progress" and event["response"]["status"] == "in_progress"
         case _:
             return (name, event) == ("ping", {"type": "ping"})
 

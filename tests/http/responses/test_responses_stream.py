@@ -1,13 +1,15 @@
 """Streams of /v1/responses: the order of their events, which OpenAI's client puts together, and how they break."""
 
 import asyncio
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from support.http.http_server import Server
+from support.http.http_server import MOCK, Server, served
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}
 
@@ -137,3 +139,45 @@ def test_a_client_that_leaves_its_stream_ends_the_work(client: OpenAI, scripted_
 def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="top_p"):
         events(client, "hello", top_p=7)
+
+
+@pytest.fixture(scope="module")
+def failing_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Serve a mock worker that fails with a message about a field and with an API key."""
+    error = {"code": "engine_error", "field": "max_tokens", "message": "max_tokens: too many for sk-secret-1"}
+    rules = [
+        {"match": {"last_message": "late"}, "reply": {"text": "Half", "error": error}},
+        {"match": {"last_message": "silent"}, "reply": {"tokens": [{"text": "", "delay_ms": 300}], "error": error}},
+    ]
+    scenario = tmp_path_factory.mktemp("scenario") / "failing.json"
+    scenario.write_text(json.dumps({"rules": rules}))
+    options = ("--api-key", "sk-secret-1", "--keep-alive", "0.05", "--worker", f"{MOCK} --scenario {scenario}")
+    with served(*options) as server:
+        yield server
+
+
+def failed_stream(server: Server, input: str, **fields: Any) -> Any:
+    """Return the events of a stream that fails."""
+    client = OpenAI(base_url=f"{server.url}/v1", api_key="sk-secret-1", max_retries=0)
+    return list(client.responses.create(model="mock", input=input, stream=True, extra_body=fields))
+
+
+@pytest.mark.parametrize(("name", "field"), [("max_output_tokens", "max_output_tokens"), ("max_tokens", "max_tokens")])
+def test_a_failure_amid_a_stream_names_the_clients_field_and_no_key(
+    failing_server: Server, name: str, field: str
+) -> None:
+    *_, last = failed_stream(failing_server, "late", **{name: 9})
+    assert last.type == "response.failed"
+    assert last.response.error.message.startswith(f"{field}: too many for ")
+    assert "sk-secret-1" not in last.to_json()
+
+
+def test_a_failure_after_waiting_events_is_a_failed_response(failing_server: Server) -> None:
+    first, second, *_, last = failed_stream(failing_server, "silent")
+    assert (first.type, second.type) == ("response.created", "response.in_progress")
+    assert (last.type, last.response.status, last.response.output) == ("response.failed", "failed", [])
+
+
+def test_numbers_go_on_through_waiting_events(failing_server: Server) -> None:
+    numbers = [event.sequence_number for event in failed_stream(failing_server, "silent")]
+    assert numbers == list(range(len(numbers)))

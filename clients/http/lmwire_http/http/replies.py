@@ -1,9 +1,10 @@
 """Replies of endpoints: JSON, other content, or an event stream."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from ..errors import ApiError
 from .sse import WaitingEvent
 
 
@@ -36,6 +37,8 @@ class EventStream:
     """Pieces of one or more whole events. The iterator is closed when the client disconnects."""
     waiting: WaitingEvent
     """The event that is sent during silence."""
+    encode_error: Callable[[ApiError], bytes] | None = None
+    """Returns the events that end the stream with an error; None for the error format's own event."""
 
 
 Reply: TypeAlias = Json | Plain | EventStream

@@ -47,6 +47,7 @@ class ResponseWriter:
             keep_alive_s,
         )
         self._unknown_fields = unknown_fields
+        self._encode_stream_error: Callable[[ApiError], bytes] = self._error_event
         self._started = self._is_stream = False
         self._sent_at = monotonic()
         self.status: int | None = None
@@ -68,15 +69,14 @@ class ResponseWriter:
         """Send an error as a whole response, or as the last event of a stream that has started."""
         if self._is_stream:
             self.status = error.status
-            await self._send_part(
-                error.stream_events or self._error_format.stream_event(error, self._request_id), more=False
-            )
+            await self._send_part(self._encode_stream_error(error), more=False)
         elif not self._started:  # a response that was sent in part cannot become an error: the connection closes
             content = msgspec.json.encode(self._error_format.body(error, self._request_id))
             await self._send_whole(error.status, "application/json", content, _error_headers(error))
 
     async def _stream(self, stream: EventStream) -> None:
         """Send events as they come, and waiting events during silence."""
+        self._encode_stream_error = stream.encode_error or self._error_event
         waiting = asyncio.create_task(self._send_waiting_events(stream.waiting))
         try:
             async with aclosing(cast(Any, stream.frames)):
@@ -85,6 +85,9 @@ class ResponseWriter:
         finally:
             waiting.cancel()
         await self._send_part(b"", more=False)
+
+    def _error_event(self, error: ApiError) -> bytes:
+        return self._error_format.stream_event(error, self._request_id)
 
     async def _send_waiting_events(self, event: WaitingEvent) -> None:
         self._sent_at = monotonic()

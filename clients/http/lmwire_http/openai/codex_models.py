@@ -1,7 +1,7 @@
 """Descriptions of models as Codex CLI reads them from /v1/models.
 
-It reads them with a provider that has a command for its key, or from a file that `model_catalog_json` names. Otherwise it
-assumes a context of its own. See https://github.com/openai/codex/blob/main/codex-rs/protocol/src/openai_models.rs.
+It reads them with a provider that has a command for its key, or from a file that `model_catalog_json` names. Without,
+it assumes a context of its own. See https://github.com/openai/codex/blob/main/codex-rs/protocol/src/openai_models.rs.
 """
 
 from typing import Final, Literal

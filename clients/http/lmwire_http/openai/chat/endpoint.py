@@ -20,7 +20,7 @@ from ..ids import new_id
 from ..messages import wire_messages
 from ..prompt_progress import ProgressTracker
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
-from .request_options import chat_options, client_field, image_group_size
+from .request_options import chat_options, client_field, image_group_size, wants_logprobs
 from .request_schema import ChatRequest
 from .response_schema import ChatCompletion, ChoiceParts, chat_completion, collect_choices
 from .stream_encoder import ChatStreamEncoder, Chunk
@@ -71,7 +71,7 @@ class ChatGeneration:
             async with self._generation(group) as generation:
                 deltas = [delta async for batch in generation for delta in batch]
                 answers = await generation.answers()
-                choices.append(collect_choices(deltas, answers, logprobs=bool(self._body.logprobs)))
+                choices.append(collect_choices(deltas, answers, logprobs=wants_logprobs(self._body)))
                 results.append(generation.result)
         joined, usage = join_choices(headings, choices), join_results(results).usage
         has_functions = self._body.functions is not None

@@ -38,6 +38,8 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     _check(body)
     options: Any = {**generation_options(body), **given_fields(body, *_OPTIONS)}
     options["strict_media"] = body.strict_media is True
+    if wants_logprobs(body):
+        options["logprobs"] = True
     if body.max_completion_tokens is not None:
         options["max_tokens"] = body.max_completion_tokens
     if body.continue_final_message and body.add_generation_prompt is None:
@@ -53,6 +55,11 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     if body.reasoning_effort is not None:
         options.update(effort_options(body.reasoning_effort), **given_fields(body, "reasoning_budget"))
     return options
+
+
+def wants_logprobs(body: ChatRequest) -> bool:
+    """Return whether the answer has log-probabilities: `top_logprobs` asks for them if `logprobs` says nothing."""
+    return bool(body.top_logprobs) if body.logprobs is None else body.logprobs
 
 
 def image_group_size(body: ChatRequest, default: int | None) -> int | None:

@@ -27,6 +27,7 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     max_tokens: Count | None = None
     """The older name of `max_completion_tokens`."""
     logprobs: bool | None = None
+    """True if absent and `top_logprobs` is above 0."""
     top_logprobs: int | None = None
     reasoning_effort: ReasoningEffort | None = None
     modalities: list[str] | None = None

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ...errors import ApiError
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
-from ...http.replies import Json, Reply, reply_with
+from ...http.replies import Json, Reply
 from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .input_items import ItemList, list_items
 from .request_schema import ResponseRequest
@@ -33,7 +33,8 @@ class Deleted(Struct, kw_only=True):
 
 
 async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
-    return await reply_with(ResponseGeneration(context, body), stream=body.stream)
+    response = ResponseGeneration(context, body)
+    return response.stream() if body.stream else await response.whole()
 
 
 async def _count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:

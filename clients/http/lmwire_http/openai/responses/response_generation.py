@@ -1,15 +1,15 @@
 """The generation of one response, from its request to its last event."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...errors import ApiError, invalid_field
 from ...http.context import RequestContext
-from ...http.replies import Json
-from ...http.sse import NamedEventEncoder, WaitingEvent, comment
+from ...http.replies import EventStream, Json
+from ...http.sse import WaitingEvent
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
@@ -19,19 +19,10 @@ from .output_builder import OutputBuilder
 from .request_options import chat_options, client_field
 from .request_schema import ResponseRequest
 from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
-from .stream_events import (
-    AnyEvent,
-    Event,
-    ResponseCompleted,
-    ResponseCreated,
-    ResponseFailed,
-    ResponseIncomplete,
-    ResponseInProgress,
-)
+from .stream_encoder import EventEncoder
+from .stream_events import Event, ResponseCompleted, ResponseFailed, ResponseIncomplete
 from .tool_schema import read_choice, read_tools
 from .tool_set import ToolSet
-
-_frame: Final = NamedEventEncoder(AnyEvent).encode
 
 
 class StoredResponse(NamedTuple):
@@ -73,8 +64,7 @@ class ResponseGeneration:
         self._items = [item for item in items if item is not None]
         self._output = OutputBuilder(self._tools)
         self._response = new_response(body, tools, choice)
-        self._sequence = 0
-        self.waiting = WaitingEvent(comment)
+        self._events = EventEncoder(self._response)
 
     async def whole(self) -> Json:
         """Return the whole response."""
@@ -84,37 +74,30 @@ class ResponseGeneration:
                     pass
             return Json(self._end(generation)[0])
 
-    async def frames(self) -> AsyncIterator[bytes]:
-        """Yield the response's events as they come."""
-        started = False
-        try:
-            async with self._generation() as generation:
-                async for batch in generation:
-                    events = [*self._output.add(batch)]
-                    if not started:
-                        events = [*self._begin(), *events]
-                        started = True
-                    if events:
-                        yield self._frames(events)
-                response, last = self._end(generation)
-        except ApiError as error:
-            if started:
-                last = [*self._output.end("incomplete")]
-                failed = fail_response(self._response, self._output.items, error, self._context.id)
-                error.stream_events = self._frames([*last, ResponseFailed(response=failed)])
-            raise
-        whole = (
-            ResponseCompleted(response=response)
-            if response.status == "completed"
-            else ResponseIncomplete(response=response)
-        )
-        yield self._frames([*([] if started else self._begin()), *last, whole])
+    def stream(self) -> EventStream:
+        """Return the response's events, which are sent as they come."""
+        return EventStream(self._frames(), WaitingEvent(self._events.encode_waiting), self._encode_error)
 
     async def count_tokens(self) -> int:
         """Return the number of tokens in the prompt, without generating."""
         return await count_prompt_tokens(
             self._context, self._body.model, self._conversation.messages, self._options, rename=self._rename
         )
+
+    async def _frames(self) -> AsyncIterator[bytes]:
+        async with self._generation() as generation:
+            async for batch in generation:
+                if frames := self._events.encode([*self._output.add(batch)]):
+                    yield frames
+            response, last = self._end(generation)
+        ended = ResponseCompleted if response.status == "completed" else ResponseIncomplete
+        yield self._events.encode([*last, ended(response=response)])
+
+    def _encode_error(self, error: ApiError) -> bytes:
+        """Return the events that end a stream with an error, with the output so far."""
+        last = [*self._output.end("incomplete")]
+        failed = fail_response(self._response, self._output.items, error, self._context.id)
+        return self._events.encode([*last, ResponseFailed(response=failed)])
 
     def _find_earlier(self) -> StoredResponse | None:
         id = self._body.previous_response_id
@@ -159,9 +142,6 @@ class ResponseGeneration:
         found = self._conversation.client_field(field) or self._tools.client_field(field)
         return found or client_field(self._body, field)
 
-    def _begin(self) -> list[Event]:
-        return [ResponseCreated(response=self._response), ResponseInProgress(response=self._response)]
-
     def _end(self, generation: Generation) -> tuple[Response, list[Event]]:
         """Store the response if the request asks for it. Return it with the last events of its items."""
         last = [*self._output.end("incomplete" if is_incomplete(generation.result) else "completed")]
@@ -175,11 +155,3 @@ class ResponseGeneration:
         size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
         items = [*self._earlier_items, *self._items]
         self._context.state.response_store.put(response.id, StoredResponse(response, items, size), size)
-
-    def _frames(self, events: Iterable[Event]) -> bytes:
-        frames: list[bytes] = []
-        for event in events:
-            event.sequence_number = self._sequence
-            self._sequence += 1
-            frames.append(_frame(event))
-        return b"".join(frames)
