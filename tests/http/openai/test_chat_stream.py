@@ -146,6 +146,7 @@ def test_every_chunk_has_the_fields_that_clients_read(scripted: Server) -> None:
         "object": "chat.completion.chunk",
         "created": first["created"],
         "model": "mock",
+        "system_fingerprint": first["system_fingerprint"],
         "choices": [
             {
                 "index": 0,

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from time import time
 from typing import Any, Final
 
 from lmwire_protocol import events
@@ -16,7 +15,7 @@ from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reaso
 from ...inference.generation import Generation
 from ...inference.new_media import new_media
 from ..generation_params import usage_chunk
-from ..ids import new_id
+from ..ids import new_identity
 from ..messages import wire_messages
 from ..prompt_progress import ProgressTracker
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
@@ -50,11 +49,9 @@ class ChatGeneration:
         has_new_images = any(part["type"] == "image" for _, part in new_media(self._messages))
         self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
         self._group_size = image_group_size(body, context.state.settings.image_group)
-        self._id, self._created = new_id("chatcmpl"), int(time())
+        self._identity = new_identity("chatcmpl", body.model, context.state.settings)
         self._encoder = ChatStreamEncoder(
-            self._id,
-            self._created,
-            body.model,
+            self._identity,
             usage=usage_chunk(body, context.state.settings),
             has_functions=body.functions is not None,
         )
@@ -75,9 +72,7 @@ class ChatGeneration:
                 results.append(generation.result)
         joined, usage = join_choices(headings, choices), join_results(results).usage
         has_functions = self._body.functions is not None
-        return Json(
-            chat_completion(self._id, self._created, self._body.model, joined, usage, has_functions=has_functions)
-        )
+        return Json(chat_completion(self._identity, joined, usage, has_functions=has_functions))
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""

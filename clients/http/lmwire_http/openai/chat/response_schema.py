@@ -12,6 +12,7 @@ from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.finish_reason import FinishReason, finish_reason
 from ...inference.logprobs import Logprobs, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
+from ..ids import ResponseIdentity
 from ..usage import Usage, total_usage
 
 ChatFinishReason: TypeAlias = FinishReason | Literal["function_call"]
@@ -66,6 +67,8 @@ class ChatCompletion(Struct, kw_only=True):
     created: int
     """Time of the request, in seconds since 1970."""
     model: str
+    system_fingerprint: str
+    """Changes with the version of the server, the model and the options that change answers."""
     choices: list[ChatChoice]
     usage: Usage
 
@@ -104,14 +107,12 @@ def collect_choices(
 
 
 def chat_completion(
-    id: str, created: int, model: str, choices: list[ChoiceParts], usage: events.Usage, *, has_functions: bool
+    identity: ResponseIdentity, choices: list[ChoiceParts], usage: events.Usage, *, has_functions: bool
 ) -> ChatCompletion:
     """Return the response.
 
     Args:
-        id: The chat completion's id.
-        created: Time of the request, in seconds since 1970.
-        model: The model's name in the request.
+        identity: The chat completion's id, time, model and fingerprint.
         choices: The answers.
         usage: The worker's report.
         has_functions: Whether the request has `functions`, the format before tools.
@@ -120,9 +121,7 @@ def chat_completion(
         ApiError: The server has cancelled the answers.
     """
     return ChatCompletion(
-        id=id,
-        created=created,
-        model=model,
+        **identity._asdict(),
         choices=[
             ChatChoice(
                 index=index,

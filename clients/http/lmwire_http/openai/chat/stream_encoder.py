@@ -22,6 +22,7 @@ from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.logprobs import Logprobs, TokenLogprob, content_logprobs
 from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..generation_params import UsageChunk
+from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress
 from ..usage import Usage, total_usage
 from .response_schema import ChatFinishReason, chat_finish_reason
@@ -75,6 +76,7 @@ class Chunk(Struct, kw_only=True):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     created: int
     model: str
+    system_fingerprint: str
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
     """Present if requested: null, except in the last chunk, which has no choices."""
@@ -86,17 +88,13 @@ class ChatStreamEncoder:
     """Encoder of one stream.
 
     Args:
-        id: The chat completion's id.
-        created: Time of the request, in seconds since 1970.
-        model: The model's name in the request.
+        identity: The chat completion's id, time, model and fingerprint.
         usage: The form of the usage at the end of the stream; None without it.
         has_functions: Whether the request has `functions`, the format before tools.
     """
 
-    def __init__(
-        self, id: str, created: int, model: str, *, usage: UsageChunk | None, has_functions: bool = False
-    ) -> None:
-        self._id, self._created, self._model = id, created, model
+    def __init__(self, identity: ResponseIdentity, *, usage: UsageChunk | None, has_functions: bool = False) -> None:
+        self._identity = identity
         self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
         self._has_functions = has_functions
@@ -204,9 +202,7 @@ class ChatStreamEncoder:
 
     def _chunk(self, choice: ChunkChoice | None, usage: Usage | None = None) -> Chunk:
         return Chunk(
-            id=self._id,
-            created=self._created,
-            model=self._model,
+            **self._identity._asdict(),
             choices=[] if choice is None else [choice],
             usage=usage or self._usage,
         )

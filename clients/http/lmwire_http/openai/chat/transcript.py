@@ -1,7 +1,6 @@
 """Chat completions of models that write down speech: the answer to a sound is its transcript."""
 
 from collections.abc import AsyncIterator
-from time import time
 from typing import Final
 
 from lmwire_protocol import events
@@ -14,7 +13,7 @@ from ...inference.finish_reason import finish_reason
 from ...inference.new_media import check_new_media, new_media
 from ...inference.worker_lease import lease_worker
 from ..generation_params import usage_chunk
-from ..ids import new_id
+from ..ids import new_identity
 from ..messages import wire_messages
 from ..response_format import wire_format
 from ..usage import total_usage
@@ -60,19 +59,15 @@ class TranscriptCompletion:
         check_new_media(messages, ("sounds",), lambda field: field)
         _check(body)
         self._sounds = [(path, part["media"]) for path, part in new_media(messages)]
-        self._id, self._created = new_id("chatcmpl"), int(time())
-        self._encoder = ChatStreamEncoder(
-            self._id, self._created, body.model, usage=usage_chunk(body, context.state.settings)
-        )
+        self._identity = new_identity("chatcmpl", body.model, context.state.settings)
+        self._encoder = ChatStreamEncoder(self._identity, usage=usage_chunk(body, context.state.settings))
         self.waiting = WaitingEvent(lambda: self._encoder.waiting(None))
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
         text = "".join([text async for text in self._texts()])
         choice = ChatChoice(index=0, message=AssistantMessage(content=text), logprobs=None, finish_reason="stop")
-        completion = ChatCompletion(
-            id=self._id, created=self._created, model=self._body.model, choices=[choice], usage=total_usage(_NO_USAGE)
-        )
+        completion = ChatCompletion(**self._identity._asdict(), choices=[choice], usage=total_usage(_NO_USAGE))
         return Json(completion)
 
     async def frames(self) -> AsyncIterator[bytes]:

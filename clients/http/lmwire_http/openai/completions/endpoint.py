@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from time import time
 from typing import Final
 
 from ...http.context import RequestContext
@@ -10,7 +9,7 @@ from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.field_aliases import SAMPLING_ALIASES, renamed
 from ..generation_params import usage_chunk
-from ..ids import new_id
+from ..ids import new_identity
 from ..prompt_progress import ProgressTracker
 from ..usage import total_usage
 from .prompt_batch import PromptBatch
@@ -33,11 +32,9 @@ class CompletionGeneration:
     def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
         self._context, self._body = context, body
         self._prompts = PromptBatch(context, body)
-        self._id, self._created = new_id("cmpl"), int(time())
+        self._identity = new_identity("cmpl", body.model, context.state.settings)
         self._encoder = CompletionStreamEncoder(
-            self._id,
-            self._created,
-            body.model,
+            self._identity,
             n=self._prompts.n,
             before=self._prompts.echo_texts,
             usage=usage_chunk(body, context.state.settings),
@@ -59,9 +56,7 @@ class CompletionGeneration:
             )
         ]
         usage = total_usage(*(usage for _, _, usage in results))
-        return Json(
-            Completion(id=self._id, created=self._created, model=self._body.model, choices=choices, usage=usage)
-        )
+        return Json(Completion(**self._identity._asdict(), choices=choices, usage=usage))
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the completion's chunks as they come."""

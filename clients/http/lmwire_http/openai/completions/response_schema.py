@@ -30,6 +30,8 @@ class Completion(Struct, kw_only=True):
     created: int
     """Time of the request, in seconds since 1970."""
     model: str
+    system_fingerprint: str
+    """Changes with the version of the server, the model and the options that change answers."""
     choices: list[CompletionChoice]
     usage: Usage | UnsetType | None = UNSET
     """Token counts of all prompts together."""

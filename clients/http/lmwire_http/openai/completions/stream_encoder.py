@@ -10,6 +10,7 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.finish_reason import finish_reason
 from ..generation_params import UsageChunk
+from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress
 from ..usage import Usage, total_usage
 from .logprobs import LogprobsEncoder
@@ -20,18 +21,14 @@ class CompletionStreamEncoder:
     """Encoder of one stream.
 
     Args:
-        id: The completion's id.
-        created: Time of the request, in seconds since 1970.
-        model: The model's name in the request.
+        identity: The completion's id, time, model and fingerprint.
         n: Number of choices for each prompt.
         before: Text before each prompt's choices.
         usage: The form of the usage at the end of the stream; None without it.
     """
 
-    def __init__(
-        self, id: str, created: int, model: str, *, n: int, before: Sequence[str], usage: UsageChunk | None
-    ) -> None:
-        self._id, self._created, self._model = id, created, model
+    def __init__(self, identity: ResponseIdentity, *, n: int, before: Sequence[str], usage: UsageChunk | None) -> None:
+        self._identity = identity
         self._n, self._before = n, before
         self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
@@ -111,9 +108,7 @@ class CompletionStreamEncoder:
 
     def _chunk(self, choice: CompletionChoice | None, usage: Usage | None = None) -> Completion:
         return Completion(
-            id=self._id,
-            created=self._created,
-            model=self._model,
+            **self._identity._asdict(),
             choices=[] if choice is None else [choice],
             usage=usage or self._usage,
         )
