@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from . import anthropic, openai, operations, rerank
+from . import anthropic, llama_cpp, openai, operations, rerank
 from .http.app_state import AppState, make_app_state
 from .http.endpoint import Endpoint
 from .http.openapi import make_document_endpoint
@@ -14,7 +14,13 @@ from .http.origin_guard import OriginGuard
 from .http.routing import make_router
 from .settings import Settings
 
-_APIS: Sequence[Endpoint] = (*openai.ENDPOINTS, *anthropic.ENDPOINTS, *rerank.ENDPOINTS, *operations.ENDPOINTS)
+_APIS: Sequence[Endpoint] = (
+    *openai.ENDPOINTS,
+    *anthropic.ENDPOINTS,
+    *llama_cpp.ENDPOINTS,
+    *rerank.ENDPOINTS,
+    *operations.ENDPOINTS,
+)
 ENDPOINTS: Sequence[Endpoint] = (*_APIS, make_document_endpoint(_APIS))
 
 

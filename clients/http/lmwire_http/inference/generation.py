@@ -62,6 +62,10 @@ class Generation:
                 pass
         return await self._stream.answers()
 
+    def cancel(self) -> None:
+        """End the generation where it is. It can still be read to its end."""
+        self._stream.cancel()
+
     @property
     def result(self) -> events.ResultDone:
         """The result of the finished generation."""

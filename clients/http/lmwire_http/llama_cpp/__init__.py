@@ -1,0 +1,10 @@
+"""Endpoints of llama.cpp's server that editors use. See https://github.com/ggml-org/llama.cpp/tree/master/tools/server."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..http.endpoint import Endpoint
+from .infill import INFILL
+from .props import PROPS
+
+ENDPOINTS: Final[Sequence[Endpoint]] = (INFILL, PROPS)
