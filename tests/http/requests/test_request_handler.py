@@ -5,12 +5,14 @@ import json
 
 import pytest
 
+from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.replies import Json, Reply
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, RawClient, asked, chat_body, request
 
 MESSAGES = "/v1/messages"
+PATHS = sorted({endpoint.path for endpoint in ENDPOINTS})
 TOO_LONG = 24 * 1024 * 1024 + 1
 
 
@@ -134,6 +136,32 @@ def test_another_path_is_refused_with_those_that_are_served(url: str) -> None:
     answer = asked(url, "GET", "/v1/nothing")
     assert (answer.status, answer.json["error"]["type"]) == (404, "invalid_request_error")
     assert CHAT in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/chat/completion", "did you mean /v1/chat/completions or"),
+        ("/v1/embedding", "did you mean /v1/embeddings"),
+        ("/v1/message", "did you mean /v1/messages"),
+        ("/" + "x" * 5000, "nothing at this path; these are served"),
+    ],
+)
+def test_a_path_with_a_slip_of_the_pen_is_answered_with_the_near_ones(url: str, path: str, meant: str) -> None:
+    answer = asked(url, "POST", path, {})
+    assert answer.status == 404
+    assert meant in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_has_its_forms_and_lists_its_methods(url: str, path: str) -> None:
+    methods = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path}
+    allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+    path = path.replace("{model:path}", "mock")
+    forms = [path, f"{path}/", *([path[3:], f"/v1{path}"] if path.startswith("/v1/") else [])]
+    for form in forms:
+        answer = asked(url, "PATCH", form)
+        assert (form, answer.status, answer.headers["allow"]) == (form, 405, allowed)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", MESSAGES, 405), ("POST", f"{MESSAGES}/batches", 404)])

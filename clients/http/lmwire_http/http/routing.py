@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from .request_handler import RequestHandler
 
 _ANTHROPIC_PATH: Final = "/v1/messages"
 _VERSION: Final = re.compile(r"^/+(?:v1/+)*")
+_COMPARED_CHARACTERS: Final = 64
+"""Length of a path's start that is compared with those of the endpoints: the time grows with its square."""
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
@@ -102,17 +105,17 @@ class _UnknownPath:
     """The response for paths without an endpoint."""
 
     def __init__(self, known: Sequence[str], state: AppState) -> None:
-        message = f"there is nothing at this path; these are served: {', '.join(known)}"
-        make_error = partial(ApiError, 404, message, code="unknown_path")
-        self._endpoints: dict[ErrorFormat, Endpoint] = {
-            error_format: make_error_endpoint(error_format, "", make_error)
-            for error_format in (OPENAI_ERRORS, ANTHROPIC_ERRORS)
-        }
-        self._state = state
+        self._known, self._state = known, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints[error_format_of(scope["path"])]
+        make_error = partial(ApiError, 404, self._problem(scope["path"]), code="unknown_path")
+        endpoint = make_error_endpoint(error_format_of(scope["path"]), "", make_error)
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
+
+    def _problem(self, path: str) -> str:
+        similar = get_close_matches(path[:_COMPARED_CHARACTERS], self._known)
+        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        return f"there is nothing at this path; {hint}these are served: {', '.join(self._known)}"
 
 
 def make_error_endpoint(error_format: ErrorFormat, path: str, make_error: Callable[[], ApiError]) -> Endpoint:
