@@ -44,3 +44,14 @@ def test_a_models_own_id_comes_back_to_it(own: str) -> None:
     ]
     restore_call_ids(messages, "call_")
     assert (messages[0]["tool_calls"][0]["id"], messages[1]["tool_call_id"]) == (own, own)
+
+
+def test_two_calls_whose_ids_differ_by_the_prefix_alone_stay_two() -> None:
+    calls = [{"id": id, "name": "f", "arguments": "{}"} for id in ("a", "call_a", "call_b", "call_")]
+    messages: Any = [
+        {"role": "assistant", "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": id, "content": "x"} for id in ("call_a", "a", "call_b", "call_")),
+    ]
+    restore_call_ids(messages, "call_")
+    assert [call["id"] for call in messages[0]["tool_calls"]] == ["a", "call_a", "b", "call_"]
+    assert [message["tool_call_id"] for message in messages[1:]] == ["call_a", "a", "b", "call_"]

@@ -23,16 +23,21 @@ def client_call_id(call_id: str | None, prefix: str) -> str:
 def restore_call_ids(messages: Sequence[MessageDict], prefix: str) -> None:
     """Remove the prefix from all ids in messages. Some models expect the ids that they wrote, such as `functions.f:0`.
 
+    An id keeps its prefix if another call has the id without it, so that each result stays with its call.
+
     Args:
         messages: The messages, which are changed.
         prefix: The API's prefix.
     """
-    for message in cast("Sequence[dict[str, Any]]", messages):
+    plain = cast("Sequence[dict[str, Any]]", messages)
+    kept = {"", *(call["id"] for message in plain for call in message.get("tool_calls", ()))}
+
+    def restored(call_id: str) -> str:
+        shorter = call_id.removeprefix(prefix)
+        return call_id if shorter in kept else shorter
+
+    for message in plain:
         if call_id := message.get("tool_call_id"):
-            message["tool_call_id"] = _without_prefix(call_id, prefix)
+            message["tool_call_id"] = restored(call_id)
         for call in message.get("tool_calls", ()):
-            call["id"] = _without_prefix(call["id"], prefix)
-
-
-def _without_prefix(call_id: str, prefix: str) -> str:
-    return call_id.removeprefix(prefix) or call_id
+            call["id"] = restored(call["id"])
