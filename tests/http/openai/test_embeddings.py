@@ -110,6 +110,11 @@ def test_a_field_that_is_wrong_is_named(
     assert param in failure.value.message
 
 
+def test_token_ids_are_refused_with_what_to_send_instead(client: OpenAI, folder: Path) -> None:
+    with pytest.raises(openai.BadRequestError, match=r"send the texts .*check_embedding_ctx_length=False"):
+        client.embeddings.create(model=str(folder), input=[[1, 2], [3]])
+
+
 def test_a_model_that_makes_no_vectors_says_so(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.InternalServerError) as failure:

@@ -80,7 +80,10 @@ def _texts(body: EmbeddingRequest) -> list[str]:
         return [body.input]
     texts = [text for text in body.input if isinstance(text, str)]
     if len(texts) < len(body.input):
-        raise invalid_field("input: token ids are not supported; send the texts", "input")
+        raise invalid_field(
+            "input: token ids are not supported; send the texts (in LangChain: check_embedding_ctx_length=False)",
+            "input",
+        )
     return texts
 
 
