@@ -1,4 +1,4 @@
-"""Checks that a loaded model has the capability that an endpoint needs."""
+"""Check that a loaded model has the capability that an endpoint needs."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Refuses new images and sounds that a model does not take. Those of earlier turns become a note in the prompt."""
+"""Refuse new images and sounds that a model does not take. Those of earlier turns become a note in the prompt."""
 
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final, TypeAlias, cast

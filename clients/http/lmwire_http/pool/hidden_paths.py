@@ -25,7 +25,7 @@ _FOLDER_OPTIONS: Final = {"adapter_path": "the adapter", "draft_path": "the draf
 
 
 class PathRedactor:
-    """Replaces the folders of one model by names, and other paths where any may occur.
+    """Filter of texts that replaces the folders of one model by names, and other paths where any may occur.
 
     Args:
         spec: The model.

@@ -1,4 +1,4 @@
-"""Unloads idle models, and models that no longer fit into the memory budget."""
+"""Unload idle models, and models that no longer fit into the memory budget."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ _MIN_CHECK_S: Final = 0.01
 
 
 class IdleReaper:
-    """Checks the loaded models again and again.
+    """Task that checks the loaded models again and again.
 
     Args:
         models: Returns all models.

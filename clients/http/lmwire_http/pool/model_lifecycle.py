@@ -21,7 +21,7 @@ A busy machine delays a healthy worker by seconds; only a hung one takes this lo
 
 
 class ModelLifecycle:
-    """Loads models and unloads them.
+    """Loader and unloader of models.
 
     Args:
         budget: The memory that all models share.
