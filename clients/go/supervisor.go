@@ -46,7 +46,7 @@ func (s *Supervisor) Worker(ctx context.Context) (*Worker, error) {
 	defer s.release()
 	if s.worker != nil && s.worker.Err() != nil {
 		s.Breaker.failed(s.worker.Err())
-		s.end()
+		_ = s.end() // the next worker starts anyway
 	}
 	if s.worker != nil {
 		return s.worker, nil
@@ -60,12 +60,11 @@ func (s *Supervisor) Worker(ctx context.Context) (*Worker, error) {
 	return s.worker, nil
 }
 
-// Close ends the worker. It always returns nil.
+// Close ends the worker, as [Worker.Close] does.
 func (s *Supervisor) Close() error {
 	_ = s.acquire(context.Background()) // which does not end
 	defer s.release()
-	s.end()
-	return nil
+	return s.end()
 }
 
 func (s *Supervisor) acquire(ctx context.Context) error {
@@ -95,7 +94,7 @@ func (s *Supervisor) start(ctx context.Context) (err error) {
 	if ctx.Err() == nil && (errors.As(err, &start) || errors.Is(err, ErrWorkerLost)) {
 		s.Breaker.failed(err)
 	}
-	s.end()
+	_ = s.end() // the failure matters more
 	return err
 }
 
@@ -116,14 +115,15 @@ func (s *Supervisor) watch() {
 	}()
 }
 
-func (s *Supervisor) end() {
+func (s *Supervisor) end() error {
 	if s.worker == nil {
-		return
+		return nil
 	}
 	s.stop()
-	_ = s.worker.Close()
+	err := s.worker.Close()
 	<-s.watched
 	s.worker = nil
+	return err
 }
 
 // A Breaker forbids the start of a worker for a while after several failures. Each further failure within the window

@@ -2,8 +2,10 @@ package lmwire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,5 +131,14 @@ func TestEveryInvalidEventHasTheConsequenceOfTheProtocol(t *testing.T) {
 		default:
 			t.Errorf("%s: unknown consequence %q", entry.Name, entry.Host)
 		}
+	}
+}
+
+func TestAnErrorWithoutARequestIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	c := &connection{config: newConfig([]Option{WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}), greeted: true}
+	err := c.receive([]byte(`{"event":"error","error":"what?","code":"parse_error","retryable":false}`))
+	if err != nil || !strings.Contains(log.String(), "code=parse_error error=what?") {
+		t.Errorf("%v: the log is %q", err, log.String())
 	}
 }

@@ -109,20 +109,30 @@ func (w *Worker) Err() error {
 	return w.connection.lost
 }
 
-// Close ends the worker, and returns when its process is gone: at the latest after the [ShutdownTimeouts]. Requests in
-// flight are cancelled, and end with what they have. It always returns nil.
+// Close ends the worker, and returns when its process is gone. That takes the [ShutdownTimeouts] at most, and 5 s more
+// if the process must be killed. Requests in flight are cancelled, and end with what they have.
+//
+// It fails only if the system does not end the process.
 func (w *Worker) Close() error {
 	w.closing.Do(func() { w.connection.close(context.Background(), false) })
-	<-w.connection.done
-	return nil
+	return w.remains()
 }
 
 // Shutdown ends the worker after all requests in flight have ended by themselves. When the context ends before that, it
 // goes on as [Worker.Close] does, and returns the context's error.
 func (w *Worker) Shutdown(ctx context.Context) error {
 	w.closing.Do(func() { w.connection.close(ctx, true) })
-	<-w.connection.done
-	return ctx.Err()
+	return errors.Join(ctx.Err(), w.remains())
+}
+
+// remains returns an error if the process has not ended.
+func (w *Worker) remains() error {
+	select {
+	case <-w.connection.done:
+		return nil
+	default:
+		return fmt.Errorf("lmwire: the system does not end the worker's process %d", w.PID())
+	}
 }
 
 // Load loads a model in place of the present one. It can take minutes; [WithProgress] reports how far it has come.
