@@ -68,17 +68,16 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 		(set -ex; cd $$module; go vet ./...; "$$linter" ./...; go test -race ./...) || exit 1; \
 	done
 
-node: $(STAMP) ## check and test the Node client, where npm is installed
+node: $(STAMP) ## check and test the Node client and the AI SDK provider, where npm is installed
 	@if ! command -v npm >/dev/null; then \
 		echo "npm is not installed, so clients/node is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
-	cd clients/node; \
-	npm ci --silent || { echo "clients/node cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
-	set -ex; \
-	npm run --silent lint; \
-	npm test --silent; \
-	"$(CURDIR)/$(BIN)/lmwire" conformance host --timeout 20 -- node dist/test/conformance-driver.js
+	for package in clients/node clients/node-ai-sdk; do \
+		(cd $$package; npm ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
+		(set -ex; cd $$package; npm run --silent lint; npm test --silent) || exit 1; \
+	done; \
+	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
