@@ -103,10 +103,10 @@ def advice_on(place: Place) -> str | None:
 
 
 def files_in(paths: list[str]) -> Iterator[Path]:
-    """Yield the Python and Markdown files among paths and below them."""
+    """Yield the Python and Markdown files among paths and below them, without those of installed packages."""
     for path in map(Path, paths):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (file for file in found if file.suffix in (".py", ".md"))
+        yield from (file for file in found if file.suffix in (".py", ".md") and "node_modules" not in file.parts)
 
 
 def main(paths: list[str]) -> int:
