@@ -85,3 +85,45 @@ def test_a_new_image_is_a_note_without_strict_media(tiny_server: Server, ask: An
     assert prompt_tokens(ask(tiny_server, last, strict_media=False)) > prompt_tokens(
         ask(tiny_server, EARLIER, strict_media=False)
     )
+
+
+TOOL_RESULTS: dict[str, dict[str, Any]] = {
+    "/v1/responses": {
+        "input": [
+            {"role": "user", "content": "Look."},
+            {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+            {
+                "type": "function_call_output",
+                "call_id": "call_1",
+                "output": [{"type": "input_image", "image_url": URL}],
+            },
+        ]
+    },
+    "/v1/messages": {
+        "max_tokens": 2,
+        "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "toolu_1",
+                        "content": [
+                            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+                        ],
+                    }
+                ],
+            },
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("path", TOOL_RESULTS)
+def test_an_image_that_a_tool_returns_is_a_note_so_that_an_agent_goes_on(tiny_server: Server, path: str) -> None:
+    answer = _asked(tiny_server, path, **TOOL_RESULTS[path])
+    assert answer.status == 200, answer.body
+    refused = _asked(tiny_server, path, **TOOL_RESULTS[path], strict_media=True)
+    assert (refused.status, b"takes no images" in refused.body) == (400, True)

@@ -16,7 +16,8 @@ Place: TypeAlias = tuple[str, Any]
 def check_new_media(messages: Sequence[MessageDict], capabilities: Container[str], rename: RenameField) -> None:
     """Check that a model takes the images and sounds of the turn that it answers.
 
-    Earlier turns are not checked, so that a conversation can go on with another model.
+    Earlier turns are not checked, so that a conversation can go on with another model. Results of tools are not either:
+    the model asked for them, and an agent cannot take one back.
 
     Args:
         messages: The conversation.
@@ -26,7 +27,7 @@ def check_new_media(messages: Sequence[MessageDict], capabilities: Container[str
     Raises:
         ApiError: The model does not take an image or a sound.
     """
-    for path, part in new_media(messages):
+    for path, part in new_media(messages, without_role="tool"):
         capability = _CAPABILITIES[part["type"]]
         if capability not in capabilities:
             field = rename(path) or path
@@ -42,11 +43,16 @@ def last_answer(messages: Sequence[MessageDict]) -> int:
     return max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
 
 
-def new_media(messages: Sequence[MessageDict]) -> Iterator[Place]:
-    """Yield the images and sounds after the last answer, in order."""
+def new_media(messages: Sequence[MessageDict], without_role: str | None = None) -> Iterator[Place]:
+    """Yield the images and sounds after the last answer, in order.
+
+    Args:
+        messages: The conversation.
+        without_role: The role of messages that are passed over; None if there is none.
+    """
     for index in range(last_answer(messages) + 1, len(messages)):
         content: Any = messages[index].get("content")
-        if not isinstance(content, list):
+        if not isinstance(content, list) or messages[index]["role"] == without_role:
             continue
         for at, part in enumerate(cast(list[Any], content)):
             if part["type"] in _CAPABILITIES:
