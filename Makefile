@@ -104,12 +104,18 @@ schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
 traceability: $(STAMP) ## rewrite protocol/transcripts/TRACEABILITY.md; it keeps the tests that are entered by hand
 	PYTHONPATH=tests $(BIN)/python -m support.protocol.traceability
 
-lock: ## bring requirements-dev.txt in line with pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
+COMPILE := .cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-annotate --custom-compile-command "make lock"
+CLIENTS := tests/real_clients
+
+lock: ## bring requirements-dev.txt and those of the real clients in line (LOCK_FLAGS=--upgrade takes the newest versions)
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
-		--no-emit-index-url --no-annotate --custom-compile-command "make lock" --output-file requirements-dev.txt \
-		$(LOCK_FLAGS) pyproject.toml
+	$(COMPILE) --extra dev --output-file requirements-dev.txt $(LOCK_FLAGS) pyproject.toml
+	for file in $(CLIENTS)/requirements/*.in; do \
+		$(COMPILE) --output-file $${file%.in}.txt $(LOCK_FLAGS) $$file || exit; \
+	done
+	npm install --prefix $(CLIENTS) --package-lock-only --ignore-scripts
 
 dist: $(STAMP) ## build the wheel and the source archive into dist/
 	$(BIN)/hatchling build --directory dist

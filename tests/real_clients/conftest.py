@@ -1,0 +1,50 @@
+"""Servers for real clients: one with the built-in model, one that calls tools as scripted_answers.json defines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.clients.relay import Relay, relayed
+from support.clients.running import Outside, client_environment, no_outside
+from support.http.http_server import MOCK, served
+
+
+@pytest.fixture(scope="session")
+def tiny_url() -> Iterator[str]:
+    with served("builtin:tiny") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def scripted_url() -> Iterator[str]:
+    script = Path(__file__).with_name("scripted_answers.json")
+    with served("--worker", f"{MOCK} --scenario {script}") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_url: str) -> Iterator[Relay]:
+    """Yield what the clients of one file and the server with the built-in model send each other."""
+    with relayed(tiny_url) as relay:
+        yield relay
+
+
+@pytest.fixture(scope="module")
+def scripted(scripted_url: str) -> Iterator[Relay]:
+    """Yield what the clients of one file and the server with a scripted worker send each other."""
+    with relayed(scripted_url) as relay:
+        yield relay
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[Outside]:
+    """Yield what the clients of one file reach in place of other machines."""
+    with no_outside() as outside:
+        yield outside
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, outside: Outside) -> dict[str, str]:
+    """Return the environment of the clients of one file, with a home of their own."""
+    return client_environment(tmp_path_factory.mktemp("home"), outside)
